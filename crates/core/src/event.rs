@@ -29,7 +29,7 @@ use crate::plan::event::{
 };
 use crate::policy::{self, Action, By, Class};
 use crate::recovery::Failure;
-use crate::rewind::{FilesChanged, RewindEnded, Rewound};
+use crate::rewind::{FilesChanged, RewindEnded, Rewound, Told};
 use crate::tasks::{ItemAdded, ItemMoved, ItemWritten};
 use crate::team::{Definition, Model, Settings};
 use crate::turn::Forked;
@@ -348,6 +348,9 @@ pub struct TurnStarted {
     /// What it is told from memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recall: Option<Recall>,
+    /// What it is told of files that were put back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rewound: Vec<Told>,
     /// Further letters that it answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub letters: Vec<EnvelopeId>,
@@ -360,10 +363,11 @@ pub struct TurnStarted {
 }
 
 impl TurnStarted {
-    /// What the model is told: the words, and beside them what was recalled.
+    /// What the model is told: the words, and beside them which files were put back and what was recalled.
     pub fn told(&self) -> Vec<Part> {
-        let recalled = self.recall.iter().filter(|recall| !recall.text.is_empty());
-        self.input.iter().cloned().chain(recalled.map(|recall| Part::text(recall.text.clone()))).collect()
+        let recalled = self.recall.iter().map(|recall| &recall.text).filter(|text| !text.is_empty());
+        let beside = self.rewound.iter().map(|told| &told.text).chain(recalled);
+        self.input.iter().cloned().chain(beside.map(|text| Part::text(text.clone()))).collect()
     }
 }
 

@@ -15,6 +15,9 @@ use crate::policy::line::{End, Part};
 use crate::policy::program::{self, Effect};
 use crate::policy::{Action, Class, Deed, Line};
 
+/// Whoever may write a file.
+const WRITE: u16 = 0o222;
+
 /// What is at a path, as far as anybody needs to know to tell it from something else.
 #[derive(Debug, Clone, Copy, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -31,14 +34,24 @@ pub enum State {
         /// steps do not say.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         private: bool,
+        /// What its owner, its group and everybody else may do with it (`0o640`); older steps do not say, nor does what lies in a copy.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode: Option<u16>,
     },
     /// A symbolic link.
     Link {
         /// Of what it points to.
         hash: Hash,
     },
-    /// A file with more bytes than are written here.
+    /// A file with more bytes than are written here; older steps say no more of it, nor does what lies in a copy.
     Large,
+    /// The same, told from any other by its numbers: whoever writes to it changes them.
+    Bulky {
+        /// Its bytes.
+        size: u64,
+        /// Of its numbers.
+        print: Hash,
+    },
     /// Something else: a folder, a pipe.
     Other,
 }
@@ -50,6 +63,7 @@ impl PartialEq for State {
                 (hash, program) == (other, runs)
             }
             (Self::Link { hash }, Self::Link { hash: other }) => hash == other,
+            (Self::Bulky { print, .. }, Self::Bulky { print: other, .. }) => print == other,
             (Self::Gone, Self::Gone) | (Self::Large, Self::Large) | (Self::Other, Self::Other) => true,
             _ => false,
         }
@@ -57,11 +71,59 @@ impl PartialEq for State {
 }
 
 impl State {
+    /// Whether it is the other, as far as both say: equal and with the same permissions.
+    pub fn fits(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Large, Self::Bulky { .. }) | (Self::Bulky { .. }, Self::Large) => true,
+            _ => self == other && self.mode().zip(other.mode()).is_none_or(|(mode, other)| mode == other),
+        }
+    }
+
+    /// Whether it is a file with more bytes than are written here.
+    pub fn is_large(&self) -> bool {
+        matches!(self, Self::Large | Self::Bulky { .. })
+    }
+
+    /// Its permissions, if it is a file and they are known.
+    pub fn mode(&self) -> Option<u16> {
+        match self {
+            Self::File { mode, .. } => *mode,
+            _ => None,
+        }
+    }
+
+    /// The same with these permissions, if it is a file.
+    #[must_use]
+    pub fn with_mode(self, mode: Option<u16>) -> Self {
+        match self {
+            Self::File { hash, program, private, .. } => Self::File { hash, program, private, mode },
+            other => other,
+        }
+    }
+
+    /// What is known of it once it lies somewhere else: permissions and numbers are those of one place.
+    #[must_use]
+    pub fn elsewhere(self) -> Self {
+        if self.is_large() { Self::Large } else { self.with_mode(None) }
+    }
+
+    /// The same in the stead of another, as whoever replaces a file leaves it: with the permissions of that one, if both can be run or
+    /// neither.
+    #[must_use]
+    pub fn in_stead_of(self, old: Self) -> Self {
+        match (self, old) {
+            (Self::File { program, .. }, Self::File { program: ran, mode, .. }) if program == ran => {
+                self.with_mode(mode)
+            }
+            _ => self.with_mode(None),
+        }
+    }
+
     /// The bytes that make it, by their hash.
     pub fn bytes(&self) -> Option<Hash> {
         match self {
             Self::File { hash, .. } | Self::Link { hash } => Some(*hash),
-            Self::Gone | Self::Large | Self::Other => None,
+            Self::Gone | Self::Large | Self::Bulky { .. } | Self::Other => None,
         }
     }
 }
@@ -174,6 +236,22 @@ pub struct Failed {
     pub why: String,
 }
 
+/// What the lead is told of files that were put back, beside the words that begin its turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// What the model reads.
+    pub text: String,
+    /// The first of the files, as people name them; letters of before do not say.
+    #[serde(default)]
+    pub files: Vec<String>,
+    /// How many there are.
+    #[serde(default)]
+    pub count: usize,
+    /// It was taken back that they were put back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub again: bool,
+}
+
 /// What became of one file behind a point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trail {
@@ -191,7 +269,7 @@ impl Trail {
     }
 
     fn follow(&mut self, change: &Change, is_sure: bool) {
-        let (begins, ends) = (self.now.contains(&change.before), self.now.contains(&change.after));
+        let (begins, ends) = (self.may_be(change.before), self.may_be(change.after));
         // What leads to where it is already is the same change, seen twice by two who worked side by side.
         self.is_whole &= begins || ends;
         match (begins, is_sure) {
@@ -204,7 +282,19 @@ impl Trail {
 
     /// Whether what is there now was left there by the steps alone, so that nobody else's work is lost with it.
     pub fn leads_to(&self, now: State) -> bool {
+        // Whoever closes a file to everybody says that it is theirs, unless a step says that it has done so.
+        let is_closed = now.mode().is_some_and(|mode| mode & WRITE == 0);
+        let is_said = || self.now.iter().any(|known| known.fits(&now) && known.mode() == now.mode());
+        self.is_whole && self.may_be(now) && (!is_closed || is_said())
+    }
+
+    /// Whether the steps have left exactly this there, and said so.
+    pub fn names(&self, now: State) -> bool {
         self.is_whole && self.now.contains(&now)
+    }
+
+    fn may_be(&self, state: State) -> bool {
+        self.now.iter().any(|now| now.fits(&state))
     }
 }
 
@@ -237,11 +327,11 @@ pub fn trails<'a>(steps: impl IntoIterator<Item = Step<'a>>) -> BTreeMap<(String
 pub fn rebased<'a>(found: &Change, others: impl IntoIterator<Item = (&'a Change, bool)>) -> Option<Change> {
     let mut now = found.before;
     for (other, is_sure) in others {
-        if other.before == now && (is_sure || other.after == found.after) {
+        if other.before.fits(&now) && (is_sure || other.after.fits(&found.after)) {
             now = other.after;
         }
     }
-    (now != found.after).then(|| Change { path: found.path.clone(), before: now, after: found.after })
+    (!now.fits(&found.after)).then(|| Change { path: found.path.clone(), before: now, after: found.after })
 }
 
 /// What happened to one file at one entry of the log.
@@ -318,18 +408,56 @@ mod tests {
     use super::*;
 
     fn file(text: &str) -> State {
-        State::File { hash: Hash::of(text), program: false, private: false }
+        State::File { hash: Hash::of(text), program: false, private: false, mode: None }
     }
 
     #[test]
     fn who_may_read_a_file_is_known_and_makes_it_no_other() {
         let old = r#"{"file":{"hash":"HASH","program":true}}"#.replace("HASH", &Hash::of("1").to_string());
         let old: State = serde_json::from_str(&old).unwrap();
-        let secret = State::File { hash: Hash::of("1"), program: true, private: true };
+        let secret = State::File { hash: Hash::of("1"), program: true, private: true, mode: None };
         assert_eq!(old, secret);
         assert!(matches!(old, State::File { private: false, .. }), "an old step does not say");
         let told: State = serde_json::from_str(&serde_json::to_string(&secret).unwrap()).unwrap();
         assert!(matches!(told, State::File { private: true, .. }));
+    }
+
+    #[test]
+    fn other_permissions_alone_are_a_change_where_they_are_known() {
+        let (open, closed) = (file("1").with_mode(Some(0o644)), file("1").with_mode(Some(0o640)));
+        assert!(open == closed && !open.fits(&closed) && open.fits(&file("1")) && file("1").fits(&closed));
+        assert!(file("2").with_mode(Some(0o644)) != open && State::Gone.with_mode(Some(0o644)).fits(&State::Gone));
+        let told: State = serde_json::from_str(&serde_json::to_string(&closed).unwrap()).unwrap();
+        assert_eq!(told.mode(), Some(0o640));
+
+        let changed = trail(&[(change(open, closed), true)]);
+        assert!(changed.leads_to(closed) && !changed.leads_to(open), "somebody has opened it again");
+        assert_eq!(changed.was.mode(), Some(0o644));
+        assert!(rebased(&change(open, closed), []).is_some());
+        assert_eq!(rebased(&change(open, closed), [(&change(open, closed), true)]), None);
+
+        let shut = |text: &str| file(text).with_mode(Some(0o444));
+        let made = trail(&[(change(State::Gone, file("1")), true)]);
+        assert!(
+            made.leads_to(open) && !made.leads_to(shut("1")),
+            "somebody else has closed it, which is to say: hands off"
+        );
+        assert!(trail(&[(change(open, shut("1")), true)]).leads_to(shut("1")));
+
+        let runs = State::File { hash: Hash::of("1"), program: true, private: false, mode: None };
+        assert_eq!(file("2").in_stead_of(closed).mode(), Some(0o640));
+        assert_eq!((runs.in_stead_of(closed).mode(), closed.in_stead_of(State::Gone).mode()), (None, None));
+    }
+
+    #[test]
+    fn a_large_file_is_told_from_another_where_its_numbers_are_known() {
+        let bulky = |print: &str| State::Bulky { size: 9, print: Hash::of(print) };
+        let made = trail(&[(change(State::Gone, bulky("1")), true)]);
+        assert!(made.leads_to(bulky("1")) && made.names(bulky("1")) && !made.leads_to(bulky("2")));
+        let old = trail(&[(change(State::Gone, State::Large), true)]);
+        assert!(old.leads_to(bulky("1")) && !old.names(bulky("1")), "an old step does not say which");
+        let told: State = serde_json::from_str("\"large\"").unwrap();
+        assert_eq!((told, bulky("1").elsewhere()), (State::Large, State::Large));
     }
 
     fn change(before: State, after: State) -> Change {

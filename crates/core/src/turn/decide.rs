@@ -22,11 +22,11 @@ impl Turn {
         match (input, &self.current) {
             (Input::Configure(settings), _) => self.configure(*settings, None),
             (Input::Redefine(definition, settings), _) => self.configure(*settings, Some(definition)),
-            (Input::Begin { turn, envelope, input, assignment, recall, letters, quiet, hops }, None)
+            (Input::Begin { turn, envelope, input, assignment, recall, rewound, letters, quiet, hops }, None)
                 if self.can_begin() =>
             {
                 let current = Current::new(turn, assignment.clone());
-                let started = TurnStarted { turn, envelope, input, assignment, recall, letters, quiet, hops };
+                let started = TurnStarted { turn, envelope, input, assignment, recall, rewound, letters, quiet, hops };
                 let ahead = Ahead::of(&started.told(), true);
                 let mut events = vec![Event::TurnStarted(started)];
                 events.extend(self.next_call(&current, ahead, now));

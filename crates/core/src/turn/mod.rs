@@ -33,6 +33,7 @@ use crate::memory::Recall;
 use crate::message::{Assignment, Envelope};
 use crate::plan::Task;
 use crate::policy::{Action, Answer, By, Class, Deed, Grant, Memory};
+use crate::rewind::Told;
 use crate::team::{Definition, Settings};
 
 pub use past::{Forked, Past};
@@ -346,6 +347,8 @@ pub enum Input {
         assignment: Option<Assignment>,
         /// What it is told from memory.
         recall: Option<Recall>,
+        /// What it is told of files that were put back.
+        rewound: Vec<Told>,
         /// Further letters.
         letters: Vec<EnvelopeId>,
         /// Nobody waits for what comes of it.

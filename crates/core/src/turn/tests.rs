@@ -148,6 +148,7 @@ impl World {
             input: vec![Part::text("hello")],
             assignment: None,
             recall: None,
+            rewound: Vec::new(),
             letters: Vec::new(),
             quiet: false,
             hops: 0,

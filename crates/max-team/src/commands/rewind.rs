@@ -268,6 +268,9 @@ fn show(place: &Place, plan: &Plan, sheets: &[Sheet], lang: Lang) -> anyhow::Res
         text.push_str(&format!("\n{}\n", lang.rewind_unseen()));
         plan.left.iter().for_each(|left| text.push_str(&format!("  {}\n", clean_line(&lang.rewind_left(left)))));
     }
+    if plan.lost() > 0 {
+        text.push_str(&format!("\n{}\n", lang.rewind_for_good(plan.lost())));
+    }
     if plan.puts.is_empty() {
         text.push_str(&format!("{}\n", nothing(plan, lang)));
     }

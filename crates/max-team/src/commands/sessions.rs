@@ -2,6 +2,7 @@
 
 mod forget;
 
+use max_team_core::chat::Part;
 use max_team_core::event::{Event, Outcome, Steered, TurnStarted};
 use max_team_runtime::{Census, SessionRow, Sessions};
 use serde_json::json;
@@ -61,18 +62,20 @@ fn list(rows: &[SessionRow], json: bool, lang: Lang) -> String {
     rows.iter().map(line).collect()
 }
 
+/// Words of the user.
+fn said(at: &str, input: &[Part], lang: Lang) -> String {
+    let texts = input.iter().filter_map(|part| if let Part::Text { text } = part { Some(text.as_str()) } else { None });
+    format!("{at}  {}\n{}\n\n", lang.the_user(), indent(&texts.collect::<Vec<_>>().join("\n")))
+}
+
 fn show(at_ms: i64, event: &Event, lang: Lang) -> Option<String> {
     let at = local(at_ms);
     Some(match event {
-        Event::TurnStarted(TurnStarted { input, .. }) | Event::Steered(Steered { input, .. }) => {
-            let text: Vec<String> = input
-                .iter()
-                .filter_map(
-                    |part| if let max_team_core::chat::Part::Text { text } = part { Some(text.clone()) } else { None },
-                )
-                .collect();
-            format!("{at}  {}\n{}\n\n", lang.the_user(), indent(&text.join("\n")))
+        Event::TurnStarted(TurnStarted { input, rewound, .. }) => {
+            let beside: String = rewound.iter().map(|told| format!("{at}  {}\n\n", lang.told_rewound(told))).collect();
+            format!("{}{beside}", said(&at, input, lang))
         }
+        Event::Steered(Steered { input, .. }) => said(&at, input, lang),
         Event::LlmEnded(ended) => match &ended.outcome {
             Outcome::Done(_) if ended.summary => return None,
             Outcome::Done(answer) if !answer.message.text().is_empty() => {

@@ -54,8 +54,8 @@ pub(crate) fn fork(place: &Place, options: &Fork) -> anyhow::Result<Exit> {
         if options.here {
             return Ok(root.to_path_buf());
         }
-        let copy = copy(place, root, &tape)?;
-        let back = if tape.is_last(point) { None } else { Some(back(place, &tape, point, root, &copy)?) };
+        let mut copy = copy(place, root, &tape)?;
+        let back = if tape.is_last(point) { None } else { Some(back(place, &tape, point, root, &mut copy)?) };
         copied = Some(Copied { id: copy.id().to_owned(), back });
         Ok(copy.root())
     })?;
@@ -116,13 +116,16 @@ fn copy(place: &Place, root: &Path, tape: &Tape) -> Result<Copy, Stop> {
 }
 
 /// Puts the files of a copy as they were behind an entry, as far as the journal knows how that was.
-fn back(place: &Place, tape: &Tape, behind: u64, project: &Path, copy: &Copy) -> Result<Back, Stop> {
+fn back(place: &Place, tape: &Tape, behind: u64, project: &Path, copy: &mut Copy) -> Result<Back, Stop> {
     let journal = place.journal(Strength::Normal).map_err(|error| setup::stop(&error))?;
     if Sessions::new(&journal).row(tape.session).is_err() {
         return Ok(Back::Unknown);
     }
     let rewind = Rewind::new(&journal, &place.home, tape.session);
     let (plan, outcome) = rewind.restore(behind, project, &copy.root()).map_err(setup::failed)?;
+    // Whoever takes what the fork has done does not take this with it.
+    let done: Vec<String> = outcome.done.iter().map(|put| put.change.path.clone()).collect();
+    copy.put_back(&done).map_err(|error| Stop::said(Exit::Failed, |lang| lang.no_fork_copy(&error.to_string())))?;
     let lang = place.speaks();
     let skipped = plan.skipped.iter().map(|skip| (skip.path.clone(), lang.rewind_skip(&skip.why)));
     let failed = outcome.failed.iter().map(|failed| (failed.path.clone(), failed.why.clone()));

@@ -235,6 +235,9 @@ impl Transcript {
                     Row::Said(text_of(&started.input))
                 };
                 out.push(Item::Row(row));
+                let beside =
+                    started.rewound.iter().map(|told| Row::Note(format!("⟲ {}", self.lang.told_rewound(told))));
+                out.extend(beside.map(Item::Row));
                 self.turn = Some(Turn::new(at_ms));
             }
             Event::Forked(forked) => out.extend(self.past(&forked.past)),
@@ -281,7 +284,11 @@ impl Transcript {
         for (index, message) in past.history.iter().enumerate().skip(from) {
             let text = text_of(&message.parts);
             match message.role {
-                Role::User if past.turns.contains(&index) => items.push(Item::Row(Row::Said(text))),
+                Role::User if past.turns.contains(&index) => {
+                    // What stands beside the words is the program's, and not what the user said.
+                    let words = text_of(message.parts.get(..1).unwrap_or_default());
+                    items.push(Item::Row(Row::Said(words)));
+                }
                 Role::Assistant if !text.is_empty() => items.extend([Item::Text(text), Item::TextEnd]),
                 _ => {}
             }

@@ -1,9 +1,12 @@
 //! The phrases of files that are put back.
 
-use max_team_core::rewind::{Left, Why};
+use max_team_core::rewind::{Left, Told, Why};
 use max_team_runtime::rewind::Skip;
 
 use super::{Lang, plural};
+
+/// Files that a row names.
+const TOLD_MAX: usize = 5;
 
 phrases! {
     nothing_to_rewind: "nothing to put back: the files are as they were, or nothing was changed",
@@ -108,8 +111,8 @@ impl Lang {
             Skip::Unread(why) => say!(self, "{why}", "{why}"),
             Skip::Large => say!(
                 self,
-                "it is larger than what is kept, and putting it back could not be undone; remove it yourself if you do not need it",
-                "超出可保存的大小，恢复后无法撤销；如不需要，请自行删除"
+                "it is larger than what is kept, and how it was is not known; it stays as it is",
+                "超出可保存的大小，原来的样子无从得知；保持不变"
             ),
             Skip::Away => say!(
                 self,
@@ -139,6 +142,37 @@ impl Lang {
                 say!(self, "it did not come to its end; what it did is not known", "未运行到结束；做了什么无从得知")
             }
         }
+    }
+
+    /// What the lead is told with the user's words.
+    pub(crate) fn told_rewound(self, told: &Told) -> String {
+        let mut names: Vec<&str> = told.files.iter().take(TOLD_MAX).map(String::as_str).collect();
+        if told.count > names.len() && !names.is_empty() {
+            names.push("…");
+        }
+        let (count, names) = (told.count, names.join(", "));
+        let en = if count == 0 { "files".to_owned() } else { plural(count, "file") };
+        let zh = if count == 0 { String::new() } else { format!(" {count} 个") };
+        let names = if names.is_empty() { names } else { say!(self, ": {names}", "：{names}") };
+        if told.again {
+            say!(
+                self,
+                "the lead is told that {en} put back before came again{names}",
+                "已告知负责人：撤销恢复了{zh}文件{names}"
+            )
+        } else {
+            say!(self, "the lead is told that you put {en} back{names}", "已告知负责人：您恢复了{zh}文件{names}")
+        }
+    }
+
+    /// Files that are removed and were never kept.
+    pub(crate) fn rewind_for_good(self, files: usize) -> String {
+        let en = plural(files, "file");
+        say!(
+            self,
+            "{en} above 8 MB that came since would be removed whole: an undo cannot bring back what is too large to be kept",
+            "此后新建的 {files} 个超过 8 MB 的文件会被整个删除：内容过大未保存，撤销时无法找回"
+        )
     }
 
     /// How often files were put back after some words.

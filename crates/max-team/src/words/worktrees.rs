@@ -30,6 +30,7 @@ impl Lang {
             Fate::Ready => say!(self, "ready", "可接受"),
             Fate::Done => say!(self, "in the project", "已在项目中"),
             Fate::Rejected => say!(self, "rejected", "已拒绝"),
+            Fate::Back => say!(self, "put back by the fork, taken only by its name", "分支时恢复，仅在指明时接受"),
             Fate::Conflict { why } => say!(self, "conflict: {why}", "冲突：{why}"),
             Fate::Refused { why } => say!(self, "not taken: {why}", "不接受：{why}"),
         }

@@ -307,6 +307,41 @@ fn a_fork_finds_the_files_as_they_were() {
     assert_eq!(files(&program.project()), [text("two\n"), text("mine again\n"), None, text("")]);
 }
 
+/// What was only put back in a fork's copy does not come over with what the fork has done; by its name it does.
+#[test]
+fn of_a_fork_only_what_it_has_changed_is_taken() {
+    let write = |path: &str, text: &str| {
+        Reply::new().tool(format!("w-{path}"), "write_file", json!({ "path": path, "content": text }))
+    };
+    let server = ModelServer::start([
+        write("a.txt", "one\n"),
+        write("b.txt", "one\n"),
+        write("new.txt", "new\n"),
+        Reply::text("First."),
+        write("b.txt", "forked\n"),
+        write("c.txt", "forked\n"),
+        Reply::text("Forked."),
+    ]);
+    let program = Program::with(&server).file("a.txt", "zero\n").file("b.txt", "zero\n");
+    git(&program);
+    let free = ["--permission-mode", "bypassPermissions"];
+    program.run(&[&["-p", "Begin"], &free[..]].concat());
+    let origin = sessions(&program).remove(0);
+    let forked = program.run(&[&["fork", &origin, "--at", "turn:1", "-p"], &free[..]].concat());
+    said(&forked, 0, &["Forked.", "as it was then (3 files)"]);
+    let id = program.run(&["worktrees", "list", "--json"]).json()[0]["id"].as_str().unwrap().to_owned();
+    let shown = program.run(&["worktrees", "show", &id]);
+    for words in ["a.txt  (put back by the fork", "b.txt  (ready)", "c.txt  (ready)", "new.txt  (put back by the fork"]
+    {
+        assert!(shown.out.contains(words), "{words}: {shown:?}");
+    }
+    said(&program.run(&["worktrees", "accept", &id, "a.txt"]), 0, &["1 file taken"]);
+    assert_eq!(program.read("a.txt"), "zero\n", "by its name");
+    said(&program.run(&["worktrees", "accept", &id]), 0, &["3 files taken"]);
+    let files = ["a.txt", "b.txt", "c.txt", "new.txt"].map(|name| program.read(name));
+    assert_eq!(files, ["zero\n", "forked\n", "forked\n", "new\n"], "what came later stays");
+}
+
 /// What runs is gone on from where it is; what is open there is told as stopped, and the one that runs ends by itself.
 #[test]
 fn a_run_at_work_is_forked_in_the_middle_of_a_call() {

@@ -255,6 +255,48 @@ fn a_secret_comes_back_as_one() {
     assert_eq!((program.read("moved").as_str(), mode(&program, "written")), ("x", 0o600));
 }
 
+/// What each may do with a file comes back whole, also where nothing else has changed and where nobody may write it any more.
+#[test]
+fn permissions_come_back_to_the_last_bit() {
+    let server = ModelServer::start([
+        shell(
+            "chmod 600 group; chmod 444 shut; rm gone; echo x > both; chmod 400 both; chmod 666 program; chmod 600 mine",
+        ),
+        write(Reply::new(), "written", "agent"),
+        Reply::text("done"),
+    ]);
+    let modes =
+        [("group", 0o640), ("shut", 0o664), ("gone", 0o750), ("both", 0o604), ("program", 0o755), ("written", 0o660)];
+    let program = modes.iter().fold(Program::with(&server), |program, (name, _)| program.file(name, *name));
+    let program = program.file("mine", "mine");
+    let set = |name: &str, mode| {
+        fs::set_permissions(program.project().join(name), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    modes.iter().for_each(|(name, mode)| set(name, *mode));
+    say(&program, "begin", true);
+    let done = [("group", 0o600), ("shut", 0o444), ("both", 0o400), ("program", 0o666), ("written", 0o660)];
+    assert_eq!(done.map(|(name, _)| (name, mode(&program, name))), done);
+    set("mine", 0o640);
+    let shown = program.run(&["rewind", "--dry-run"]);
+    assert!(shown.out.contains("+++ b/group\nmode: 0600 becomes 0640\n"), "{shown:?}");
+    // One that is about to get its name back is nobody's to read who will not be one.
+    let prefix = ["strace", "-f", "-o", "/dev/null", "-e", "trace=renameat,renameat2", "-e"];
+    let inject = ["inject=renameat,renameat2:signal=SIGKILL:when=1"];
+    let mut killed = program.prefixed(&[&prefix[..], &inject].concat(), &["rewind", "--yes"]);
+    assert_ne!(finish(killed.spawn().unwrap()).code, 0);
+    for entry in fs::read_dir(program.project()).unwrap().flatten() {
+        let text = fs::read_to_string(entry.path()).unwrap_or_default();
+        let most = modes.iter().find(|(name, _)| *name == text).map_or(0o777, |(_, mode)| *mode);
+        let has = entry.metadata().unwrap().permissions().mode() & 0o777;
+        assert!(has & !most == 0 || text == "program", "{entry:?} {has:o}");
+    }
+    assert_eq!(program.run(&["rewind", "--yes"]).code, 8, "what the user has opened since is theirs");
+    assert_eq!(modes.map(|(name, _)| (name, mode(&program, name))), modes);
+    assert_eq!((program.read("both").as_str(), mode(&program, "mine")), ("both", 0o640));
+    assert_eq!(program.run(&["rewind", "--undo", "--yes"]).code, 0);
+    assert_eq!(done.map(|(name, _)| (name, mode(&program, name))), done);
+}
+
 /// `kill -9` at every call of one kind: what was begun is gone on with by the next one.
 fn killed_at_every(calls: &str) {
     let names = ["a", "b", "c/d", "e"];
@@ -337,6 +379,10 @@ fn in_the_chat_it_is_listed_shown_and_done() {
     assert_eq!(program.read("a"), "user\n");
     let told = server.requests().last().unwrap().body.to_string();
     assert!(told.contains("what now") && told.contains("has put files back"), "{told}");
+    // What the program tells is not what the user said, and people read it in their own language.
+    let shown = program.run(&["sessions", "show"]);
+    assert!(shown.out.contains("the lead is told that you put 1 file back: a"), "{shown:?}");
+    assert!(!ran.out.contains("From the program") && !shown.out.contains("From the program"), "{ran:?} {shown:?}");
 }
 
 /// Numbers that look like chance and are the same every time.

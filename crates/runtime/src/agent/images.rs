@@ -60,15 +60,15 @@ fn changing(event: &Event) -> Option<&ToolIntent> {
 /// How a file is that is about to change, with its bytes. What is no longer as it was judged is not changed at all.
 fn image(cx: &Cx, ToolIntent { key, action, .. }: &ToolIntent) -> Option<(FilesChanged, Option<Vec<u8>>)> {
     let Ok(Image { root, path, state, bytes }) = Image::of(cx, &action.target) else { return None };
-    let (hash, program, private) = match state {
-        State::Gone => (None, false, false),
-        State::File { hash, program, private } => (Some(hash), program, private),
-        State::Link { .. } | State::Large | State::Other => return None,
+    let (hash, program, private, mode) = match state {
+        State::Gone => (None, false, false, None),
+        State::File { hash, program, private, mode } => (Some(hash), program, private, mode),
+        State::Link { .. } | State::Large | State::Bulky { .. } | State::Other => return None,
     };
     if hash != action.before {
         return None;
     }
-    let after = State::File { hash: action.after?, program, private };
+    let after = State::File { hash: action.after?, program, private, mode };
     let is_large = bytes.as_ref().is_some_and(|bytes| bytes.len() as u64 > REWIND_FILE_BYTES_MAX);
     let left = if is_large { vec![Left { path: path.clone(), why: Why::Large }] } else { Vec::new() };
     let changes = vec![Change { path, before: state, after }];

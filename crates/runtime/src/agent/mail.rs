@@ -17,6 +17,7 @@ use max_team_core::mates::{Life, Teammate, parting};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::Budget;
 use max_team_core::policy::{Action, By, Deed};
+use max_team_core::rewind::Told;
 use max_team_core::team::Settings;
 use max_team_core::turn::{Effect, Input};
 use serde::{Deserialize, Serialize};
@@ -228,7 +229,11 @@ impl Agent {
         self.began = Instant::now();
         self.frame.refresh(&self.floor.shared);
         self.frame.may_call(self.floor.callees(self.frame.definition(), self.lead));
-        let words: Vec<String> = letters.iter().map(|letter| self.told_as(letter)).collect();
+        // That files were put back is not what anybody says.
+        let (beside, spoken): (Vec<&Envelope>, Vec<&Envelope>) =
+            letters.iter().partition(|letter| letter.kind == Kind::FilesRewound);
+        let rewound = beside.iter().filter_map(|letter| Told::deserialize(&letter.body).ok()).collect();
+        let words: Vec<String> = spoken.iter().map(|letter| self.told_as(letter)).collect();
         let first = letters.first();
         // Only what the user says asks for skills.
         let asks = first.filter(|first| self.lead && first.kind == Kind::UserInput);
@@ -257,6 +262,7 @@ impl Agent {
             input,
             assignment,
             recall,
+            rewound,
             letters: letters.iter().skip(1).map(|letter| letter.id).collect(),
             quiet,
             hops: if quiet && !self.lead { hops(letters) } else { 0 },

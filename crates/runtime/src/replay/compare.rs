@@ -218,9 +218,11 @@ impl Figures {
 /// What an event says about what its agent does.
 fn said(event: &Event, names: &mut BTreeMap<String, String>) -> Vec<(&'static str, String)> {
     match event {
-        Event::TurnStarted(TurnStarted { input, .. }) | Event::Steered(Steered { input, .. }) => {
-            vec![("told", words(input))]
+        Event::TurnStarted(TurnStarted { input, rewound, .. }) => {
+            let beside = rewound.iter().map(|told| ("told", told.text.clone()));
+            [("told", words(input))].into_iter().chain(beside).collect()
         }
+        Event::Steered(Steered { input, .. }) => vec![("told", words(input))],
         Event::Nudged(nudged) => vec![("told", nudged.text.clone())],
         Event::LlmEnded(ended) => match &ended.outcome {
             _ if ended.summary => Vec::new(),

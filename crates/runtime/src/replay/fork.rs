@@ -1,15 +1,13 @@
 //! Going on from any point of a run, in a session of its own.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::str::FromStr;
 
 use max_team_core::event::Event;
-use max_team_core::id::EnvelopeId;
 use max_team_core::text::visible;
 use max_team_core::turn::{Forked, Turn};
 
-use super::Tape;
+use super::{Tape, spoken};
 use crate::error::RuntimeError;
 use crate::prompt::fill;
 use crate::rows::event_of;
@@ -98,14 +96,8 @@ impl Tape {
     /// What a session that works in `root` can begin with to go on from a point. `edit` goes back to before the words of the
     /// user that the point lies behind, for others in their place.
     pub fn fork(&self, at: Point, edit: bool, root: &Path, site: Site<'_>) -> Result<Fork, RuntimeError> {
-        let said = self.said()?;
         let events = self.events(self.lead)?;
-        let words_of = |event: &Event| match event {
-            Event::TurnStarted(started) => said.get(&started.envelope).cloned(),
-            _ => None,
-        };
-        let turns: Vec<(u64, String)> =
-            events.iter().filter_map(|(seq, _, event)| Some((*seq, words_of(event)?))).collect();
+        let turns = spoken(&self.entries, self.lead)?;
         let nowhere = || RuntimeError::NoPoint { session: self.session, turns: turns.len() };
         let last = self.entries.last().map_or(0, |entry| entry.seq);
         let first = self.entries.first().map_or(0, |entry| entry.seq);
@@ -117,16 +109,18 @@ impl Tape {
             Point::LastTurn => (Some(turns.last().ok_or_else(nowhere)?), last),
             Point::Turn(number) => (Some(turns.get(number.saturating_sub(1)).ok_or_else(nowhere)?), last),
         };
-        let edited = || turns.iter().rev().find(|(seq, _)| *seq <= behind).ok_or_else(nowhere);
+        let edited = || turns.iter().rev().find(|turn| turn.seq <= behind).ok_or_else(nowhere);
         let before = if edit && before.is_none() { Some(edited()?) } else { before };
-        let end = before.map_or(behind, |(seq, _)| seq.saturating_sub(1));
+        let end = before.map_or(behind, |turn| turn.seq.saturating_sub(1));
         let mut turn = Turn::new();
         let past = events.iter().take_while(|(seq, ..)| *seq <= end);
         past.for_each(|(_, _, event)| turn.apply(event));
         let note = fill(FORKED, &[("root", &root.display().to_string()), ("place", &site.words())]);
         let past = turn.past().noted(note.trim_end());
         let forked = Forked { session: self.session, agent: self.lead, seq: end, past };
-        Ok(Fork { forked, words: before.map(|(_, words)| words.clone()) })
+        // A plan that was run there is not what anybody said.
+        let words = before.filter(|turn| !turn.is_run).map(|turn| turn.words.clone());
+        Ok(Fork { forked, words })
     }
 
     /// Whether anything happened behind an entry.
@@ -146,17 +140,6 @@ impl Tape {
             }
         }
         Ok(names)
-    }
-
-    /// What the user said, by the letter that carried it.
-    fn said(&self) -> Result<HashMap<EnvelopeId, String>, RuntimeError> {
-        let mut said = HashMap::new();
-        for entry in self.entries.iter().filter(|entry| entry.event == "said") {
-            if let Event::Said(words) = event_of(entry)? {
-                said.insert(words.envelope, words.text);
-            }
-        }
-        Ok(said)
     }
 }
 

@@ -10,6 +10,7 @@ mod file;
 mod fork;
 mod kept;
 mod strict;
+mod turns;
 
 use std::collections::BTreeMap;
 
@@ -31,6 +32,7 @@ pub use file::{BadTape, TAPE_VERSION};
 pub use fork::{Fork, Point, Site};
 pub use kept::Kept;
 pub use strict::{Call, Change, Judged, Piece};
+pub(crate) use turns::{Spoken, spoken};
 
 /// Looks at a run that goes on until what it is and what is kept of it belong together.
 const LOOKS_MAX: usize = 4;

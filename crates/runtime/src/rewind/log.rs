@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use max_team_core::event::{Ending, Event, Said};
-use max_team_core::id::{PlanId, SessionId};
+use max_team_core::event::{Ending, Event};
+use max_team_core::id::SessionId;
 use max_team_core::rewind::{
     Change, FilesChanged, Left, Put, RewindEnded, Rewound, Step, Touch, Why, is_opaque, rebased, standing,
 };
@@ -14,8 +14,7 @@ use max_team_journal::Journal;
 use super::Rewind;
 use crate::agent::runs_on;
 use crate::error::RuntimeError;
-use crate::plan::plan_stream;
-use crate::replay;
+use crate::replay::{self, Spoken, spoken};
 use crate::rows::event_of;
 use crate::session;
 
@@ -107,8 +106,7 @@ type Made = (i64, Change, bool);
 pub(super) struct Log {
     changes: Vec<Noted>,
     left: Vec<(u64, Left)>,
-    /// When the user spoke, and what.
-    turns: Vec<(u64, i64, String)>,
+    turns: Vec<Spoken>,
     rewound: Vec<(u64, Rewound)>,
     /// When each of them was over, and what came of it.
     ended: HashMap<uuid::Uuid, (i64, RewindEnded)>,
@@ -174,26 +172,14 @@ fn is_call(stream: &str) -> bool {
 }
 
 /// What the log of files is read from.
-const TOLD: [&str; 9] = [
-    "said",
-    "turn_started",
-    "tool_intent",
-    "tool_done",
-    "files_changed",
-    "command_begun",
-    "command_over",
-    "rewound",
-    "rewind_ended",
-];
+const TOLD: [&str; 7] =
+    ["tool_intent", "tool_done", "files_changed", "command_begun", "command_over", "rewound", "rewind_ended"];
 
 impl Log {
     pub(super) fn of(journal: &Journal, session: SessionId) -> Result<Self, RuntimeError> {
         let entries = replay::entries(journal, session)?;
-        let lead = session::agent_stream(session::Sessions::new(journal).row(session)?.lead);
-        let plans: HashSet<&str> = entries.iter().map(|entry| &*entry.stream).collect();
-        // A plan that a user has run is known by the letter that they ran it with.
-        let is_run = |of: &Said| plans.contains(&*plan_stream(PlanId::new(of.envelope.uuid())));
-        let (mut log, mut said, mut calls) = (Self::default(), HashMap::new(), Calls::default());
+        let turns = spoken(&entries, session::Sessions::new(journal).row(session)?.lead)?;
+        let (mut log, mut calls) = (Self { turns, ..Self::default() }, Calls::default());
         let mut steps: Vec<((u64, i64), &str, FilesChanged)> = Vec::new();
         for entry in &entries {
             log.times.push((entry.seq, entry.at_ms));
@@ -202,11 +188,6 @@ impl Log {
             }
             let stream = &*entry.stream;
             match event_of(entry)? {
-                Event::Said(of) if is_run(&of) => log.turns.push((entry.seq, entry.at_ms, of.text)),
-                Event::Said(of) => drop(said.insert(of.envelope, of.text)),
-                Event::TurnStarted(of) if stream == lead => {
-                    log.turns.extend(said.get(&of.envelope).map(|words| (entry.seq, entry.at_ms, words.clone())));
-                }
                 Event::ToolIntent(of) if is_opaque(of.class, &of.action) => {
                     calls.begun_ms.insert((stream, of.key.clone()), entry.at_ms);
                     calls.opaque.push((entry.seq, (stream, of.key), runs_on(&of.action)));
@@ -339,7 +320,7 @@ impl Log {
 
     /// The last entry before each time that the user spoke, oldest first.
     pub(super) fn turns(&self) -> Vec<u64> {
-        self.turns.iter().map(|(seq, ..)| seq.saturating_sub(1)).collect()
+        self.turns.iter().map(|turn| turn.seq.saturating_sub(1)).collect()
     }
 
     /// The last entry that stays.
@@ -361,8 +342,8 @@ impl Log {
     }
 
     fn moments(&self) -> Vec<Moment> {
-        let ends = self.turns.iter().skip(1).map(|(seq, ..)| *seq).chain([u64::MAX]);
-        let moment = |(index, ((seq, at_ms, words), end)): (usize, (&(u64, i64, String), u64))| {
+        let ends = self.turns.iter().skip(1).map(|turn| turn.seq).chain([u64::MAX]);
+        let moment = |(index, (Spoken { seq, at_ms, words, .. }, end)): (usize, (&Spoken, u64))| {
             let is_in = |at: u64| at > *seq && at < end;
             let own = self.changes.iter().filter(|noted| is_in(noted.seq) && noted.behind.is_none());
             Moment {

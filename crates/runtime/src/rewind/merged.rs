@@ -37,12 +37,12 @@ impl Merger<'_> {
         let (mut blobs, mut left, mut held) = (Vec::new(), Vec::new(), 0_u64);
         let ground = Ground::open(project).ok();
         let mut changes = changes.to_vec();
-        for Change { path, before, .. } in changes.iter_mut().filter(|change| change.before != State::Gone) {
+        for Change { path, before, after } in changes.iter_mut().filter(|change| change.before != State::Gone) {
             let now = ground.as_ref().and_then(|ground| ground.look(path).ok());
             // What is not as it was any more is not taken.
             let Some((now, Some(bytes))) = now.filter(|(now, _)| now == before) else { continue };
-            // The same, and who may read it.
-            *before = now;
+            // The same, and who may do what with it.
+            (*before, *after) = (now, after.in_stead_of(now));
             held = held.saturating_add(bytes.len() as u64);
             if held > REWIND_BYTES_MAX {
                 left.push(Left { path: path.clone(), why: Why::Many });

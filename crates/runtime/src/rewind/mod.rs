@@ -16,6 +16,7 @@ use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::limits::{REWIND_BYTES_MAX, REWIND_FILES_MAX};
 use max_team_core::message::{Envelope, Kind, Principal};
 use max_team_core::rewind::{Failed, Put, RewindEnded, Rewound, State};
+use max_team_core::text::visible;
 use max_team_journal::{Commit, Expect, Fence, Journal, Strength, Worker};
 use max_team_tools::rewind::{Ground, Trees};
 use serde::Deserialize as _;
@@ -197,26 +198,31 @@ impl<'j> Rewind<'j> {
         if files.is_empty() {
             return Ok((None, stale));
         }
-        let named = files.iter().take(TOLD_FILES_MAX).map(|put| {
-            let what = if put.change.after == State::Gone { " (removed)" } else { "" };
+        let shown = |put: &Put| {
             let full = Path::new(&put.root).join(&put.change.path);
-            let shown = full.strip_prefix(&row.cwd).unwrap_or(&full).display().to_string();
-            format!("- `{}`{what}", max_team_core::text::visible(&shown))
-        });
+            visible(&full.strip_prefix(&row.cwd).unwrap_or(&full).display().to_string())
+        };
+        let first: Vec<(&Put, String)> = files.iter().take(TOLD_FILES_MAX).map(|put| (put, shown(put))).collect();
+        let line = |(put, name): &(&Put, String)| {
+            let what = if put.change.after == State::Gone { " (removed)" } else { "" };
+            format!("- `{name}`{what}")
+        };
         times.push(rewound.id);
-        let mut named: Vec<String> = named.collect();
+        let mut named: Vec<String> = first.iter().map(line).collect();
         let more = files.len().saturating_sub(TOLD_FILES_MAX);
         if more > 0 {
             named.push(format!("- and {more} more"));
         }
-        let words = if log.is_undo(rewound) { TOLD_AGAIN } else { TOLD };
+        let again = log.is_undo(rewound);
+        let words = if again { TOLD_AGAIN } else { TOLD };
         let text = fill(words.trim_end(), &[("files", &named.join("\n"))]);
+        let names: Vec<String> = first.into_iter().map(|(_, name)| name).collect();
         let letter = Envelope::new(
             EnvelopeId::new(rewound.id),
             session::stream(self.session),
             lead,
             Kind::FilesRewound,
-            json!({ "text": text, "times": times }),
+            json!({ "text": text, "times": times, "files": names, "count": files.len(), "again": again }),
             now_ms(),
         );
         Ok((Some(letter), stale))
@@ -238,6 +244,6 @@ fn told(puts: &[Put]) -> Vec<Put> {
             None => files.push(put.clone()),
         }
     }
-    files.retain(|put| put.change.before != put.change.after);
+    files.retain(|put| !put.change.before.fits(&put.change.after));
     files
 }

@@ -25,6 +25,13 @@ pub struct Plan {
     pub left: Vec<Left>,
 }
 
+impl Plan {
+    /// Files that are removed and were never kept, so that nobody can bring them back.
+    pub fn lost(&self) -> usize {
+        self.puts.iter().filter(|put| put.change.before.is_large()).count()
+    }
+}
+
 /// A file that stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
@@ -47,7 +54,7 @@ pub enum Skip {
     Unread(String),
     /// The folder that everything lies beneath is not there.
     Away,
-    /// It is larger than what is kept, so that putting it back could not be undone.
+    /// It is larger than what is kept: nobody knows how it was, or whether it is still what was left there.
     Large,
 }
 
@@ -146,10 +153,11 @@ impl Rewind<'_> {
                 self.miss(&mut plan, root);
                 continue;
             };
-            match ground.look(&path) {
-                Ok((now, _)) if now == trail.was => {}
-                Ok((State::Other, _)) if trail.leads_to(State::Gone) => folders.push((root, path, trail)),
-                Ok((now, _)) => self.add(&mut plan, root, path, &trail, now)?,
+            let seen = ground.look(&path).map(|(now, _)| if self.moved.is_some() { now.elsewhere() } else { now });
+            match seen {
+                Ok(now) if now.fits(&trail.was) => {}
+                Ok(State::Other) if trail.leads_to(State::Gone) => folders.push((root, path, trail)),
+                Ok(now) => self.add(&mut plan, root, path, &trail, now)?,
                 Err(error) => plan.skipped.push(Skipped { root, path, why: Skip::Unread(error.to_string()) }),
             }
         }
@@ -181,7 +189,8 @@ impl Rewind<'_> {
             plan.skipped.push(Skipped { root, path, why: Skip::Changed });
             return Ok(());
         }
-        if now == State::Large {
+        // One that is nobody else's can go whole; what it was before is nothing, and nothing else of it is known.
+        if now.is_large() && !(trail.was == State::Gone && trail.names(now)) {
             plan.skipped.push(Skipped { root, path, why: Skip::Large });
             return Ok(());
         }
@@ -218,6 +227,9 @@ impl Rewind<'_> {
 /// One file's change for people.
 fn shown(change: &Change, now: Option<&[u8]>, then: Option<&[u8]>) -> String {
     let path = &change.path;
+    if let State::Bulky { size, .. } = change.before {
+        return format!("{}: {size} bytes, too large to be kept: removed whole\n", max_team_core::text::visible(path));
+    }
     let is_file = |state| matches!(state, State::File { .. });
     let texts = now.map_or(Ok(""), std::str::from_utf8).ok().zip(then.map_or(Ok(""), std::str::from_utf8).ok());
     let is_link = matches!(change.before, State::Link { .. }) || matches!(change.after, State::Link { .. });
@@ -241,7 +253,11 @@ fn shown(change: &Change, now: Option<&[u8]>, then: Option<&[u8]>) -> String {
             format!("{shown}\n")
         }
     };
-    if let (State::File { program: now, .. }, State::File { program: then, .. }) = (change.before, change.after)
+    if let (Some(now), Some(then)) = (change.before.mode(), change.after.mode())
+        && now != then
+    {
+        text.push_str(&format!("mode: {now:04o} becomes {then:04o}\n"));
+    } else if let (State::File { program: now, .. }, State::File { program: then, .. }) = (change.before, change.after)
         && now != then
     {
         text.push_str(if then { "mode: becomes executable\n" } else { "mode: no longer executable\n" });

@@ -7,13 +7,15 @@ use max_team_core::id::{QuestionId, SessionId};
 use max_team_core::plan::event::{About, Approve, Cause, PlanEnd, Proof, Ruling, Say};
 use max_team_core::policy::{Answer, By, Deed, Settled};
 use max_team_core::team::Isolation;
-use max_team_journal::Journal;
+use max_team_journal::{Death, Journal};
 use max_team_llm::Replay;
-use max_team_runtime::{Command, House, Matter, Notice, Options, Post, TeamHandle, Which};
+use max_team_runtime::rewind::{Rewind, To};
+use max_team_runtime::{Command, House, Matter, Notice, Options, Order, Post, TeamHandle, Which};
 use max_team_tools::copy::Copies;
 use max_team_tools::{Reach, Registry};
 use tokio::sync::mpsc;
 
+use super::crashes::{events, key, plans};
 use super::team::{ask, repository, rest, with_team};
 use super::{house_of, order, owner, yes};
 
@@ -84,6 +86,73 @@ async fn a_task_in_a_copy_is_checked_there_and_then_merged() {
     team.shutdown().await.unwrap();
     assert!(before.is_some(), "it worked in a copy");
     assert!(copies(root).list().is_empty(), "and that is gone");
+}
+
+const ALONE: &str = r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [{id: impl, agent: leo, description: Write it., isolation: worktree}]}}]
+  - text: Done.
+members:
+  leo/impl:
+    - parts: [{tool: write_file, input: {path: src/hello.txt, content: "hello\n"}}, {tool: edit_file, input: {path: a.txt, old: one, new: two}}]
+    - text: Written.
+"#;
+
+/// Plays on until nothing is left to do.
+async fn play_on(journal: &Journal, root: &Path) {
+    let team = house_of(journal, root, ALONE);
+    let mut notices = team.watch();
+    let which = if team.sessions(1).unwrap().is_empty() { Which::New } else { Which::Latest };
+    let session = team.open(owner(), root, with_team(which, Approve::Plan)).await.unwrap().session;
+    loop {
+        rest(&mut notices).await;
+        let (key, command) = if !journal.has_mail(key("say")).unwrap() {
+            (key("say"), Command::Say { session, text: "add a greeting".into() })
+        } else if let Some(pending) = Post::new(journal).inbox().unwrap().first() {
+            let question = pending.row.question;
+            (key(&question.to_string()), Command::Decide { question, say: Say::Approve })
+        } else {
+            return;
+        };
+        team.command(Order { by: owner(), cwd: ".".into(), key, command }).await.unwrap();
+    }
+}
+
+/// Dead when everything of a copy is in the project and the list of what was to be done is gone, and before the log says that it is over:
+/// whoever goes on finds it done, does it no second time, and it is one step that can be taken back.
+#[test]
+fn a_merge_whose_end_was_not_written_down_is_found_done() {
+    let count =
+        |journal: &Journal, name: &str| events(journal).iter().filter(|(_, event)| event.name() == name).count();
+    let mut met = 0;
+    for commit in 1_u64.. {
+        let folder = repository();
+        let (root, mut journal) = (folder.path(), Journal::memory());
+        let survived = super::lives(&journal, Some((Death::Before, commit)), play_on(&journal, root));
+        if survived || count(&journal, "task_done") > 0 {
+            break;
+        }
+        if !root.join("src/hello.txt").exists() {
+            continue;
+        }
+        met += 1;
+        let copy = copies(root).list().pop().unwrap();
+        assert!(copy.is_settled() && !root.join("home/copies").join(copy.id()).join("merge.json").exists());
+        journal = journal.reopen().unwrap();
+        let notes = count(&journal, "files_changed");
+        assert!(super::lives(&journal, None, play_on(&journal, root)), "killed at commit {commit}");
+        let team = house_of(&journal, root, ALONE);
+        let plan = team.plan(plans(&journal).pop_first().unwrap()).unwrap();
+        let merged = plan.task(0).unwrap().result.unwrap().evidence.last().unwrap().clone();
+        assert_eq!((plan.ended(), merged.detail.as_str()), (Some(PlanEnd::Done), "2 files"));
+        assert_eq!((read(root.join("src/hello.txt")), read(root.join("a.txt"))), ("hello\n".into(), "two\n".into()));
+        assert!(copies(root).list().is_empty() && count(&journal, "files_changed") == notes, "it was done once");
+        let session = team.sessions(1).unwrap().pop().unwrap().session;
+        let back = Rewind::new(&journal, &root.join("home"), session).plan(To::LastTurn, &[]).unwrap();
+        let is_back = |path: &str| back.puts.iter().any(|put| put.change.path == path);
+        assert!(is_back("a.txt") && is_back("src/hello.txt") && back.skipped.is_empty(), "{back:?}");
+    }
+    assert!(met > 0, "nobody was killed there");
 }
 
 const MEANWHILE: &str = r#"

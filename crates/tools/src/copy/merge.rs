@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::review::{Fate, IS, Review};
 use super::{Change, Copy, CopyError, Ignored, Settled, State, record, root};
-use crate::files::{Content, Place, Root, prune, swap};
+use crate::files::{Content, Place, Root, prune, state, swap};
 use crate::git::GitError;
 use crate::tool::ToolError;
 
@@ -127,7 +127,7 @@ impl Copy {
             match &change.fate {
                 Fate::Ready => items.push(item(change)),
                 Fate::Done => merged.files.push(change.path.clone()),
-                Fate::Rejected => {}
+                Fate::Rejected | Fate::Back => {}
                 Fate::Conflict { why } | Fate::Refused { why } => merged.stuck.push((change.path.clone(), why.clone())),
             }
         }
@@ -160,13 +160,26 @@ impl Copy {
         let chosen = chosen(&review, Some(files))?;
         self.leave()?;
         for change in chosen {
-            let settled = Settled { accepted: false, after: change.after };
+            let settled = Settled { accepted: false, back: false, after: change.after };
             self.record.settled.insert(change.path.clone(), settled);
         }
         let open = self.undecided(&review);
         let decided = Merged { open, ignored: review.ignored, ..Merged::default() };
         self.decide(&decided)?;
         Ok(decided)
+    }
+
+    /// What was put back in the copy is not what whoever works there has done: as long as it stays as it is now, it is taken only
+    /// by its name. Blocking.
+    pub fn put_back(&mut self, files: &[String]) -> Result<(), CopyError> {
+        let _held = self.hold_anew()?;
+        let tree = root(&self.root())?;
+        for file in files {
+            let place = tree.place(file)?;
+            let after = state(&tree, &place)?.elsewhere();
+            self.record.settled.insert(place.to_string(), Settled { accepted: false, back: true, after });
+        }
+        self.record.write(&self.home)
     }
 
     /// Writes down what there is to decide about still.
@@ -242,8 +255,7 @@ impl Copy {
             }
             match put(&project, &is, item, &self.root()) {
                 Ok(()) => {
-                    let settled = Settled { accepted: true, after: item.after };
-                    self.record.settled.insert(item.path.clone(), settled);
+                    self.record.settled.insert(item.path.clone(), Settled::taken(item.after));
                     merged.files.push(item.path.clone());
                 }
                 Err(ToolError::Correctable(why)) => {

@@ -43,8 +43,18 @@ pub(super) struct Record {
 pub struct Settled {
     /// Whether it went into the project.
     pub accepted: bool,
+    /// Nobody has decided: it was put back in the copy before anybody worked there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub back: bool,
     /// How it was in the copy.
     pub after: State,
+}
+
+impl Settled {
+    /// It went into the project.
+    pub(super) fn taken(after: State) -> Self {
+        Self { accepted: true, back: false, after }
+    }
 }
 
 impl Record {

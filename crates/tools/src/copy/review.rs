@@ -46,7 +46,7 @@ pub struct Review {
 impl Review {
     /// What nobody has decided about yet.
     pub fn open(&self) -> impl Iterator<Item = &Change> {
-        self.changes.iter().filter(|change| !matches!(change.fate, Fate::Done | Fate::Rejected))
+        self.changes.iter().filter(|change| !matches!(change.fate, Fate::Done | Fate::Rejected | Fate::Back))
     }
 
     /// What cannot be merged as things are.
@@ -79,6 +79,8 @@ pub enum Fate {
     Done,
     /// Somebody said no to it.
     Rejected,
+    /// It was put back before anybody worked in the copy, and nobody has touched it there since.
+    Back,
     /// The project has changed it too.
     Conflict {
         /// What the project has.
@@ -255,13 +257,15 @@ impl Judge<'_> {
         let side = |root: &Root, entry: Option<&Entry>| match entry {
             None => Ok(State::Gone),
             Some(entry) if entry.is_repository() => Ok(State::Other),
-            Some(_) => state(root, &place),
+            // What everybody but its owner may do with a file is no matter of copies.
+            Some(_) => state(root, &place).map(State::elsewhere),
         };
         let (before, after) = (side(self.was, first)?, side(self.is, now)?);
         let path = place.to_string();
         let settled = self.record.settled.get(&path).filter(|settled| settled.after == after);
         let fate = match settled {
             Some(settled) if settled.accepted => Fate::Done,
+            Some(settled) if settled.back => Fate::Back,
             Some(_) => Fate::Rejected,
             None => match self.cannot(&place, before, after)? {
                 Some(why) => refused(&why),

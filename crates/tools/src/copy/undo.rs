@@ -129,7 +129,7 @@ impl Copy {
 
     fn count(&mut self, items: &[Item], project: &Root) {
         for item in items.iter().filter(|item| item.now(project) == item.after) {
-            self.record.settled.insert(item.path.clone(), Settled { accepted: true, after: item.after });
+            self.record.settled.insert(item.path.clone(), Settled::taken(item.after));
         }
     }
 
@@ -137,7 +137,7 @@ impl Copy {
     fn uncount<'i>(&mut self, items: impl Iterator<Item = &'i Item>) -> Result<(), CopyError> {
         let mut settled = self.record.settled.clone();
         for item in items {
-            if settled.get(&item.path) == Some(&Settled { accepted: true, after: item.after }) {
+            if settled.get(&item.path) == Some(&Settled::taken(item.after)) {
                 settled.remove(&item.path);
             }
         }
@@ -214,7 +214,8 @@ fn put_back(project: &Root, was: &Root, item: &Item) -> Result<bool, ToolError> 
     let content = if item.before == State::Gone { Some(Content::Gone) } else { Content::read(was, &place)? };
     let content = content.filter(|content| content.state() == item.before);
     let content = content.ok_or_else(|| ToolError::correctable(format!("nobody knows any more how `{place}` was")))?;
-    swap(project, &Sight::default(), &place, now, &content)?;
+    // What somebody has made read-only since stays so.
+    swap(project, &Sight::default(), &place, now.elsewhere(), &content)?;
     if item.before == State::Gone {
         prune(project, &place, &|_| true);
     }

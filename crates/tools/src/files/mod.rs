@@ -28,7 +28,7 @@ pub(crate) use read::{read_action, read_file, still_as_judged};
 pub use root::Root;
 pub(crate) use root::{Opened, bytes_in, open_part_dir, open_part_file};
 pub(crate) use slot::is_temp;
-pub(crate) use swap::{Content, Found, file_state, find, look, prune, state, swap};
+pub(crate) use swap::{Content, Found, bulky, file_state, find, look, prune, state, swap};
 pub(crate) use walk::{Entry, Rules, Walk, entries};
 pub use write::WriteFile;
 pub(crate) use write::write_file;

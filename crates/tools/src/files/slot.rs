@@ -14,18 +14,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use max_team_core::hash::Hash;
 use max_team_core::limits::WRITE_BYTES_MAX;
 use max_team_core::policy::Sight;
+use max_team_core::rewind::State;
 use rustix::fs::{
-    Access, AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, RenameFlags, Stat, Uid, accessat, fchmod, fchown,
-    flock, fstat, fsync, mkdirat, openat, renameat, renameat_with, statat, unlinkat,
+    Access, AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, RawMode, RenameFlags, Stat, Uid, accessat, fchmod,
+    fchown, flock, fstat, fsync, mkdirat, openat, renameat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 
 use super::place::Place;
 use super::root::{Root, bytes_in, not_a_file, open_part_dir, open_part_file};
+use super::swap::file_state;
 use super::walk;
 use crate::text::size;
 use crate::tool::ToolError;
 
+/// Whoever may write.
+const WRITE: Mode = Mode::WUSR.union(Mode::WGRP).union(Mode::WOTH);
 /// Names that are tried for a temporary file.
 const TEMP_TRIES_MAX: usize = 64;
 
@@ -60,6 +64,8 @@ pub(super) struct Wear {
     pub(super) program: Option<bool>,
     /// Nobody but its owner may read it, at no instant; if not, it is as the old one was.
     pub(super) private: bool,
+    /// These permissions and no others, at no instant more; then the rest says nothing.
+    pub(super) mode: Option<Mode>,
 }
 
 impl<'a> Slot<'a> {
@@ -105,9 +111,37 @@ impl<'a> Slot<'a> {
 
     /// What is there now; anything but a regular file that we may replace is refused.
     pub(crate) fn look(&self) -> Result<Option<Old>, ToolError> {
+        let Some((old, _)) = self.open()? else { return Ok(None) };
+        // We could rename over it all the same; but this is how people say "hands off", even to root.
+        let may_anybody = Mode::from_raw_mode(old.stat.st_mode).intersects(WRITE);
+        let may_we = accessat(&self.dir, self.name, Access::WRITE_OK, AtFlags::empty()).is_ok();
+        if !(may_anybody && may_we) {
+            return Err(ToolError::correctable(format!("`{}` is read-only", self.place)));
+        }
+        Ok(Some(old))
+    }
+
+    /// The same for whoever knows its permissions: if nobody may write what is expected there, it was not the user who said so.
+    pub(super) fn look_at(&self, from: &State) -> Result<Option<Old>, ToolError> {
+        let is_closed = |mode: u16| !Mode::from_raw_mode(RawMode::from(mode)).intersects(WRITE);
+        if from.mode().is_some_and(is_closed) { Ok(self.open()?.map(|(old, _)| old)) } else { self.look() }
+    }
+
+    /// Gives the file that is there these permissions, if it is still what was seen; its bytes stay as they are.
+    pub(super) fn chmod(&self, seen: &State, mode: Mode) -> Result<(), ToolError> {
+        let (old, file) = self.open()?.ok_or_else(|| self.changed())?;
+        if !file_state(old.hash, old.stat.st_mode).fits(seen) {
+            return Err(self.changed());
+        }
+        fchmod(&file, mode).map_err(|errno| self.trouble(errno))?;
+        file.sync_all().map_err(|err| self.trouble(errno(&err)))
+    }
+
+    /// What is there now, whoever may write it; anything but a regular file is refused.
+    fn open(&self) -> Result<Option<(Old, File)>, ToolError> {
         let shown = self.place.to_string();
         let file = match open_part_file(self.dir.as_fd(), self.name.as_ref()) {
-            Ok(file) => file,
+            Ok(file) => File::from(file),
             Err(Errno::NOENT) => return Ok(None),
             Err(Errno::LOOP) => return Err(not_a_file(&shown, FileType::Symlink)),
             Err(errno) => return Err(self.trouble(errno)),
@@ -118,7 +152,7 @@ impl<'a> Slot<'a> {
             other => return Err(not_a_file(&shown, other)),
         }
         let mut bytes = Vec::new();
-        File::from(file).take(WRITE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|err| self.trouble(errno(&err)))?;
+        (&file).take(WRITE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|err| self.trouble(errno(&err)))?;
         if bytes.len() as u64 > WRITE_BYTES_MAX {
             return Err(ToolError::correctable(format!(
                 "`{}` is {}; files larger than {} cannot be written or edited here",
@@ -127,13 +161,7 @@ impl<'a> Slot<'a> {
                 size(WRITE_BYTES_MAX)
             )));
         }
-        // We could rename over it all the same; but this is how people say "hands off", even to root.
-        let may_anybody = Mode::from_raw_mode(stat.st_mode).intersects(Mode::WUSR | Mode::WGRP | Mode::WOTH);
-        let may_we = accessat(&self.dir, self.name, Access::WRITE_OK, AtFlags::empty()).is_ok();
-        if !(may_anybody && may_we) {
-            return Err(ToolError::correctable(format!("`{}` is read-only", self.place)));
-        }
-        Ok(Some(Old { hash: Hash::of(&bytes), bytes, stat }))
+        Ok(Some((Old { hash: Hash::of(&bytes), bytes, stat }, file)))
     }
 
     /// Puts these bytes there, in the stead of `old`. The new file has the old one's permissions and, where we may,
@@ -148,13 +176,22 @@ impl<'a> Slot<'a> {
         sweep(&self.dir);
         // Until it wears the old file's permissions, what replaces it is nobody else's to read.
         let is_closed = old.is_some() || wear.private;
-        let mode = if is_closed { Mode::RUSR | Mode::WUSR } else { self.root.modes().1 };
+        let mode = match wear.mode {
+            Some(mode) => mode & Mode::RWXU,
+            None if is_closed => Mode::RUSR | Mode::WUSR,
+            None => self.root.modes().1,
+        };
         let temp = Temp::make(&self.dir, mode).map_err(trouble)?;
         (&temp.file).write_all(bytes).map_err(|err| trouble(errno(&err)))?;
         if let Some(old) = old {
-            temp.dress(&old.stat, wear.private).map_err(trouble)?;
+            temp.own(&old.stat).map_err(trouble)?;
         }
-        if let Some(program) = wear.program {
+        match (wear.mode, old) {
+            (Some(mode), _) => fchmod(&temp.file, mode).map_err(trouble)?,
+            (None, Some(old)) => temp.dress(&old.stat, wear.private).map_err(trouble)?,
+            (None, None) => {}
+        }
+        if let Some(program) = wear.program.filter(|_| wear.mode.is_none()) {
             temp.run_as(program).map_err(trouble)?;
         }
         temp.file.sync_all().map_err(|err| trouble(errno(&err)))?;
@@ -286,14 +323,19 @@ impl<'a> Temp<'a> {
         Err(Errno::EXIST)
     }
 
-    /// Takes over the owner, where we may, and the permissions; of one that is to be private, only its owner's.
-    fn dress(&self, old: &Stat, private: bool) -> Result<(), Errno> {
+    /// Takes over the owner, where we may.
+    fn own(&self, old: &Stat) -> Result<(), Errno> {
         let own = fstat(&self.file)?;
         if (own.st_uid, own.st_gid) != (old.st_uid, old.st_gid) {
             let (owner, group) = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));
             // Only root may give files away; others may still keep the group.
             let _ = fchown(&self.file, Some(owner), Some(group)).or_else(|_| fchown(&self.file, None, Some(group)));
         }
+        Ok(())
+    }
+
+    /// Takes over the permissions; of one that is to be private, only its owner's.
+    fn dress(&self, old: &Stat, private: bool) -> Result<(), Errno> {
         let most = if private { Mode::RWXU } else { Mode::RWXU | Mode::RWXG | Mode::RWXO };
         fchmod(&self.file, Mode::from_raw_mode(old.st_mode) & most)
     }

@@ -30,7 +30,7 @@ use crate::tool::ToolError;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Content {
     Gone,
-    File { bytes: Vec<u8>, program: bool, private: bool },
+    File { bytes: Vec<u8>, program: bool, private: bool, mode: Option<u16> },
     Link(OsString),
 }
 
@@ -38,8 +38,8 @@ impl Content {
     pub(crate) fn state(&self) -> State {
         match self {
             Self::Gone => State::Gone,
-            Self::File { bytes, program, private } => {
-                State::File { hash: Hash::of(bytes), program: *program, private: *private }
+            Self::File { bytes, program, private, mode } => {
+                State::File { hash: Hash::of(bytes), program: *program, private: *private, mode: *mode }
             }
             Self::Link(target) => State::Link { hash: Hash::of(target.as_bytes()) },
         }
@@ -53,9 +53,9 @@ impl Content {
         Ok(match state {
             State::Gone => Some(Self::Gone),
             // Who may read a copy says nothing about the project.
-            State::File { program, .. } => Some(Self::File { bytes, program, private: false }),
+            State::File { program, .. } => Some(Self::File { bytes, program, private: false, mode: None }),
             State::Link { .. } => Some(Self::Link(OsString::from_vec(bytes))),
-            State::Large | State::Other => None,
+            State::Large | State::Bulky { .. } | State::Other => None,
         })
     }
 }
@@ -107,7 +107,7 @@ pub(crate) fn look(root: &Root, place: &Place, content: &mut Option<Vec<u8>>) ->
         Found::Gone => return Ok(State::Gone),
         Found::Other => return Ok(State::Other),
         Found::Link(target) => (target.into_vec(), None),
-        Found::File(_, stat) if bytes_in(&stat) > WRITE_BYTES_MAX => return Ok(State::Large),
+        Found::File(_, stat) if bytes_in(&stat) > WRITE_BYTES_MAX => return Ok(bulky(&stat)),
         Found::File(file, stat) => {
             let mut bytes = Vec::new();
             let read = file.take(WRITE_BYTES_MAX).read_to_end(&mut bytes);
@@ -123,8 +123,16 @@ pub(crate) fn look(root: &Root, place: &Place, content: &mut Option<Vec<u8>>) ->
 /// A file with these bytes and permissions.
 pub(crate) fn file_state(hash: Hash, mode: RawMode) -> State {
     let (run, others) = (Mode::XUSR, Mode::RWXG | Mode::RWXO);
-    let mode = Mode::from_raw_mode(mode);
-    State::File { hash, program: mode.contains(run), private: !mode.intersects(others) }
+    let mode = Mode::from_raw_mode(mode) & (Mode::RWXU | others);
+    let worn = u16::try_from(mode.as_raw_mode()).ok();
+    State::File { hash, program: mode.contains(run), private: !mode.intersects(others), mode: worn }
+}
+
+/// A file that is never read. Whoever writes to it, or puts another in its place, changes one of these numbers.
+pub(crate) fn bulky(stat: &Stat) -> State {
+    let (changed, touched) = ((stat.st_mtime, stat.st_mtime_nsec), (stat.st_ctime, stat.st_ctime_nsec));
+    let numbers = format!("{} {} {changed:?} {touched:?}", stat.st_ino, stat.st_size);
+    State::Bulky { size: bytes_in(stat), print: Hash::of(numbers) }
 }
 
 /// Puts `to` where `from` is. If it is there already, it is only made to last.
@@ -136,22 +144,26 @@ pub(crate) fn swap(root: &Root, sight: &Sight, place: &Place, from: State, to: &
         (None, Content::Gone) => return Ok(()),
         (None, _) => Slot::make(root, sight, place)?,
     };
-    if now == then {
+    if now.fits(&then) {
         return sync_dir(&slot.dir).map_err(|errno| slot.trouble(errno));
     }
     // A link makes room before a file takes its place; a process may have died in between.
     let made_room = now == State::Gone && matches!((from, then), (State::Link { .. }, State::File { .. }));
-    if now != from && !made_room {
+    if !now.fits(&from) && !made_room {
         return Err(slot.changed());
     }
     match to {
         Content::Gone => remove(&slot, from),
         Content::Link(target) => put_link(&slot, from, target),
-        Content::File { bytes, program, private } => {
+        Content::File { mode: Some(mode), .. } if now.bytes() == then.bytes() && matches!(now, State::File { .. }) => {
+            slot.chmod(&now, Mode::from_raw_mode(RawMode::from(*mode)))
+        }
+        Content::File { bytes, program, private, mode } => {
             if matches!(now, State::Link { .. }) {
                 remove(&slot, now)?;
             }
-            slot.put_as(bytes, slot.look()?.as_ref(), Wear { program: Some(*program), private: *private })
+            let mode = mode.map(|mode| Mode::from_raw_mode(RawMode::from(mode)));
+            slot.put_as(bytes, slot.look_at(&from)?.as_ref(), Wear { program: Some(*program), private: *private, mode })
         }
     }
 }
@@ -159,8 +171,13 @@ pub(crate) fn swap(root: &Root, sight: &Sight, place: &Place, from: State, to: &
 /// Takes away what is there, unless it is something else by now.
 fn remove(slot: &Slot<'_>, from: State) -> Result<(), ToolError> {
     let trouble = |errno| slot.trouble(errno);
-    if !matches!(from, State::Link { .. }) {
-        let old = slot.look()?.ok_or_else(|| slot.changed())?;
+    if from.is_large() {
+        let now = statat(&slot.dir, slot.name, AtFlags::SYMLINK_NOFOLLOW).map_err(trouble)?;
+        if bulky(&now) != from {
+            return Err(slot.changed());
+        }
+    } else if !matches!(from, State::Link { .. }) {
+        let old = slot.look_at(&from)?.ok_or_else(|| slot.changed())?;
         let now = statat(&slot.dir, slot.name, AtFlags::SYMLINK_NOFOLLOW).map_err(trouble)?;
         if !is_same(&now, &old.stat) {
             return Err(slot.changed());
@@ -174,7 +191,7 @@ fn put_link(slot: &Slot<'_>, from: State, target: &OsString) -> Result<(), ToolE
     let trouble = |errno| slot.trouble(errno);
     if let State::File { .. } = from {
         // Refuses what may not be replaced.
-        slot.look()?;
+        slot.look_at(&from)?;
     }
     // One name for one place, so that whoever does this again clears away what was left of it.
     let [one, two, three, four, ..] = Hash::of(slot.place.to_string()).0;

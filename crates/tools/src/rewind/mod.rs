@@ -75,7 +75,9 @@ impl Ground {
         let unknown = || ToolError::correctable(format!("nobody knows any more how `{}` was", change.path));
         let content = match (change.after, bytes) {
             (State::Gone, _) => Content::Gone,
-            (State::File { program, private, .. }, Some(bytes)) => Content::File { bytes, program, private },
+            (State::File { program, private, mode, .. }, Some(bytes)) => {
+                Content::File { bytes, program, private, mode }
+            }
             (State::Link { .. }, Some(bytes)) => Content::Link(OsString::from_vec(bytes)),
             _ => return Err(unknown()),
         };

@@ -18,7 +18,7 @@ use rustix::fs::{AtFlags, FileType, Stat, readlinkat, statat};
 
 use super::objects::Objects;
 use super::patience::Patience;
-use crate::files::{Entry, Root, Rules, bytes_in, entries, file_state, is_temp, open_part_dir, open_part_file};
+use crate::files::{Entry, Root, Rules, bulky, bytes_in, entries, file_state, is_temp, open_part_dir, open_part_file};
 
 /// Files of one tree.
 pub(super) const FILES_MAX: usize = 100_000;
@@ -171,7 +171,7 @@ impl Sweep<'_> {
         let is_large = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && size > REWIND_FILE_BYTES_MAX;
         if is_large {
             // It is never opened and never kept: its numbers are all that is known of it.
-            let known = Known { stamp: large_stamp(&stat), is_fresh: false, state: State::Large };
+            let known = Known { stamp: large_stamp(&stat), is_fresh: false, state: bulky(&stat) };
             return Ok(Some((name, known, 0)));
         }
         let stamp = stamp(&stat);

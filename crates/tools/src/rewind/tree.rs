@@ -15,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use max_team_core::hash::Hash;
 use max_team_core::limits::{COMMAND_S_MAX, REWIND_FILES_MAX};
 use max_team_core::rewind::{Change, Left, State, Why};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, RawMode, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::objects::Objects;
 use super::patience::{Leaving, Patience};
 use super::sweep::{FILES_MAX, Files, Found, Known, Sweep, is_rules};
-use crate::files::Root;
+use crate::files::{Root, file_state};
 use crate::progress::Progress;
 
 /// How long a command waits at most until the tree has been looked at. Only the first look at a tree reads its files; on a busy
@@ -39,7 +39,7 @@ const APART_MAX: Duration = Duration::from_secs(COMMAND_S_MAX as u64);
 /// Looks in a row that came to no end, after which nobody looks at that tree any more.
 const TRIES_MAX: u32 = 3;
 /// The version of the lists.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Where a tree's list is, and whose.
 const LIST: &str = "list";
@@ -265,7 +265,7 @@ impl Watch {
         if seen.changes.len() > REWIND_FILES_MAX {
             return nothing(Why::Many);
         }
-        let large = seen.changes.iter().filter(|change| change.before == State::Large);
+        let large = seen.changes.iter().filter(|change| change.before.is_large());
         seen.left = large.map(|change| Left { path: change.path.clone(), why: Why::Large }).collect();
         seen
     }
@@ -366,14 +366,19 @@ impl List {
         let mut changes = BTreeMap::new();
         for (path, known) in &found.files {
             let before = state(&self.files, path);
-            // Of a large file only its numbers tell.
-            let is_other = |old: &Known| known.state == State::Large && old.stamp != known.stamp;
-            if before != known.state || self.files.get(path).is_some_and(is_other) {
+            let is_other = match self.files.get(path) {
+                // Whoever only gives a large file another name, or other permissions, does not change it.
+                Some(old) if old.state.is_large() && known.state.is_large() => old.stamp != known.stamp,
+                _ => !before.fits(&known.state),
+            };
+            if is_other {
                 changes.insert(path, (before, known.state));
             }
         }
         for (path, known) in self.files.iter().filter(|(path, _)| !found.files.contains_key(*path)) {
-            changes.insert(path, (known.state, State::Gone));
+            // What nobody can read any more is still there, and nobody knows how.
+            let after = if found.unread.contains(path) { State::Other } else { State::Gone };
+            changes.insert(path, (known.state, after));
         }
         // Where other things are ignored than before, what seems to have come or gone may have been there all the time.
         let is_ruled_anew = changes.keys().any(|path| is_rules(path));
@@ -394,12 +399,11 @@ impl List {
         text.push('\n');
         for (path, Known { stamp, is_fresh, state }) in &self.files {
             let (kind, hash) = match state {
-                State::File { hash, program: false, private: false } => ('f', Some(hash)),
-                State::File { hash, program: true, private: false } => ('x', Some(hash)),
-                State::File { hash, program: false, private: true } => ('p', Some(hash)),
-                State::File { hash, program: true, private: true } => ('q', Some(hash)),
-                State::Link { hash } => ('l', Some(hash)),
-                State::Large | State::Gone | State::Other => ('L', None),
+                State::File { hash, mode, .. } => (format!("f{:o}", mode.unwrap_or_default()), Some(hash)),
+                State::Link { hash } => ("l".to_owned(), Some(hash)),
+                State::Bulky { size, print } => (format!("L{size:x}"), Some(print)),
+                // Nothing of this is ever looked at.
+                State::Large | State::Gone | State::Other => continue,
             };
             let hash = hash.map_or_else(|| "-".to_owned(), Hash::to_string);
             let fresh = if *is_fresh { '~' } else { '=' };
@@ -424,13 +428,11 @@ fn parse_line(line: &str) -> Option<(String, Known)> {
     let (kind, fresh, stamp, hash, path) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?, parts.next()?);
     let hash = || hash.parse::<Hash>().ok();
     let state = match kind {
-        "f" => State::File { hash: hash()?, program: false, private: false },
-        "x" => State::File { hash: hash()?, program: true, private: false },
-        "p" => State::File { hash: hash()?, program: false, private: true },
-        "q" => State::File { hash: hash()?, program: true, private: true },
         "l" => State::Link { hash: hash()? },
-        "L" => State::Large,
-        _ => return None,
+        large if large.starts_with('L') => {
+            State::Bulky { size: u64::from_str_radix(large.strip_prefix('L')?, 16).ok()?, print: hash()? }
+        }
+        file => file_state(hash()?, RawMode::from_str_radix(file.strip_prefix('f')?, 8).ok()?),
     };
     let stamp = u64::from_str_radix(stamp, 16).ok()?;
     Some((path.to_owned(), Known { stamp, is_fresh: fresh == "~", state }))

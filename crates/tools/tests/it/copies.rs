@@ -75,6 +75,7 @@ fn fates(review: &Review) -> Vec<(&str, &str)> {
         Fate::Ready => "ready",
         Fate::Done => "done",
         Fate::Rejected => "rejected",
+        Fate::Back => "back",
         Fate::Conflict { .. } => "conflict",
         Fate::Refused { .. } => "refused",
     };

@@ -162,6 +162,7 @@ impl Team {
             input: vec![Part::text("work")],
             assignment: self.mate_turn.engaged().cloned(),
             recall: None,
+            rewound: Vec::new(),
             letters: Vec::new(),
             quiet: false,
             hops: 0,

@@ -68,6 +68,7 @@ impl Session {
             left.push(self.lang.rewind_unseen().to_owned());
             left.extend(plan.left.iter().map(|left| self.lang.rewind_left(left)));
         }
+        left.extend((plan.lost() > 0).then(|| self.lang.rewind_for_good(plan.lost())));
         items.extend(left.into_iter().map(note));
         if plan.puts.is_empty() {
             items.push(note(nothing(&plan, self.lang).to_owned()));

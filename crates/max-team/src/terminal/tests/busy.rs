@@ -5,6 +5,7 @@ use max_team_core::chat::Part;
 use max_team_core::event::{End, Event, Said, Steered, Withdrawn};
 use max_team_core::id::EnvelopeId;
 use max_team_core::message::{Principal, Role};
+use max_team_core::rewind::Told;
 use max_team_runtime::{Opened, Queued, RuntimeError};
 use uuid::Uuid;
 
@@ -151,6 +152,27 @@ fn whoever_is_too_late_is_told() {
             "now it is the history: {}",
             stage.glass.screen()
         );
+    }
+}
+
+#[test]
+fn what_the_program_tells_beside_the_words_is_a_row_of_its_own() {
+    let wants = [
+        (Lang::En, "⟲ the lead is told that you put 2 files back: a, b"),
+        (Lang::Zh, "⟲ 已告知负责人：您恢复了 2 个文件：a, b"),
+    ];
+    for (lang, want) in wants {
+        let mut stage = Stage::with(80, 24, false, lang);
+        stage.say("go");
+        let Event::TurnStarted(mut begun) = super::stage::started("go") else { unreachable!() };
+        let (text, files) = ("(From the program) Files were put back.".into(), vec!["a".into(), "b".into()]);
+        begun.rewound = vec![Told { text, files, count: 2, again: false }];
+        assert!(
+            begun.told().iter().any(|part| matches!(part, Part::Text { text } if text.contains("From the program")))
+        );
+        stage.event(Event::TurnStarted(begun));
+        let screen = stage.glass.screen();
+        assert!(screen.contains("\n> go\n") && screen.contains(want) && !screen.contains("From the"), "{screen}");
     }
 }
 

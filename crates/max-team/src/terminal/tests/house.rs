@@ -195,6 +195,7 @@ pub(super) fn started(assignment: Option<Assignment>) -> Event {
         input: vec![Part::text("# Your task")],
         assignment,
         recall: None,
+        rewound: Vec::new(),
         letters: Vec::new(),
         quiet: false,
         hops: 0,

@@ -306,6 +306,7 @@ pub(crate) fn started(text: &str) -> Event {
         input: vec![Part::text(text)],
         assignment: None,
         recall: None,
+        rewound: Vec::new(),
         letters: Vec::new(),
         quiet: false,
         hops: 0,

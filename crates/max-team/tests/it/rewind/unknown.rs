@@ -30,6 +30,30 @@ fn a_run_of_a_plan_is_a_point() {
     assert_eq!((back.code, tree(&program.project())), (0, before), "{back:?}");
 }
 
+/// `turn:N` is the same turn wherever it is said.
+#[test]
+fn a_run_of_a_plan_counts_for_a_fork_as_for_a_rewind() {
+    let server = ModelServer::start(Script::new().when(|_| Some(Reply::text("Done."))));
+    let program = Program::team(&server).file("plan.yaml", PLAN);
+    assert_eq!(program.run(&["run", "plan.yaml", "--yes", "--permission-mode", "acceptEdits"]).code, 0);
+    say(&program, "Second words", false);
+    let moments = program.run(&["rewind", "--list", "--json"]).json();
+    assert_eq!(
+        (moments[1]["turn"].as_u64(), moments[1]["said"].as_str()),
+        (Some(2), Some("Second words")),
+        "{moments}"
+    );
+    let session = program.run(&["rewind", "--dry-run", "--json"]).json()["session"].as_str().unwrap().to_owned();
+    let begins = moments[1]["event"].as_u64().unwrap();
+    let forked = program.run(&["fork", &session, "--at", "turn:2", "--here", "-p"]);
+    assert!(forked.code == 0 && forked.err.contains(&format!("{}", begins - 1)), "{forked:?}");
+    assert!(server.requests().last().unwrap().contains("Second words"), "said again");
+    // Nobody said the first: whoever goes on from before it has to say something.
+    let first = program.run(&["fork", &session, "--at", "turn:1", "--here", "-p", "Other words"]);
+    assert!(first.code == 0 && !server.requests().last().unwrap().contains("run plan.yaml"), "{first:?}");
+    assert_eq!(program.run(&["fork", &session, "--at", "turn:3", "--here", "-p", "x"]).code, 1);
+}
+
 #[test]
 fn a_command_that_was_killed_with_the_program_is_named() {
     for background in [false, true] {
@@ -203,22 +227,40 @@ fn a_rewind_leaves_nothing_open_and_what_goes_is_said() {
     assert!(!on.err.contains("going on where it was left"), "{on:?}");
 }
 
-/// What is too large to be kept is named, whether it came or was changed in place, and nothing claims to put it back.
+/// What is too large to be kept goes whole if it came since and is still what came, which is said. What was changed is named, and
+/// nothing claims to put it back; what the user has touched is theirs.
 #[test]
-fn large_files_are_named_and_left_alone() {
-    let commands = ["truncate -s 9M made", "cp small large"];
+fn large_files_go_whole_or_are_named_and_left_alone() {
+    let commands = [
+        "truncate -s 9M made; truncate -s 9M mine; truncate -s 9M same; mkdir f; truncate -s 9M f/deep",
+        "cp small large",
+    ];
     let replies = commands.iter().map(|command| shell(command)).chain([Reply::text("done")]);
     let server = ModelServer::start(replies.collect::<Vec<_>>());
     let program = Program::with(&server).file("small", "small\n").file("large", vec![0; 9 << 20]);
     say(&program, "begin", true);
     let dry = program.run(&["rewind", "--dry-run"]);
     assert_eq!(dry.code, 8, "{dry:?}");
-    assert!(
-        dry.out.contains("made: it is larger than what is kept") && dry.out.contains("large (larger than"),
-        "{dry:?}"
-    );
+    assert!(dry.out.contains("made: 9437184 bytes, too large to be kept: removed whole\n"), "{dry:?}");
+    assert!(dry.out.contains("4 files above 8 MB") && dry.out.contains("large (larger than"), "{dry:?}");
+    // As large as before, and of the same time; only the disk knows.
+    let mine = program.project().join("mine");
+    let modified = fs::metadata(&mine).unwrap().modified().unwrap();
+    let mut file = fs::OpenOptions::new().write(true).open(&mine).unwrap();
+    std::io::Write::write_all(&mut file, b"the user's").unwrap();
+    file.set_modified(modified).unwrap();
+    fs::remove_file(program.project().join("same")).unwrap();
+    fs::write(program.project().join("same"), vec![0; 9 << 20]).unwrap();
     let back = program.run(&["rewind", "--yes"]);
     assert_eq!((back.code, back.err.contains("cannot be written")), (8, false), "{back:?}");
+    assert!(
+        back.out.contains("2 files above 8 MB") && back.out.contains("mine: somebody else has changed it"),
+        "{back:?}"
+    );
+    let is_there = |path: &str| program.project().join(path).exists();
+    assert_eq!(["made", "f", "mine", "same"].map(is_there), [false, false, true, true]);
+    let undone = program.run(&["rewind", "--undo", "--yes"]);
+    assert!(undone.code == 8 && undone.out.contains("made: what it was is not kept"), "{undone:?}");
 }
 
 /// What was put back and taken back again before anybody heard of it is nothing to tell; what the lead has heard is corrected.

@@ -202,14 +202,27 @@ fn a_list_is_read_as_it_was_written() {
     let known = |state| Known { stamp: 7, is_fresh: true, state };
     let hash = Hash::of("x");
     let files = Files::from([
-        ("a b".to_owned(), known(State::File { hash, program: true, private: true })),
+        ("a b".to_owned(), known(file_state(hash, 0o100_750))),
         ("c".to_owned(), known(State::Link { hash })),
-        ("d".to_owned(), Known { is_fresh: false, ..known(State::Large) }),
+        ("d".to_owned(), Known { is_fresh: false, ..known(State::Bulky { size: 9, print: hash }) }),
     ]);
     let list = List { files, unread: vec!["e".into()], held: 3 };
     let read = List::parse(&list.text()).unwrap();
+    assert_eq!(read.files.get("a b").and_then(|known| known.state.mode()), Some(0o750));
     assert_eq!((read.files, read.unread, read.held), (list.files, list.unread, list.held));
     assert!(List::parse("garbage\n").is_none());
+}
+
+/// Root reads everything; so this is what a look finds for anybody else.
+#[test]
+fn what_a_command_has_closed_to_everybody_is_a_change() {
+    let known = |text: &str| Known { stamp: 7, is_fresh: false, state: file_state(Hash::of(text), 0o100_644) };
+    let files = ["shut", "in/side", "gone"].map(|name| (name.to_owned(), known(name)));
+    let list = List { files: Files::from(files), ..List::default() };
+    let found = Found { unread: vec!["shut".into(), "in".into()], ..Found::default() };
+    let seen: Vec<(String, State)> =
+        list.differing(&found).into_iter().map(|change| (change.path, change.after)).collect();
+    assert_eq!(seen, [("gone".to_owned(), State::Gone), ("shut".to_owned(), State::Other)]);
 }
 
 #[test]
