@@ -35,7 +35,10 @@ pub(crate) fn spoken(entries: &[Entry], lead: AgentId) -> Result<Vec<Spoken>, Ru
             Event::Said(of) if is_run(&of) => all.push(spoken(of.text, true)),
             Event::Said(of) => drop(said.insert(of.envelope, of.text)),
             Event::TurnStarted(of) if entry.stream == lead => {
-                all.extend(said.get(&of.envelope).map(|words: &String| spoken(words.clone(), false)));
+                // Messages that waited together begin one turn.
+                let letters = std::iter::once(&of.envelope).chain(&of.letters);
+                let words: Vec<String> = letters.filter_map(|letter| said.get(letter).cloned()).collect();
+                all.extend((!words.is_empty()).then(|| spoken(words.join("\n\n"), false)));
             }
             _ => {}
         }

@@ -3,6 +3,7 @@
 use max_team_core::event::{End, Event, Steered};
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_journal::{Death, Journal};
+use max_team_runtime::replay::{Point, Site, Tape};
 use max_team_runtime::{Census, Command, Fate, Notice, Order, Post, Queued, RuntimeError, Sessions, TeamHandle, Which};
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -137,6 +138,9 @@ async fn what_waits_when_a_turn_is_interrupted_is_told_together() {
     assert_eq!((tests.as_str(), last, docs.as_str()), ("then the tests", &late, "and the docs"));
     let fates = Census::new(&journal).letters(session).unwrap();
     assert!(fates.iter().all(|letter| matches!(letter.fate, Fate::Acted(_))), "{fates:?}");
+    // Whoever goes on from before that turn says all of it again.
+    let fork = Tape::of(&journal, session).unwrap().fork(Point::Turn(2), false, folder.path(), Site::Here).unwrap();
+    assert_eq!(fork.words.as_deref(), Some("use tabs\n\nand be quick"));
 }
 
 /// Killed at each commit between the words and their answer: each is told once, in order.
