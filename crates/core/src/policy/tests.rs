@@ -282,6 +282,29 @@ fn a_remembered_rule_allows_again_and_nothing_else() {
     assert_eq!(push.rule, "always asked: it publishes commits");
 }
 
+/// Whoever says yes to `touch` for the session has not said yes to `rm -rf` of somebody else.
+#[test]
+fn a_yes_to_changes_is_none_to_deletions() {
+    let (none, permissions) = (Constraints::default(), Permissions { root: "/r".into(), ..Permissions::default() });
+    let line = |text: &str| {
+        let argv: Vec<String> = text.split(' ').map(str::to_owned).collect();
+        Action { line: Some(Line::of(&argv)), ..act(Execute, text) }
+    };
+    let under = |grants: &[Grant], text: &str| {
+        let rules = Rules { grants, permissions: &permissions, ..free(&none, Mode::Default) };
+        judge(&rules, "run_shell", &line(text))
+    };
+    let touch = under(&[], "touch one.txt");
+    assert_eq!(touch.memory, Memory::Rules(vec!["Edit".into()]));
+    let edits = [Grant::rule("Edit", Until::Session, "/r")];
+    assert_eq!(under(&edits, "touch two.txt").verdict, Allow);
+    let gone = under(&edits, "rm -rf src");
+    assert_eq!((gone.verdict, gone.memory), (Ask, Memory::Rules(vec!["Edit(./src)".into()])));
+    let there = [Grant::rule("Edit(./src)", Until::Session, "/r")];
+    let verdict = |text: &str| under(&there, text).verdict;
+    assert_eq!((verdict("rm -rf src"), verdict("rm -rf lib"), verdict("touch src")), (Allow, Ask, Allow));
+}
+
 #[test]
 fn whoever_works_for_a_stricter_one_is_as_strict() {
     let none = Constraints::default();

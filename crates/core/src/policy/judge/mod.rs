@@ -12,7 +12,7 @@ mod place;
 pub use free::Free;
 
 use super::pattern;
-use super::rule::{List, Origin, Rule, Subject};
+use super::rule::{List, Origin, Rule, Scope, Subject};
 use super::{Action, Deed, Grant, Memory, Mode, Permissions, Sight, Verdict};
 use crate::team::Constraints;
 
@@ -181,6 +181,11 @@ impl Case<'_> {
     /// The rule or the answer that allows, if one does.
     fn allow(&self, subject: Subject<'_>) -> Option<Judgement> {
         self.allow_by(subject, |_| true)
+    }
+
+    /// The rule that allows a deletion, or the answer that names its place: one that speaks of changes at large does not.
+    fn allow_deleting(&self, subject: Subject<'_>) -> Option<Judgement> {
+        self.allow_by(subject, |rule| rule.is_of_places() || rule.origin.scope != Scope::Answer)
     }
 
     /// The same, of those that are such.

@@ -65,18 +65,23 @@ impl Case<'_> {
             return said(Verdict::Allow, Free::Read.words());
         }
         let deed = if is_change { Deed::Write } else { Deed::ReadLinked };
-        if let Some(judged) = self.allow(subject) {
+        // A yes to a change is none to deleting something else: what is gone was perhaps nowhere else.
+        let is_delete = touch == Touch::Delete;
+        let allowed = if is_delete { self.allow_deleting(subject) } else { self.allow(subject) };
+        if let Some(judged) = allowed {
             return judged;
         }
-        if self.rules.grants.iter().any(|grant| grant.deed == Some(deed)) {
+        if !is_delete && self.rules.grants.iter().any(|grant| grant.deed == Some(deed)) {
             return said(Verdict::Allow, "allowed for this session by the user");
         }
         if let Some(judged) = strictest(own.iter().filter_map(|target| self.plan(deed, target))) {
             return judged;
         }
+        let named = || own.first().map(|path| escape(path)).unwrap_or_default();
         let rule = match deed {
+            Deed::Write if is_delete => format!("Edit(./{})", named()),
             Deed::Write => "Edit".to_owned(),
-            _ => format!("Read(./{})", own.first().map(|path| escape(path)).unwrap_or_default()),
+            _ => format!("Read(./{})", named()),
         };
         let wish = if deed == Deed::Write { ", or mode `acceptEdits`" } else { "" };
         self.mode(deed, Memory::Rules(vec![rule]), wish)
