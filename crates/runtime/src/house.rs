@@ -386,9 +386,7 @@ impl House {
                 self.tell(session, Control::Uncompact(reply)).await?;
                 heard(done).await?.then_some(()).ok_or(RuntimeError::NothingCompacted)
             }
-            Command::Interrupt { session } => {
-                self.tell(session, Control::Interrupt { by: Stopper::person(&order.by) }).await
-            }
+            Command::Interrupt { session } => self.floor(session)?.interrupt(&Stopper::person(&order.by)).await,
             Command::Configure { session, settings } => {
                 self.floor(session)?.set_mode(settings.mode);
                 self.floor(session)?.cap(crate::plan::cap(&settings));

@@ -313,8 +313,7 @@ impl Agent {
         // A turn that has seen what could not be written decides nothing more.
         let is_sound = worked.is_ok();
         if let Err(error) = worked {
-            let stopped = Notice::Stopped { session: self.floor.session, error: Arc::new(error) };
-            self.floor.shared.herald.tell(stopped);
+            self.floor.tell_stopped(&self.stream, error);
         }
         self.cancel.cancel();
         // What stops at once is recorded; what does not stop is left to the next process, which knows what to do.

@@ -34,9 +34,7 @@ impl Floor {
         let address = session::agent_stream(agent);
         while !self.is_closing() {
             if let Err(error) = self.end_for(agent, why).await {
-                let stopped = Notice::Stopped { session: self.session, error: Arc::new(error) };
-                self.shared.herald.tell(stopped);
-                return;
+                return self.tell_stopped(&address, error);
             }
             while controls.try_recv().is_ok() {}
             self.report(&address, Activity::Idle, false).await;
