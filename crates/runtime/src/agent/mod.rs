@@ -414,10 +414,7 @@ impl Agent {
         match control {
             None | Some(Control::Stop) => return Ok(false),
             Some(Control::Interrupt { by }) if !self.turn.is_busy() => self.interrupt_idle(by).await?,
-            Some(Control::Interrupt { by }) => {
-                self.background.stop_all();
-                self.step(Input::Interrupt { by }, Extra::default()).await?;
-            }
+            Some(Control::Interrupt { by }) => self.interrupt(by, Vec::new()).await?,
             Some(Control::Configure { settings, by }) => self.reconfigure(*settings, by).await?,
             Some(Control::GoOn) => self.ask_later().await?,
             Some(Control::Redefine(next)) => self.redefined = Some(next),
@@ -479,8 +476,7 @@ impl Agent {
     async fn interrupt_idle(&mut self, by: Stopper) -> Result<(), RuntimeError> {
         Box::pin(self.take_mail(true)).await?;
         if self.turn.is_busy() {
-            self.background.stop_all();
-            return self.step(Input::Interrupt { by }, Extra::default()).await;
+            return self.interrupt(by, Vec::new()).await;
         }
         self.stop_apart(&by).await
     }
