@@ -338,13 +338,12 @@ impl Floor {
         }
     }
 
-    /// Faces know of these letters: they were written here.
+    /// Faces know of these letters: they are written here. Said before they are in the journal, where others may make us look.
     pub(crate) fn wrote(&self, letters: &[Envelope]) {
-        let mut written = lock(&self.written);
-        if written.len() > MAIL_WAITING_MAX {
-            written.clear();
-        }
-        written.extend(letters.iter().map(|letter| letter.id));
+        let journal = &self.shared.journal;
+        let letters_at = |address: &String| journal.pending_mail(address).unwrap_or_default();
+        let waiting = || journal.mailboxes().unwrap_or_default().iter().flat_map(letters_at).map(|of| of.id).collect();
+        lock(&self.written).note(letters, waiting);
     }
 
     /// What a person has written to somebody at another terminal is shown before anything comes of it. What is said to the lead
@@ -355,7 +354,7 @@ impl Floor {
         // If it cannot be read now, whoever is to read it finds out.
         let mut mail = self.shared.journal.pending_mail(address).unwrap_or_default();
         let is_news = |letter: &Envelope| letter.kind == Kind::UserInput && letter.from.starts_with("user/");
-        mail.retain(|letter| is_news(letter) && !lock(&self.written).contains(&letter.id));
+        mail.retain(|letter| is_news(letter) && !lock(&self.written).knows(letter.id));
         self.wrote(&mail);
         let from = Arc::new(Origin { name: row.name.as_str().into(), ..Origin::agent(row.agent) });
         for letter in mail {
