@@ -91,11 +91,14 @@ impl Pending {
     }
 }
 
+/// What is done about letters that are about to be written.
+type Before<'j> = dyn Fn(&[Envelope]) + Send + Sync + 'j;
+
 /// What waits for people, and how to answer it.
 pub struct Post<'j> {
     journal: &'j Journal,
     /// Who is told of letters before they are written.
-    before: Option<&'j (dyn Fn(&[Envelope]) + Send + Sync)>,
+    before: Option<&'j Before<'j>>,
 }
 
 impl std::fmt::Debug for Post<'_> {
@@ -111,7 +114,7 @@ impl<'j> Post<'j> {
     }
 
     /// The same for whoever wants to know of each letter before anybody can read it.
-    pub(crate) fn telling(journal: &'j Journal, before: &'j (dyn Fn(&[Envelope]) + Send + Sync)) -> Self {
+    pub(crate) fn telling(journal: &'j Journal, before: &'j Before<'j>) -> Self {
         Self { journal, before: Some(before) }
     }
 

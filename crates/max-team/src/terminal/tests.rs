@@ -544,7 +544,7 @@ fn where_a_session_cannot_go_on_nothing_is_taken() {
     // Somebody may be at work all the same, whom nobody hears.
     for by_key in [false, true] {
         if by_key {
-            drop(stage.key(KeyCode::Esc))
+            stage.key(KeyCode::Esc);
         } else {
             stage.say("/stop")
         }
