@@ -232,6 +232,15 @@ fn because(reason: &str) -> String {
 }
 
 impl RuntimeError {
+    /// Whether nobody of a session can go on where this has stopped one of them.
+    pub(crate) fn is_everybodys(&self) -> bool {
+        match self {
+            Self::Journal(error) => matches!(error, JournalError::Fenced { .. }) || !error.is_refusal(),
+            Self::Behind(_) => true,
+            _ => false,
+        }
+    }
+
     /// Several are meant; not all of too many are named.
     pub(crate) fn ambiguous(text: &str, mut among: Vec<String>) -> Self {
         let more = among.len().saturating_sub(CANDIDATES_MAX);

@@ -457,10 +457,13 @@ pub enum Notice {
         /// Whether somebody waits for a person: a question, a plan to approve.
         waiting: bool,
     },
-    /// The session's agent cannot go on.
+    /// Somebody of the session cannot go on.
     Stopped {
         /// The session.
         session: SessionId,
+        /// Whether nobody of it can, as far as whoever hears this is concerned: its lead has stopped, the journal cannot be
+        /// written, or there is nothing more to hear.
+        whole: bool,
         /// Why.
         error: Arc<RuntimeError>,
     },

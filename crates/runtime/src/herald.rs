@@ -121,7 +121,7 @@ impl Herald {
                 return watcher.try_send(notice.clone()).is_ok();
             }
             let error = Arc::new(RuntimeError::Behind(watcher.max_capacity()));
-            drop(watcher.try_send(Notice::Stopped { session: notice.session(), error }));
+            drop(watcher.try_send(Notice::Stopped { session: notice.session(), whole: true, error }));
             false
         });
     }

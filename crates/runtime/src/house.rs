@@ -340,6 +340,8 @@ impl House {
             Command::Queue { session, ref text } => self.say(session, text, true, &order).await,
             Command::Withdraw { session, letter } => self.withdraw(session, letter, &order.by).await,
             Command::Write { session, ref to, ref text } => {
+                let before = self.knowing(session);
+                let post = Post::telling(&self.shared.journal, &before);
                 let written = post.write(&order.by, order.key, session, to, text).await?;
                 self.publish(session, &order.by, written);
                 Ok(())
@@ -386,9 +388,7 @@ impl House {
                 self.tell(session, Control::Uncompact(reply)).await?;
                 heard(done).await?.then_some(()).ok_or(RuntimeError::NothingCompacted)
             }
-            Command::Interrupt { session } => {
-                self.tell(session, Control::Interrupt { by: Stopper::person(&order.by) }).await
-            }
+            Command::Interrupt { session } => self.floor(session)?.interrupt(&Stopper::person(&order.by)).await,
             Command::Configure { session, settings } => {
                 self.floor(session)?.set_mode(settings.mode);
                 self.floor(session)?.cap(crate::plan::cap(&settings));
@@ -548,13 +548,16 @@ impl House {
         Ok(())
     }
 
+    /// Notes what is about to be written to somebody of a session as known to its faces.
+    fn knowing(&self, session: SessionId) -> impl Fn(&[Envelope]) + Send + Sync + use<> {
+        let floor = self.floor(session).ok();
+        move |letters| floor.iter().for_each(|floor| floor.wrote(letters))
+    }
+
     /// What was written is in the journal: whoever it is for hears of it, and whoever watches what was said to the lead.
     fn publish(&self, session: SessionId, by: &Principal, written: Written) {
         for letter in &written.letters {
             self.shared.herald.letter(letter);
-        }
-        if let Ok(floor) = self.floor(session) {
-            floor.wrote(&written.letters);
         }
         if let Some(said) = written.said {
             // Whoever says something must not wait for faces, of which it may be one; one that is behind reads the log.

@@ -91,16 +91,31 @@ impl Pending {
     }
 }
 
+/// What is done about letters that are about to be written.
+type Before<'j> = dyn Fn(&[Envelope]) + Send + Sync + 'j;
+
 /// What waits for people, and how to answer it.
-#[derive(Debug)]
 pub struct Post<'j> {
     journal: &'j Journal,
+    /// Who is told of letters before they are written.
+    before: Option<&'j Before<'j>>,
+}
+
+impl std::fmt::Debug for Post<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Post").finish_non_exhaustive()
+    }
 }
 
 impl<'j> Post<'j> {
     /// Looks into a journal.
     pub fn new(journal: &'j Journal) -> Self {
-        Self { journal }
+        Self { journal, before: None }
+    }
+
+    /// The same for whoever wants to know of each letter before anybody can read it.
+    pub(crate) fn telling(journal: &'j Journal, before: &'j Before<'j>) -> Self {
+        Self { journal, before: Some(before) }
     }
 
     /// Everything that waits for a person, oldest first.

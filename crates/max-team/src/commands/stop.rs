@@ -2,9 +2,10 @@
 
 use max_team_core::event::Event;
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, SessionId};
+use max_team_core::mates::CommandBegun;
 use max_team_core::plan::Status;
 use max_team_journal::{Entry, Watch, WorkerInfo};
-use max_team_runtime::{Found, Person, Sessions, Standing};
+use max_team_runtime::{AgentRow, Found, Person, Sessions, Standing};
 use uuid::Uuid;
 
 use super::desk::{self, Desk, stop, until};
@@ -29,9 +30,12 @@ struct Somebody {
     is_lead: bool,
     /// What it is called here.
     what: String,
-    /// Whose commands run in the background, and which.
-    commands: Vec<(String, String)>,
+    /// What runs in the background.
+    commands: Vec<Command>,
 }
+
+/// A command in the background: whose it is, and which.
+type Command = (AgentRow, CommandBegun);
 
 pub(crate) fn run(place: &Place, options: &args::Halt) -> anyhow::Result<Exit> {
     let desk = Desk::open(place)?;
@@ -118,12 +122,11 @@ fn targets(desk: &Desk, place: &Place, options: &args::Halt) -> anyhow::Result<T
 }
 
 /// The commands that run on in the background. Without whoever owns the session there are none: they end with it.
-fn left_running(desk: &Desk, session: SessionId, of: Option<AgentId>) -> anyhow::Result<Vec<(String, String)>> {
+fn left_running(desk: &Desk, session: SessionId, of: Option<AgentId>) -> anyhow::Result<Vec<Command>> {
     if desk.owner(Some(session))?.is_none() {
         return Ok(Vec::new());
     }
-    let found = desk.census().commands(session, of).map_err(stop)?;
-    Ok(found.into_iter().map(|(row, command)| (row.name, command)).collect())
+    Ok(desk.census().commands(session, of).map_err(stop)?)
 }
 
 fn check_task(desk: &Desk, targets: &Targets, name: &str) -> anyhow::Result<()> {
@@ -177,16 +180,16 @@ async fn lead_told(desk: &Desk, watch: &mut Watch, somebody: &Somebody, owner: &
     let (census, stream) = (desk.census(), format!("agent/{agent}"));
     let of = Some(*agent).filter(|_| !is_lead);
     let heard = until(watch, |entry| {
-        // What others have left running ends in their streams.
-        let news = entry.is_none_or(|entry| entry.stream == stream || (*is_lead && !commands.is_empty()));
-        let is_over = || Ok::<_, Stop>(!census.turn(*agent).map_err(stop)?.is_busy() && left(desk, *session, of)?);
+        let news = entry.is_none_or(|entry| is_news((&entry.stream, &entry.event), &stream, *is_lead));
+        let left = || Ok::<_, Stop>(is_left(commands, &census.commands(*session, of).map_err(stop)?));
+        let is_over = || Ok::<_, Stop>(!census.turn(*agent).map_err(stop)?.is_busy() && !left()?);
         Ok(if news && is_over()? { Some(()) } else { None })
     });
     match heard.await? {
         Some(()) => {
             let mut words = format!("{what} {}\n", desk.lang.stopped_row());
-            for (who, command) in commands {
-                words.push_str(&format!("  {}\n", desk.lang.command_stopped(who, command)));
+            for (row, command) in commands {
+                words.push_str(&format!("  {}\n", desk.lang.command_stopped(&row.name, &command.name)));
             }
             super::print(&words)?;
         }
@@ -195,7 +198,46 @@ async fn lead_told(desk: &Desk, watch: &mut Watch, somebody: &Somebody, owner: &
     Ok(())
 }
 
-/// Whether nothing runs in the background any more.
-fn left(desk: &Desk, session: SessionId, of: Option<AgentId>) -> Result<bool, Stop> {
-    Ok(desk.census().commands(session, of).map_err(stop)?.is_empty())
+/// Whether an entry may say that somebody has stopped. What others have left running ends in their streams.
+fn is_news((of, event): (&str, &str), stream: &str, is_lead: bool) -> bool {
+    of == stream || (is_lead && event == "command_over")
+}
+
+/// Whether something of what ran still does. What began since is nobody's who was stopped.
+fn is_left(before: &[Command], now: &[Command]) -> bool {
+    before.iter().any(|(row, begun)| now.iter().any(|(other, runs)| other.agent == row.agent && runs.id == begun.id))
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn the_end_of_what_others_left_running_is_news() {
+        for (entry, is_lead, want) in [
+            (("agent/a", "turn_ended"), true, true),
+            (("agent/a", "turn_ended"), false, true),
+            (("agent/b", "command_over"), true, true),
+            (("agent/b", "command_over"), false, false),
+            (("agent/b", "llm_ended"), true, false),
+        ] {
+            assert_eq!(is_news(entry, "agent/a", is_lead), want, "{entry:?}");
+        }
+    }
+
+    #[test]
+    fn what_began_since_is_not_waited_for() {
+        let command = |agent: u128, id: &str| {
+            let (agent, session) = (AgentId::new(Uuid::from_u128(agent)), SessionId::new(Uuid::from_u128(9)));
+            let (name, role) = ("eva".to_owned(), String::new());
+            let row = AgentRow { agent, session, name, role, assignment: None, at_ms: 0 };
+            (row, CommandBegun { id: id.to_owned(), name: "`make`".to_owned() })
+        };
+        let before = [command(1, "sh-1"), command(2, "sh-1")];
+        assert!(is_left(&before, &[command(3, "sh-1"), command(2, "sh-1")]));
+        assert!(!is_left(&before, &[command(3, "sh-1"), command(2, "sh-2")]));
+        assert!(!is_left(&[], &before));
+    }
 }

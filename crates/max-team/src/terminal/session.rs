@@ -12,7 +12,7 @@ mod team;
 use std::fmt;
 
 use max_team_core::event::{End, Event, QuestionAnswered};
-use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId};
+use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::policy::{Answer, By, Mode, Until};
 use max_team_core::team::{Model, Settings};
 use max_team_runtime::rewind::Plan;
@@ -93,6 +93,8 @@ pub(super) struct Session {
     quiet: bool,
     /// Whether the house has said that the session cannot go on here: nothing that is said reaches anybody any more.
     is_stopped: bool,
+    /// Plans that ran when it could not go on here: they can still be stopped.
+    unheard: Vec<PlanId>,
     /// What the last turn was told, and what was taken back since it began.
     read: Vec<EnvelopeId>,
     last: Option<End>,
@@ -135,6 +137,7 @@ impl Session {
             replaying: false,
             quiet: false,
             is_stopped: false,
+            unheard: Vec::new(),
             read: Vec::new(),
             last: None,
             turns: 0,
@@ -150,6 +153,7 @@ impl Session {
         self.id = opened.session;
         self.rewind = None;
         self.is_stopped = false;
+        self.unheard.clear();
         self.turns = 0;
         self.skills.clone_from(&opened.skills);
         self.transcript = Transcript::new(self.lang, self.settings.clone());
@@ -284,7 +288,11 @@ impl Session {
 
     pub(super) fn notice(&mut self, notice: &Notice, now_ms: i64) -> Vec<Item> {
         match notice {
-            Notice::Stopped { session, error } if *session == self.id => self.house_stopped(error),
+            Notice::Stopped { session, whole: true, error } if *session == self.id => self.house_stopped(error),
+            // The others go on, and are heard.
+            Notice::Stopped { session, error, .. } if *session == self.id => {
+                vec![Item::Row(Row::Error(error.to_string()))]
+            }
             // What others still bring to an end is in the journal, for whoever opens the session next.
             _ if self.is_stopped => Vec::new(),
             Notice::Event { session, event, .. } if *session == self.id && is_of_list(event) => {
@@ -328,7 +336,8 @@ impl Session {
         self.crew.clear();
         self.mates.clear();
         self.background.clear();
-        self.plans = Plans::default();
+        // Nobody hears of them here any more, and they may go on all the same.
+        self.unheard.extend(std::mem::take(&mut self.plans).running().map(|known| known.id));
         self.quiet = true;
         // Each who works here may say so; what to do is said once.
         let words = match std::mem::replace(&mut self.is_stopped, true) {
@@ -336,6 +345,11 @@ impl Session {
             false => format!("{error}\n{}", self.lang.stopped_house()),
         };
         vec![Item::Row(Row::Error(words))]
+    }
+
+    /// Whether it cannot go on here. Somebody may be at work all the same, whom nobody hears.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_stopped
     }
 
     /// Why nothing can be said here, if so.
@@ -504,7 +518,8 @@ impl Session {
     /// Carries a slash command out. Leaving is the face's own business.
     pub(super) fn slash(&mut self, slash: Slash) -> Vec<Item> {
         // Another session can be opened from here.
-        let is_possible = matches!(slash, Slash::Help | Slash::Quit | Slash::Clear | Slash::Resume(_));
+        let is_possible =
+            matches!(slash, Slash::Help | Slash::Quit | Slash::Clear | Slash::Resume(_) | Slash::Stop(None));
         if let Some(refusal) = self.refusal().filter(|_| !is_possible) {
             return vec![refusal];
         }

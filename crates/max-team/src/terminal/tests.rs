@@ -512,7 +512,7 @@ fn an_agent_that_stops_is_told_and_leaves_nothing_busy() {
     stage.say("go");
     stage.begin("go");
     let error = Arc::new(RuntimeError::AgentStopped("disk full".into()));
-    stage.chat.notice(&Notice::Stopped { session: session_id(), error });
+    stage.chat.notice(&Notice::Stopped { session: session_id(), whole: true, error });
     stage.paint();
     assert!(stage.glass.screen().contains("disk full"));
     assert!(!stage.chat.session().is_busy() && !stage.chat.is_moving());
@@ -526,7 +526,7 @@ fn where_a_session_cannot_go_on_nothing_is_taken() {
     stage.begin("go");
     let stopped = |words: &str| {
         let error = Arc::new(RuntimeError::AgentStopped(words.into()));
-        Notice::Stopped { session: session_id(), error }
+        Notice::Stopped { session: session_id(), whole: true, error }
     };
     stage.chat.notice(&stopped("disk full"));
     stage.chat.notice(&stopped("the same of another"));
@@ -541,8 +541,33 @@ fn where_a_session_cannot_go_on_nothing_is_taken() {
     stage.control('c');
     stage.say("/continue");
     assert_eq!(stage.glass.screen().matches(sentence).count(), 3, "{}", stage.glass.screen());
+    // Somebody may be at work all the same, whom nobody hears.
+    for by_key in [false, true] {
+        if by_key {
+            stage.key(KeyCode::Esc);
+        } else {
+            stage.say("/stop")
+        }
+        assert!(matches!(stage.acts.as_slice(), [Act::Interrupt]), "{:?}", stage.acts);
+        stage.acts.clear();
+    }
     stage.say("/clear");
     assert!(matches!(stage.acts.as_slice(), [Act::Open { .. }]), "{:?}", stage.acts);
+}
+
+/// A plan or a teammate that breaks is told; the chat goes on, and so does the way to stop it.
+#[test]
+fn where_one_of_many_stops_the_others_are_heard() {
+    let mut stage = Stage::new(80, 24);
+    stage.say("go");
+    stage.begin("go");
+    let error = Arc::new(RuntimeError::AgentStopped("a plan broke".into()));
+    stage.chat.notice(&Notice::Stopped { session: session_id(), whole: false, error });
+    stage.asks(7, "2.0", edit("a", DIFF));
+    stage.wait(1_000);
+    let screen = stage.glass.screen();
+    assert!(screen.contains("a plan broke") && !screen.contains("cannot go on here"), "{screen}");
+    assert!(stage.chat.session().is_busy() && screen.contains("A *small* project"), "{screen}");
 }
 
 #[test]

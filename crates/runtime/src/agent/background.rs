@@ -9,12 +9,11 @@ use max_team_core::limits::BACKGROUND_TASKS_MAX;
 use max_team_core::mates::Life;
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::policy::By;
-use max_team_core::turn::Input;
 use serde_json::json;
 
 use super::acts::Done;
 use super::commit::Guest;
-use super::mail::{derived, stopper};
+use super::mail::derived;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::handle::Mate;
@@ -162,19 +161,5 @@ impl Agent {
             )
         });
         stopped.collect()
-    }
-
-    /// Somebody has said that everything is to stop: the turn that runs, and what it left running.
-    pub(super) async fn stop_all(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
-        self.background.stop_all();
-        let by = stopper(letter);
-        self.step(Input::Interrupt { by }, Extra::acks(vec![letter.id])).await
-    }
-
-    /// Stops whatever is done for this lead while it rests, and what it has left running itself.
-    pub(super) async fn stop_apart(&mut self, by: &Stopper) -> Result<(), RuntimeError> {
-        self.background.stop_all();
-        let sends = self.stopping_apart(by);
-        self.commit(Vec::new(), Extra { sends, ..Extra::default() }).await
     }
 }

@@ -1,11 +1,12 @@
 //! Commands that run on in the background of somebody who stays: it is told when one is over.
 //!
-//! That one began is written down with the result of the call that began it, that it is over with the turn that is told so. One
-//! that was running when its process ended is over too; how, nobody knows.
+//! That one began is written down with the result of the call that began it, that it is over with the turn that is told so,
+//! or with the word of whoever stops it, before it is stopped. One that was running when its process ended is over too; how, nobody knows.
 
-use max_team_core::event::Event;
+use max_team_core::event::{Event, Stopper};
+use max_team_core::id::EnvelopeId;
 use max_team_core::mates::{CommandBegun, CommandOver};
-
+use max_team_core::turn::Input;
 use max_team_tools::shell::Known;
 
 use super::{Agent, Extra};
@@ -21,15 +22,56 @@ impl Agent {
         // One that is over before anybody looked is told like the others.
         let is_new = |known: &Known| {
             let is_told = known.is_over && known.is_seen;
-            !is_told && written.iter().all(|begun| begun.id != known.id)
+            // One that was stopped was written down as over before it was.
+            !is_told && !known.is_stopped && written.iter().all(|begun| begun.id != known.id)
         };
         let new = self.background.known().into_iter().filter(is_new);
         new.map(|known| Event::CommandBegun(CommandBegun { id: known.id, name: known.name })).collect()
     }
 
+    /// That each of its commands is over, for whoever brings all to an end that runs.
+    pub(super) fn commands_ended(&self) -> impl Iterator<Item = CommandOver> {
+        let known = self.background.known();
+        self.turn.commands().iter().map(move |CommandBegun { id, .. }| {
+            let known = known.iter().find(|known| known.id == *id);
+            let stopped = known.is_none_or(|known| !known.is_over);
+            CommandOver { id: id.clone(), lost: known.is_none(), stopped }
+        })
+    }
+
+    /// That its commands are stopped, to be written down before they are: if nobody comes to it, nobody is woken by them either.
+    /// What was over before somebody said stop is told as ever.
+    fn commands_stopped(&self) -> Vec<Event> {
+        self.commands_ended().filter(|over| over.stopped).map(Event::CommandOver).collect()
+    }
+
+    /// Stops the turn that runs, if one does, and what it left running.
+    pub(super) async fn interrupt(&mut self, by: Stopper, acks: Vec<EnvelopeId>) -> Result<(), RuntimeError> {
+        self.follow().await?;
+        let mut events = self.commands_stopped();
+        events.extend(self.decide(Input::Interrupt { by }));
+        self.commit(events, Extra::acks(acks)).await?;
+        self.background.stop_all();
+        Ok(())
+    }
+
+    /// Stops whatever is done for this lead while it rests, and what it has left running itself.
+    pub(super) async fn stop_apart(&mut self, by: &Stopper) -> Result<(), RuntimeError> {
+        let sends = self.stopping_apart(by);
+        self.commit(self.commands_stopped(), Extra { sends, ..Extra::default() }).await?;
+        self.background.stop_all();
+        Ok(())
+    }
+
     /// Begins a turn about commands that are over, once there is none; whether it did.
     pub(super) async fn hear_commands(&mut self) -> Result<bool, RuntimeError> {
-        if self.turn.commands().is_empty() || self.turn.is_busy() || self.turn.gone().is_some() {
+        if self.turn.is_busy() || self.turn.gone().is_some() {
+            return Ok(false);
+        }
+        if self.turn.commands().is_empty() {
+            // What one did that was stopped is known once it has ended.
+            let seen = self.files_seen();
+            self.commit(seen, Extra::default()).await?;
             return Ok(false);
         }
         let known = self.background.known();

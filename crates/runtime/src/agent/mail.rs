@@ -141,7 +141,7 @@ impl Agent {
                 self.stop_apart(&stopper(&letter)).await?;
                 sorted.seen.push(letter.id);
             }
-            Kind::Shutdown if is_stopped(&letter) => self.stop_all(&letter).await?,
+            Kind::Shutdown if is_stopped(&letter) => self.interrupt(stopper(&letter), vec![letter.id]).await?,
             Kind::Shutdown => {
                 let by = stopper(&letter);
                 self.step(Input::Interrupt { by }, Extra::acks(vec![letter.id])).await?;

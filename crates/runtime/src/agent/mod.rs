@@ -313,8 +313,7 @@ impl Agent {
         // A turn that has seen what could not be written decides nothing more.
         let is_sound = worked.is_ok();
         if let Err(error) = worked {
-            let stopped = Notice::Stopped { session: self.floor.session, error: Arc::new(error) };
-            self.floor.shared.herald.tell(stopped);
+            self.floor.tell_stopped(&self.stream, error);
         }
         self.cancel.cancel();
         // What stops at once is recorded; what does not stop is left to the next process, which knows what to do.
@@ -415,10 +414,7 @@ impl Agent {
         match control {
             None | Some(Control::Stop) => return Ok(false),
             Some(Control::Interrupt { by }) if !self.turn.is_busy() => self.interrupt_idle(by).await?,
-            Some(Control::Interrupt { by }) => {
-                self.background.stop_all();
-                self.step(Input::Interrupt { by }, Extra::default()).await?;
-            }
+            Some(Control::Interrupt { by }) => self.interrupt(by, Vec::new()).await?,
             Some(Control::Configure { settings, by }) => self.reconfigure(*settings, by).await?,
             Some(Control::GoOn) => self.ask_later().await?,
             Some(Control::Redefine(next)) => self.redefined = Some(next),
@@ -480,8 +476,7 @@ impl Agent {
     async fn interrupt_idle(&mut self, by: Stopper) -> Result<(), RuntimeError> {
         Box::pin(self.take_mail(true)).await?;
         if self.turn.is_busy() {
-            self.background.stop_all();
-            return self.step(Input::Interrupt { by }, Extra::default()).await;
+            return self.interrupt(by, Vec::new()).await;
         }
         self.stop_apart(&by).await
     }

@@ -86,7 +86,10 @@ impl Agent {
         // Before anybody hears of it: whoever does may take up what it held.
         self.floor.give_back(&self.doer(), Why::Ended, true, Arc::clone(&self.origin)).await?;
         let review = self.review_of_ended(&ended);
-        self.commit([Event::AgentEnded(ended)].into_iter().chain(review).collect(), extra).await?;
+        // What it has left running ends with it.
+        let commands = self.commands_ended().map(Event::CommandOver);
+        let events = commands.chain([Event::AgentEnded(ended)]).chain(review).collect();
+        self.commit(events, extra).await?;
         row.map_or(Ok(()), |row| self.floor.know_mate(&mate.name, row))
     }
 

@@ -14,6 +14,7 @@ mod trace;
 
 use max_team_core::event::Event;
 use max_team_core::id::{AgentId, PlanId, SessionId};
+use max_team_core::mates::CommandBegun;
 use max_team_core::message::Kind;
 use max_team_core::plan::Plan;
 use max_team_core::turn::Turn;
@@ -85,13 +86,22 @@ impl<'j> Census<'j> {
     }
 
     /// Commands in the background that are not known to be over, of one agent or of everybody in a session: whose, and which.
-    pub fn commands(&self, session: SessionId, of: Option<AgentId>) -> Result<Vec<(AgentRow, String)>, RuntimeError> {
+    pub fn commands(
+        &self,
+        session: SessionId,
+        of: Option<AgentId>,
+    ) -> Result<Vec<(AgentRow, CommandBegun)>, RuntimeError> {
         let mut found = Vec::new();
         for (key, name) in rows::rows::<String>(self.journal, rows::COMMANDS)?.into_iter().rev() {
-            let agent = key.split_once('/').map_or("", |(agent, _)| agent);
+            let Some((agent, id)) = key.split_once('/') else { continue };
             let row = post::agent_row(self.journal, agent)?;
             let is_meant = |row: &AgentRow| row.session == session && of.is_none_or(|of| row.agent == of);
-            found.extend(row.filter(is_meant).map(|row| (row, name)));
+            let Some(row) = row.filter(is_meant) else { continue };
+            // Of somebody who is no more nothing runs, also where older versions have not written that down.
+            let mate = rows::row::<MateRow>(self.journal, &rows::mates_of(&session.to_string()), &row.name)?;
+            if mate.is_none_or(|mate| mate.agent != row.agent || mate.gone.is_none()) {
+                found.push((row, CommandBegun { id: id.to_owned(), name }));
+            }
         }
         Ok(found)
     }

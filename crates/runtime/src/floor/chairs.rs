@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use max_team_core::event::Event;
+use max_team_core::event::{Event, Stopper};
 use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::limits::{CONTROLS_MAX, MAIL_WAITING_MAX};
 use max_team_core::message::{Assignment, Envelope, Kind};
@@ -175,8 +175,7 @@ impl Floor {
             };
             if let Err(crash) = ended {
                 let words = format!("{crash}; go on with `max-team -r {}`", floor.session);
-                let error = Arc::new(RuntimeError::AgentStopped(words));
-                floor.shared.herald.tell(Notice::Stopped { session: floor.session, error });
+                floor.tell_stopped(&address, RuntimeError::AgentStopped(words));
             }
             if !floor.is_closing() {
                 floor.publish_quiet(quiet);
@@ -196,10 +195,32 @@ impl Floor {
     }
 
     /// Somebody could not be seated: whoever watches must know why nothing happens.
-    pub(super) fn tell_why(&self, seated: Result<(), RuntimeError>) {
+    pub(super) fn tell_why(&self, address: &str, seated: Result<(), RuntimeError>) {
         if let Err(error) = seated {
-            self.shared.herald.tell(Notice::Stopped { session: self.session, error: Arc::new(error) });
+            self.tell_stopped(address, error);
         }
+    }
+
+    /// Whoever sits there cannot go on. The others do, unless it is the lead, or what stopped it stops everybody.
+    pub(crate) fn tell_stopped(&self, address: &str, error: RuntimeError) {
+        let whole = address == session::agent_stream(self.lead) || error.is_everybodys();
+        self.shared.herald.tell(Notice::Stopped { session: self.session, whole, error: Arc::new(error) });
+    }
+
+    /// Stops everybody who is at work, or only the lead, who stops the others. Where the lead is no more, nobody else would.
+    pub(crate) async fn interrupt(&self, by: &Stopper) -> Result<(), RuntimeError> {
+        let lead = session::agent_stream(self.lead);
+        let told = self.tell(&lead, Control::Interrupt { by: by.clone() }).await;
+        if !matches!(told, Err(RuntimeError::NotOpen(_) | RuntimeError::AgentStopped(_))) {
+            return told;
+        }
+        let is_other = |address: &&String| address.starts_with("agent/") && **address != lead;
+        let others: Vec<String> = lock(&self.chairs).keys().filter(is_other).cloned().collect();
+        for address in others {
+            // One that leaves meanwhile has stopped.
+            drop(self.tell(&address, Control::Interrupt { by: by.clone() }).await);
+        }
+        Ok(())
     }
 
     /// There is mail at an address.
@@ -295,12 +316,12 @@ impl Floor {
         if let Some(agent) = address.strip_prefix("agent/").and_then(|id| id.parse().ok())
             && post::session_at(&self.shared.journal, address) == Some(self.session)
         {
-            self.tell_why(self.seat_agent(agent));
+            self.tell_why(address, self.seat_agent(agent));
         }
         if let Some(plan) = address.strip_prefix("plan/").and_then(|id| id.parse().ok())
             && post::session_at(&self.shared.journal, address) == Some(self.session)
         {
-            self.tell_why(self.seat_plan(plan));
+            self.tell_why(address, self.seat_plan(plan));
         }
     }
 
@@ -317,13 +338,12 @@ impl Floor {
         }
     }
 
-    /// Faces know of these letters: they were written here.
+    /// Faces know of these letters: they are written here. Said before they are in the journal, where others may make us look.
     pub(crate) fn wrote(&self, letters: &[Envelope]) {
-        let mut written = lock(&self.written);
-        if written.len() > MAIL_WAITING_MAX {
-            written.clear();
-        }
-        written.extend(letters.iter().map(|letter| letter.id));
+        let journal = &self.shared.journal;
+        let letters_at = |address: &String| journal.pending_mail(address).unwrap_or_default();
+        let waiting = || journal.mailboxes().unwrap_or_default().iter().flat_map(letters_at).map(|of| of.id).collect();
+        lock(&self.written).note(letters, waiting);
     }
 
     /// What a person has written to somebody at another terminal is shown before anything comes of it. What is said to the lead
@@ -334,7 +354,7 @@ impl Floor {
         // If it cannot be read now, whoever is to read it finds out.
         let mut mail = self.shared.journal.pending_mail(address).unwrap_or_default();
         let is_news = |letter: &Envelope| letter.kind == Kind::UserInput && letter.from.starts_with("user/");
-        mail.retain(|letter| is_news(letter) && !lock(&self.written).contains(&letter.id));
+        mail.retain(|letter| is_news(letter) && !lock(&self.written).knows(letter.id));
         self.wrote(&mail);
         let from = Arc::new(Origin { name: row.name.as_str().into(), ..Origin::agent(row.agent) });
         for letter in mail {

@@ -9,7 +9,7 @@ use max_team_core::event::{End, Event};
 use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
 use max_team_core::ledger::Left;
-use max_team_core::mates::{AgentEnded, Life, parting};
+use max_team_core::mates::{AgentEnded, CommandBegun, CommandOver, Life, parting};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::event::Spent;
 use max_team_core::tasks::{Doer, Why};
@@ -34,9 +34,7 @@ impl Floor {
         let address = session::agent_stream(agent);
         while !self.is_closing() {
             if let Err(error) = self.end_for(agent, why).await {
-                let stopped = Notice::Stopped { session: self.session, error: Arc::new(error) };
-                self.shared.herald.tell(stopped);
-                return;
+                return self.tell_stopped(&address, error);
             }
             while controls.try_recv().is_ok() {}
             self.report(&address, Activity::Idle, false).await;
@@ -90,10 +88,14 @@ impl Floor {
             let (session, reason) = (self.session, why.to_owned());
             let ended = AgentEnded { session, name: mate.name.clone(), by, reason, forced: true };
             let row = MateRow { agent, color: String::new(), claims: false, gone: Some(ended.clone()) };
-            let event = Event::AgentEnded(ended);
-            commit.appends.push(append(&address, &event, &commit.actor)?);
-            commit.projections.extend(rows::project(&address, at_ms, &event));
-            events.push(event);
+            // What it has left running ended with its loop.
+            let over = |begun: &CommandBegun| CommandOver { id: begun.id.clone(), lost: true, stopped: true };
+            let commands = turn.commands().iter().map(|begun| Event::CommandOver(over(begun)));
+            for event in commands.chain([Event::AgentEnded(ended)]) {
+                commit.appends.push(append(&address, &event, &commit.actor)?);
+                commit.projections.extend(rows::project(&address, at_ms, &event));
+                events.push(event);
+            }
             self.know_mate(&mate.name, row)?;
         }
         let origin = Arc::new(Origin { name: name.as_str().into(), ..Origin::agent(agent) });

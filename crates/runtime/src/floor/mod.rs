@@ -14,15 +14,16 @@ mod mates;
 mod recovered;
 mod seats;
 mod tasks;
+mod written;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use max_team_core::calling::hands::CHECK_INBOX;
 use max_team_core::hash::Hash;
-use max_team_core::id::{AgentId, EnvelopeId, PlanId, SessionId};
+use max_team_core::id::{AgentId, PlanId, SessionId};
 use max_team_core::plan::event::Approve;
 use max_team_core::plan::{Budget, Plan};
 use max_team_core::policy::Mode;
@@ -77,7 +78,7 @@ pub(crate) struct Floor {
     /// Entries of the shared list's stream that were looked through for what other processes have written.
     listed: Mutex<u64>,
     /// Letters of people that wait or have waited, and that faces know of.
-    written: Mutex<HashSet<EnvelopeId>>,
+    written: Mutex<written::Written>,
     /// Whoever waits for a model holds one of it.
     pub calling: Arc<()>,
     chairs: Mutex<HashMap<String, Chair>>,

@@ -38,7 +38,7 @@ impl Floor {
     pub(crate) fn seat_anew(self: &Arc<Self>, agent: AgentId) {
         let address = session::agent_stream(agent);
         if let Some(place) = self.sit_anew(&address).filter(|_| !self.is_closing()) {
-            self.tell_why(self.seat_at(agent, address, place));
+            self.tell_why(&address, self.seat_at(agent, address.clone(), place));
         }
     }
 

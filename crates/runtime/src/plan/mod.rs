@@ -37,7 +37,7 @@ use crate::agent::{Control, derived};
 use crate::beat::{BEAT, Beat};
 use crate::error::RuntimeError;
 use crate::floor::{Activity, Floor, Place};
-use crate::handle::{Notice, Origin};
+use crate::handle::Origin;
 use crate::session;
 use crate::shared::now_ms;
 
@@ -154,8 +154,7 @@ impl PlanLoop {
         if let Err(error) = self.work().await
             && !self.parked
         {
-            let stopped = Notice::Stopped { session: self.floor.session, error: Arc::new(error) };
-            self.floor.shared.herald.tell(stopped);
+            self.floor.tell_stopped(&self.stream, error);
         }
         self.cancel.cancel();
     }

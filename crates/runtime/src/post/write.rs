@@ -223,6 +223,9 @@ impl Post<'_> {
         if !letters.is_empty() {
             commit.strength = Strength::Full;
             rows::of_sends(&mut commit);
+            if let Some(before) = self.before {
+                before(&letters);
+            }
             self.journal.commit(commit).await?;
         }
         Ok(letters)
@@ -304,4 +307,27 @@ pub(super) fn of(key: EnvelopeId, reader: &Reader) -> EnvelopeId {
 pub(super) fn letter(by: &Principal, id: EnvelopeId, reader: &Reader, kind: Kind, body: Value) -> Envelope {
     let (from, to) = (by.address(), reader.address());
     Envelope::new(id, from, to, kind, body, now_ms())
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_wants_to_know_of_letters_does_before_they_are_there() {
+        let journal = max_team_journal::Journal::memory();
+        let id = EnvelopeId::new(Uuid::from_u128(1));
+        let told = std::sync::Mutex::new(Vec::new());
+        let before = |letters: &[Envelope]| {
+            assert!(!journal.has_mail(id).unwrap());
+            told.lock().unwrap().extend(letters.iter().map(|letter| letter.id));
+        };
+        let letter = Envelope::new(id, "user/me", "agent/a", Kind::UserInput, json!({}), 1);
+        let commit = Commit { sends: vec![letter], ..Commit::default() };
+        Post::telling(&journal, &before).keep(commit).await.unwrap();
+        assert!(journal.has_mail(id).unwrap());
+        assert_eq!(*told.lock().unwrap(), [id]);
+    }
 }

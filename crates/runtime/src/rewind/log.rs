@@ -196,7 +196,8 @@ impl Log {
                     calls.ended.insert((stream, of.key), (entry.at_ms, of.ending, of.is_error));
                 }
                 Event::CommandBegun(of) => drop(calls.running.insert((stream, of.id), entry.seq)),
-                Event::CommandOver(of) if !of.lost => drop(calls.running.remove(&(stream, of.id))),
+                // What a stopped one did is known if somebody has looked after its end.
+                Event::CommandOver(of) if !of.lost && !of.stopped => drop(calls.running.remove(&(stream, of.id))),
                 Event::FilesChanged(of) => steps.push(((entry.seq, entry.at_ms), stream, of)),
                 Event::Rewound(of) => log.rewound.push((entry.seq, of)),
                 Event::RewindEnded(of) => drop(log.ended.insert(of.id, (entry.at_ms, of))),

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command as Process;
 
 use max_team_core::event::Event;
-use max_team_journal::{Death, Journal};
-use max_team_runtime::{Census, Command, Order, Post, Which};
+use max_team_journal::{Commit, Death, Journal, Projection};
+use max_team_runtime::{Census, Command, Order, Parting, Post, Which};
 
 use super::calls::{alone, inputs};
 use super::crashes::{check_rest, events, key};
@@ -109,7 +109,7 @@ async fn what_was_left_running_ends_when_somebody_says_stop() {
         }
         let census = Census::new(&journal);
         let [(eva, pipe)] = census.commands(session, None).unwrap().try_into().unwrap();
-        assert_eq!((eva.name.as_str(), pipe.as_str()), ("eva", "`cat pipe`"));
+        assert_eq!((eva.name.as_str(), pipe.name.as_str()), ("eva", "`cat pipe`"));
         let turns = inputs(&journal, "explore").len();
         if through_lead {
             let command = Command::Interrupt { session };
@@ -127,6 +127,31 @@ async fn what_was_left_running_ends_when_somebody_says_stop() {
         assert_eq!(inputs(&journal, "explore").len(), turns, "nobody is woken by that");
         check_rest(&journal);
     }
+}
+
+/// With whoever is ended ends what it has left running, and that is written down: nothing is there to be stopped afterwards.
+#[tokio::test]
+async fn with_whoever_ends_their_commands_are_over() {
+    let folder = with_pipe();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), SERVE);
+    let (session, mut notices) = super::calls::say(&team, folder.path(), leading(Which::New)).await;
+    while overs(&journal).values().all(Vec::is_empty) {
+        rest(&mut notices).await;
+    }
+    let census = Census::new(&journal);
+    let [(eva, pipe)] = census.commands(session, None).unwrap().try_into().unwrap();
+    let by = owner();
+    Post::new(&journal).part(&by, key("end"), session, &["eva".into()], Parting::Told).await.unwrap();
+    super::until(&mut notices, "agent_ended").await;
+    assert_eq!(overs(&journal), BTreeMap::from([("sh-1".into(), vec![false]), ("sh-2".into(), vec![false])]));
+    assert!(census.commands(session, None).unwrap().is_empty());
+    check_rest(&journal);
+    // Older versions have left the row.
+    let (key, value) = (format!("{}/sh-2", eva.agent), serde_json::to_vec(&pipe.name).unwrap());
+    let row = Projection::Put { table: "commands".into(), key, value, sort_ms: 1 };
+    journal.commit(Commit { projections: vec![row], ..Commit::default() }).await.unwrap();
+    assert!(census.commands(session, None).unwrap().is_empty());
 }
 
 /// A lead has nobody who would ring it when the turn that it begins by itself is over: faces hear of that too.
@@ -196,4 +221,44 @@ fn whenever_the_program_dies_each_is_told_once() {
         }
     }
     assert!(lost > 2, "hardly any died with the program");
+}
+
+/// Says stop once the command runs; until the program dies with that commit, or everything is over.
+async fn play_stop(journal: &Journal, root: &Path) {
+    let team = house_of(journal, root, SERVE);
+    let mut notices = team.watch();
+    let session = team.open(owner(), root, leading(Which::New)).await.unwrap().session;
+    rest(&mut notices).await;
+    let command = Command::Say { session, text: "go".into() };
+    team.command(Order { by: owner(), cwd: ".".into(), key: key("say"), command }).await.unwrap();
+    while overs(journal).values().all(Vec::is_empty) {
+        rest(&mut notices).await;
+    }
+    let [(eva, _)] = Census::new(journal).commands(session, None).unwrap().try_into().unwrap();
+    Post::new(journal).interrupt(&owner(), key("stop"), eva.agent).await.unwrap();
+    super::until(&mut notices, "command_over").await;
+}
+
+/// The word that stops is as good as the end of what it stops: whenever the program dies behind it, nobody is woken next time.
+#[test]
+fn who_was_stopped_is_not_woken_when_the_program_dies_meanwhile() {
+    let mut checked = 0;
+    for commit in 1.. {
+        let folder = with_pipe();
+        let mut journal = Journal::memory();
+        let survived = super::lives(&journal, Some((Death::After, commit)), play_stop(&journal, folder.path()));
+        journal = journal.reopen().unwrap();
+        if journal.has_mail(key("stop")).unwrap() {
+            assert!(live(&journal, folder.path(), None));
+            assert_eq!(told(&journal, "explore", "sh-2"), Vec::<String>::new(), "killed at commit {commit}");
+            let over = overs(&journal).remove("sh-2").unwrap();
+            assert_eq!(over.len(), 1, "killed at commit {commit}: {over:?}");
+            check_rest(&journal);
+            checked += 1;
+        }
+        if survived {
+            break;
+        }
+    }
+    assert!(checked > 1, "a story that short proves nothing");
 }

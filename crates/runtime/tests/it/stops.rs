@@ -339,15 +339,19 @@ fn a_letter_whose_commit_is_refused_is_acted_on_by_nobody() {
         journal.commit(Commit { appends: vec![append], ..Commit::default() }).await.unwrap();
         let say = Say::Changes("something else".into());
         order(&team, Command::Decide { question, say: say.clone() }).await.unwrap();
-        let mut stopped = 0;
-        while stopped < 2 {
+        let mut stopped = Vec::new();
+        while stopped.len() < 2 {
             match tokio::time::timeout(Duration::from_secs(20), notices.recv()).await.unwrap().unwrap() {
-                Notice::Stopped { .. } => stopped += 1,
+                Notice::Stopped { whole, .. } => stopped.push(whole),
                 Notice::Event { event, .. } => assert_ne!(event.name(), "turn_started", "nobody acts on it"),
                 Notice::Idle { .. } | Notice::Delta { .. } => {}
             }
         }
+        stopped.sort_unstable();
+        assert_eq!(stopped, [false, true], "where the plan stops the others may go on, where the lead does nobody can");
         assert_eq!(journal.head(&lead).unwrap(), before, "the lead has written nothing about it");
+        // Whoever is still at work can be stopped without it.
+        order(&team, Command::Interrupt { session }).await.unwrap();
         team.shutdown().await.unwrap();
     });
     block_on(async {

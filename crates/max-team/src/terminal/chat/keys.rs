@@ -166,6 +166,8 @@ impl Chat {
             self.editor.clear();
         } else if !self.editor.is_empty() {
             self.hint = Some(Hint::EscAgain);
+        } else if self.session.is_stopped() {
+            self.session.interrupt();
         } else if self.session.is_team_at_work() || !self.session.background().is_empty() {
             self.hint = Some(Hint::TeamGoesOn);
         }

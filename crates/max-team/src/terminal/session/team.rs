@@ -313,6 +313,11 @@ impl Session {
 
     /// Stops what runs: a task of a plan, all plans, or the lead.
     pub(super) fn stop(&mut self, task: Option<String>) -> Vec<Item> {
+        if self.is_stopped {
+            self.acts.push(Act::Interrupt);
+            self.acts.extend(self.unheard.iter().map(|plan| Act::Stop { plan: *plan, task: None }));
+            return Vec::new();
+        }
         let Some(task) = task else {
             let mut plans: Vec<PlanId> = self.plans.running().map(|known| known.id).collect();
             // Whoever works for a lead that rests is stopped like the lead is, and so is what they have left running.

@@ -1,0 +1,70 @@
+//! Letters of people that faces know of: those that were written here, and those that were shown.
+
+use std::collections::{HashMap, HashSet};
+
+use max_team_core::id::EnvelopeId;
+use max_team_core::limits::MAIL_WAITING_MAX;
+use max_team_core::message::Envelope;
+
+/// How long a letter may be on its way into the journal.
+const WRITING_MS: i64 = 60_000;
+
+/// Which of them were written, and when. Those that were read are forgotten now and then.
+#[derive(Debug)]
+pub(super) struct Written {
+    known: HashMap<EnvelopeId, i64>,
+    /// So many are no longer kept without a look at them.
+    full: usize,
+}
+
+impl Default for Written {
+    fn default() -> Self {
+        Self { known: HashMap::new(), full: MAIL_WAITING_MAX }
+    }
+}
+
+impl Written {
+    pub(super) fn knows(&self, letter: EnvelopeId) -> bool {
+        self.known.contains_key(&letter)
+    }
+
+    /// Notes these. `waiting`: all that lie unread.
+    pub(super) fn note(&mut self, letters: &[Envelope], waiting: impl FnOnce() -> HashSet<EnvelopeId>) {
+        let newest = letters.iter().map(|letter| letter.sent_at_ms).max();
+        if let Some(newest_ms) = newest.filter(|_| self.known.len() >= self.full) {
+            let waiting = waiting();
+            self.known.retain(|id, at_ms| waiting.contains(id) || newest_ms.saturating_sub(*at_ms) < WRITING_MS);
+            self.full = MAIL_WAITING_MAX.max(self.known.len().saturating_mul(2));
+        }
+        self.known.extend(letters.iter().map(|letter| (letter.id, letter.sent_at_ms)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use max_team_core::message::Kind;
+    use serde_json::json;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn letter(id: usize, at_ms: i64) -> Envelope {
+        let id = EnvelopeId::new(Uuid::from_u128(id as u128));
+        Envelope::new(id, "user/me", "agent/a", Kind::UserInput, json!({}), at_ms)
+    }
+
+    /// However many were written: what waits, and what is being written, is never shown again.
+    #[test]
+    fn what_waits_is_never_forgotten() {
+        let (first, writing) = (letter(0, 0), letter(1, 2 * WRITING_MS));
+        let mut written = Written::default();
+        written.note(&[first.clone(), writing.clone()], || panic!("there is room"));
+        for id in 2..MAIL_WAITING_MAX {
+            written.note(&[letter(id, 0)], || panic!("there is room"));
+        }
+        let last = letter(MAIL_WAITING_MAX, 2 * WRITING_MS);
+        written.note(std::slice::from_ref(&last), || HashSet::from([first.id]));
+        assert!(written.knows(first.id) && written.knows(writing.id) && written.knows(last.id));
+        assert!(!written.knows(letter(2, 0).id), "it was read");
+    }
+}
