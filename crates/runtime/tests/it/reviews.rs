@@ -537,7 +537,7 @@ async fn copies_of_a_team_that_does_not_begin_do_not_stay() {
         _ => None,
     });
     let why = refused.unwrap();
-    assert!(why.starts_with("`bob`: there is no copy to work in") && !why.contains("ann"), "{why}");
+    assert!(why.starts_with("`bob`: there is no copy to work in") && !why.contains("`ann`"), "{why}");
     assert!(mates(&journal, session).is_empty());
     let left: Vec<_> = std::fs::read_dir(&copies_folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, [bob.to_string().as_str()], "nobody would own it");
