@@ -173,6 +173,19 @@ mod tests {
         }
     }
 
+    /// Once any word was a colour: a file of that time is one that begins.
+    #[test]
+    fn a_colour_of_former_times_is_told_of_and_one_that_is_free() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = place(folder.path());
+        let text = "members:\n  - {name: a, prompt: p, color: teal}\n  - {name: b, prompt: p, color: Green}\n";
+        std::fs::write(place_of(&place, "x", false).unwrap(), text).unwrap();
+        let (team, warnings) = find(&place, "x").unwrap();
+        assert_eq!([&team.members[0].color, &team.members[1].color], [&None, &Some("green".into())]);
+        let [words] = warnings.try_into().unwrap();
+        assert!(words.contains("x.yaml:2") && words.contains("there is no colour `teal`; there are blue"), "{words}");
+    }
+
     #[test]
     fn what_cannot_be_used_says_where() {
         let folder = tempfile::tempdir().unwrap();
@@ -183,10 +196,6 @@ mod tests {
             ("members:\n  - {name: a b, prompt: p}\n", "is no name"),
             ("members:\n  - {name: a, prompt: p}\n  - {name: a, prompt: q}\n", "twice"),
             ("members:\n  - {name: a, prompt: p, mode: fast}\n", "`mode`"),
-            (
-                "members:\n  - {name: a, prompt: p, color: nocolor}\n",
-                "there is no colour `nocolor`; there are blue, green",
-            ),
             ("members: 3\n", "a list"),
         ] {
             std::fs::write(place_of(&place, "x", false).unwrap(), text).unwrap();

@@ -140,7 +140,7 @@ phrases! {
     spent: "spent", "已花费";
     cap: "budget", "预算";
     spent_by_others: "of it by those who were called", "其中由被调用者花费";
-    maybe_spent: "perhaps spent by calls that were cut off", "被中断的调用可能的花费";
+    maybe_spent: "of that, perhaps spent by calls that were cut off", "其中被中断的调用可能的花费";
     unpriced: "calls without a known price", "价格未知的调用";
     tokens_in: "input tokens", "输入 token";
     tokens_out: "output tokens", "输出 token";

@@ -190,6 +190,14 @@ pub(crate) fn drop_settled(shared: &Shared, agent: AgentId) {
     }
 }
 
+/// Drops the copy of that name, in which nobody has begun.
+pub(crate) async fn drop_unused(shared: &Arc<Shared>, id: String) {
+    let shared = Arc::clone(shared);
+    // What cannot be removed is listed, and can be cleaned later.
+    let dropped = tokio::task::spawn_blocking(move || copies(&shared).find(&id).and_then(remove_free));
+    drop(dropped.await);
+}
+
 /// What somebody did in a copy of theirs that nobody has decided about.
 pub(crate) struct Changed {
     pub id: String,

@@ -80,7 +80,8 @@ pub(crate) enum Team {
         #[arg(long)]
         json: bool,
     },
-    /// Ask teammates to end, once their work and their mail are done; one that is at work can say no (exit 5)
+    /// Ask teammates to end, once their work and their mail are done; one that is at work can say no (exit 5 if
+    /// it does within five seconds)
     #[command(after_help = "Example:\n  max-team team shutdown alice --now")]
     Shutdown {
         /// Names; `team` is everybody

@@ -91,6 +91,7 @@ fn set_mode(desk: &Desk, place: &Place, session: Option<&str>, name: &String, mo
     };
     let before =
         readers.iter().map(|reader| Ok((reader.agent, works_in(reader)?))).collect::<anyhow::Result<Vec<_>>>()?;
+    let bound = desk.census().roll(session).map_err(stop)?.lead.and_then(|lead| lead.mode);
     desk::wait(async {
         let mut watch = desk.watch()?;
         let written = desk.post().set_mode(&desk.by, fresh(), session, to, mode).await.map_err(stop)?;
@@ -112,7 +113,7 @@ fn set_mode(desk: &Desk, place: &Place, session: Option<&str>, name: &String, mo
                 let changed = !before.contains(&(reader.agent, Some(now)));
                 let words = match now == mode {
                     true => desk.lang.mode_set(&reader.name, mode.name()),
-                    false => desk.lang.mode_bounded(&reader.name, now.name(), changed),
+                    false => desk.lang.mode_bounded(&reader.name, now.name(), changed, bound == Some(now)),
                 };
                 super::print(&format!("{words}\n"))?;
             }
@@ -177,8 +178,7 @@ fn load(desk: &Desk, place: &Place, name: &str, prompt: Option<&str>, session: O
     let session = this_session(desk, place, session)?;
     let roll = desk.census().roll(session).map_err(stop)?;
     tell_of_lead(&team, roll.lead.as_ref().map(|lead| lead.person.name.as_str()), desk.lang);
-    let is_there = |name: &str| roll.mates.iter().any(|mate| mate.is_active() && mate.person.name == name);
-    let (there, members): (Vec<_>, Vec<_>) = team.members.into_iter().partition(|member| is_there(&member.name));
+    let (there, members) = roll.newcomers(team.members);
     let called = |members: &[Spawn]| members.iter().map(|member| member.name.clone()).collect::<Vec<_>>().join(", ");
     if !there.is_empty() {
         talk(&desk.lang.there_already(&called(&there)));

@@ -224,9 +224,7 @@ impl Headless {
         if self.mates.is_empty() {
             return Ok(Vec::new());
         }
-        let there = self.handle.roll(session)?.mates;
-        let is_there = |name: &str| there.iter().any(|mate| mate.is_active() && mate.person.name == name);
-        Ok(self.mates.iter().filter(|mate| !is_there(&mate.name)).cloned().collect())
+        Ok(self.handle.roll(session)?.newcomers(self.mates.clone()).1)
     }
 
     async fn order(&self, key: EnvelopeId, command: Command) -> anyhow::Result<()> {

@@ -94,8 +94,11 @@ impl Reader<'_> {
                 "type" => spawn.kind = Some(self.text(key, value)?),
                 "model" => spawn.model = Some(self.text(key, value)?),
                 "color" => {
-                    let known = color(&self.text(key, value)?).map_err(|words| self.at(value, words))?;
-                    spawn.color = Some(known.to_owned());
+                    // Once any word was one: what was written then still begins.
+                    match color(&self.text(key, value)?) {
+                        Ok(known) => spawn.color = Some(known.to_owned()),
+                        Err(words) => self.warnings.push(self.at(value, format!("{words}; it gets one that is free"))),
+                    }
                 }
                 "mode" => spawn.mode = self.mode(value)?,
                 "isolation" => spawn.isolation = Some(self.isolation(value)?),

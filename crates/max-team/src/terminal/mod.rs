@@ -161,7 +161,11 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
     session.find_teams(teams);
     let mut begun = session.begin(&opened, events);
     if !mates.is_empty() {
-        session.recruit(mates);
+        // A chat that goes on is begun with the same words.
+        let (_, new) = handle.roll(opened.session)?.newcomers(mates);
+        if !new.is_empty() {
+            session.recruit(new);
+        }
     }
     begun.extend(first.into_iter().flat_map(|first| session.say(first)));
     if let Some((draft, source)) = propose {

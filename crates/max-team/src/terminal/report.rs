@@ -63,10 +63,12 @@ pub(super) fn help(lang: Lang, while_busy: WhileBusy) -> Vec<Row> {
 
 pub(super) fn cost(lang: Lang, status: &Status, plans: &Plans) -> Row {
     let ledger = &status.ledger;
-    let bound = if status.others_unknown_nano > 0 { "≤ " } else { "" };
-    let others = |nano: u64| format!("{bound}{}", dollars(nano));
+    let at_most = |nano: u64, unknown: u64| format!("{}{}", if unknown > 0 { "≤ " } else { "" }, dollars(nano));
+    // The same sum as in the status line.
+    let own = ledger.spent_nano.saturating_add(ledger.unknown_nano);
+    let unknown = ledger.unknown_nano.saturating_add(status.others_unknown_nano);
     let mut rows = vec![
-        (lang.spent(), others(ledger.spent_nano.saturating_add(status.others_nano))),
+        (lang.spent(), at_most(own.saturating_add(status.others_nano), unknown)),
         (lang.tokens_in(), tokens(ledger.usage.input)),
         (lang.tokens_cached(), tokens(ledger.usage.cache_read)),
         (lang.tokens_cache_written(), tokens(ledger.usage.cache_write)),
@@ -76,7 +78,7 @@ pub(super) fn cost(lang: Lang, status: &Status, plans: &Plans) -> Row {
         rows.insert(1, (lang.cap(), dollars(cap)));
     }
     if status.others_nano > 0 {
-        rows.push((lang.spent_by_others(), others(status.others_nano)));
+        rows.push((lang.spent_by_others(), at_most(status.others_nano, status.others_unknown_nano)));
     }
     if ledger.unknown_nano > 0 {
         rows.push((lang.maybe_spent(), dollars(ledger.unknown_nano)));

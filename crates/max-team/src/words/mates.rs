@@ -198,19 +198,15 @@ impl Lang {
         say!(self, "{names}: {mode}, from the next decision on", "{names}：从下一个决定起为 {mode}")
     }
 
-    /// The session is stricter than what somebody was to be.
-    pub(crate) fn mode_bounded(self, name: &str, mode: &str, changed: bool) -> String {
-        match changed {
-            true => say!(
-                self,
-                "{name}: {mode}, from the next decision on; nobody is freer than the session",
-                "{name}：从下一个决定起为 {mode}；没有人比会话更自由"
-            ),
-            false => say!(
-                self,
-                "{name}: stays at {mode}; nobody is freer than the session",
-                "{name}：仍为 {mode}；没有人比会话更自由"
-            ),
+    /// Something is stricter than what somebody was to be: the session, or what it is itself.
+    pub(crate) fn mode_bounded(self, name: &str, mode: &str, changed: bool, by_session: bool) -> String {
+        let words = match changed {
+            true => self.mode_set(name, mode),
+            false => say!(self, "{name}: stays at {mode}", "{name}：仍为 {mode}"),
+        };
+        match by_session {
+            true => say!(self, "{words}; nobody is freer than the session", "{words}；没有人比会话更自由"),
+            false => words,
         }
     }
 
@@ -237,7 +233,7 @@ impl Lang {
     }
 
     pub(crate) fn not_joined(self, why: &str) -> String {
-        say!(self, "nobody of the team has begun: {why}", "团队中无人开始：{why}")
+        say!(self, "nobody of these has begun: {why}", "这些成员均未开始：{why}")
     }
 
     pub(crate) fn team_written(self, file: &str, name: &str) -> String {

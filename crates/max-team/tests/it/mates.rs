@@ -342,12 +342,15 @@ fn a_refused_shutdown_is_told_to_whoever_asked() {
                         "type": "shutdown_response", "request_id": id.split('"').next().unwrap(), "approve": false,
                         "reason": "I am not through",
                     });
-                    Reply::new().tool("c2", "send_message", json!({ "to": "lead", "message": no }))
+                    Reply::new().tool("c2", "send_message", json!({ "to": ["lead", "ida"], "message": no }))
                 }
                 _ => Reply::text("Looked around."),
             }
+        } else if is(request, "ida") {
+            Reply::text("Here.")
         } else if request.tool_results() == 0 {
-            Reply::new().tool("s1", "spawn_teammate", spawn("hal", "Look around."))
+            let reply = Reply::new().tool("s1", "spawn_teammate", spawn("hal", "Look around."));
+            reply.tool("s2", "spawn_teammate", spawn("ida", "Be there."))
         } else {
             Reply::text("Noted.").gate_before(&until)
         })
@@ -364,6 +367,9 @@ fn a_refused_shutdown_is_told_to_whoever_asked() {
     gate.open();
     let words = "hal does not end: I am not through (`max-team team shutdown hal --now` ends it)";
     let asked = finish(asks);
+    wait_for(&program, "turn_ended", "Looked around.");
+    let told = server.requests().into_iter().rfind(|request| is(request, "hal")).unwrap();
+    assert!(told.contains("Sent to the user. You go on."), "one answer, whomever it names: {}", told.body);
     assert_eq!((asked.code, asked.out.trim_end()), (5, words), "{asked:?}");
     assert!(!ok(program.run(&["team", "show"])).out.contains("asked to end"));
     done.open();
@@ -398,7 +404,7 @@ fn a_written_team_begins_with_the_first_message() {
     let odd = program.run(&["-c", "--team", "odd.yaml", "-p", "how far?"]);
     assert!(odd.code == 8 && odd.err.contains("`carl`: there is no type `wizard`"), "{odd:?}");
     assert_eq!(odd.out, "Half way.\n", "the rest is done: {odd:?}");
-    assert!(odd.err.contains("nobody of the team has begun") && odd.err.contains("`general`"), "{odd:?}");
+    assert!(odd.err.contains("nobody of these has begun") && odd.err.contains("`general`"), "{odd:?}");
     assert!(!ok(program.run(&["team", "show"])).out.contains("eve"), "all of them or nobody");
     let none = program.run(&["--team", "wbe", "-p", "hi"]);
     assert!(none.code == 2 && none.err.contains("there are web"), "{none:?}");
@@ -409,6 +415,12 @@ fn a_written_team_begins_with_the_first_message() {
     assert!(noted.err.contains("nobody runs the session"), "{noted:?}");
     ok(program.run(&["-c", "-p", ""]));
     assert!(ok(program.run(&["team", "show"])).out.contains("dora"));
+    // Nobody begins twice in a chat either; whoever was written down since begins.
+    let web = format!("{WEB}  - {{name: fay, prompt: Wait.}}\n");
+    let program = program.file(".max-team/teams/web.yaml", &web);
+    let chat = ok(program.run(&["-c", "--team", "web"]));
+    assert!(!chat.err.contains("nobody of these") && !chat.out.contains("nobody of these"), "{chat:?}");
+    assert!(ok(program.run(&["team", "show"])).out.contains("fay"), "{chat:?}");
 }
 
 /// A lead with three who each want to write a file.

@@ -451,7 +451,7 @@ impl Agent {
         AgentId::new(Hash::of_fields(&[self.stream.as_bytes(), key.as_bytes(), b"dispatch"]).uuid())
     }
 
-    fn exists(&self, child: AgentId) -> bool {
+    pub(super) fn exists(&self, child: AgentId) -> bool {
         // If it cannot be read, the letter is no harm.
         self.floor.shared.journal.head(&session::agent_stream(child)).map_or(true, |head| head > 0)
     }

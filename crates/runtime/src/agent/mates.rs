@@ -287,22 +287,26 @@ impl Agent {
             return Ok(Done::wrong(why));
         }
         let (mut sends, mut events, mut told, mut acks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for (name, agent) in readers {
+        // An answer goes to whoever asked, whomever it names: it is one letter.
+        let is_answer = matches!(word, Word::ShutdownResponse { .. });
+        for (name, agent) in readers.iter().take(if is_answer { 1 } else { readers.len() }) {
             let to = session::agent_stream(*agent);
-            if *agent == self.floor.lead && !matches!(word, Word::Text { .. } | Word::ShutdownResponse { .. }) {
+            if *agent == self.floor.lead && !is_answer && !matches!(word, Word::Text { .. }) {
                 continue;
-            }
-            if self.floor.shared.journal.count_mail(&to)? >= MAIL_WAITING_MAX {
-                return Ok(Done::wrong(format!(
-                    "`{name}` has {MAIL_WAITING_MAX} letters that it has not read: nothing was sent; wait until it has"
-                )));
             }
             let (body, answered) = match self.body(word, &to)? {
                 Ok(written) => written,
                 Err(words) => return Ok(Done::wrong(words)),
             };
-            // Whoever asked is answered, and that may be a person.
+            // Whoever asked may be a person.
             let (reply_to, to) = answered.map_or((None, to), |(letter, asker)| (Some(letter), asker));
+            let is_users = to.starts_with("user/");
+            let name = if is_answer { self.floor.lead_name() } else { name.clone() };
+            if !is_users && self.floor.shared.journal.count_mail(&to)? >= MAIL_WAITING_MAX {
+                return Ok(Done::wrong(format!(
+                    "`{name}` has {MAIL_WAITING_MAX} letters that it has not read: nothing was sent; wait until it has"
+                )));
+            }
             let letter = Envelope::new(
                 derived(&[self.stream.as_bytes(), key.as_bytes(), to.as_bytes(), b"mail"]),
                 &self.stream,
@@ -317,7 +321,7 @@ impl Agent {
                 let until_ms = letter.sent_at_ms.saturating_add(i64::try_from(wait * 1_000).unwrap_or(i64::MAX));
                 events.push(Event::Requested(Requested { request: letter.id, kind: letter.kind, to, until_ms }));
             }
-            told.push(if letter.to.starts_with("user/") { "the user".to_owned() } else { format!("`{name}`") });
+            told.push(if is_users { "the user".to_owned() } else { format!("`{name}`") });
             match word {
                 // Its end is its answer.
                 Word::ShutdownResponse { approve: true, .. } => continue,

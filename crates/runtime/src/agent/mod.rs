@@ -181,8 +181,8 @@ pub(crate) struct Agent {
     freed: CancellationToken,
     /// Calls for whom a copy is being made to work in, or is being left by whoever asked about it.
     preparing: HashSet<String>,
-    /// Those whose copy was to be made for a user's letter.
-    tried: HashSet<String>,
+    /// Those whose copies are made for a user's letter.
+    copying: recruit::Copying,
     /// What has happened and was not told yet, and when.
     untold: Vec<(Word, Vec<Notice>)>,
     /// The task that was begun and whose plan does not know.
@@ -253,7 +253,7 @@ impl Agent {
             delegated: HashMap::new(),
             freed: CancellationToken::new(),
             preparing: HashSet::new(),
-            tried: HashSet::new(),
+            copying: recruit::Copying::default(),
             untold: Vec::new(),
             begun: None,
             skills: (0, Vec::new()),
@@ -316,6 +316,7 @@ impl Agent {
             self.floor.tell_stopped(&self.stream, error);
         }
         self.cancel.cancel();
+        self.copying.over.cancel();
         // What stops at once is recorded; what does not stop is left to the next process, which knows what to do.
         let drain = async {
             while let Some(landed) = self.flights.next().await {

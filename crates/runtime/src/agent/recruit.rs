@@ -1,7 +1,11 @@
 //! Teammates that a user wants: the same ones that a lead's model could start, by a letter to the lead.
 //!
 //! All of them begin, in one commit with the receipt of the letter, so that one that is read again starts nobody twice; or nobody
-//! does, and what is wrong is told. Where some need a copy of the project, that is made first; the letter waits as long.
+//! does, and what is wrong is told. Where some need a copy of the project, that is made first; the letter waits as long. Where
+//! nobody begins, nothing that was made for them stays: whoever reads the letter after a crash makes and drops the same ones.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, OnceLock};
 
 use max_team_core::event::{Event, Nudged};
 use max_team_core::message::Envelope;
@@ -15,7 +19,7 @@ use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::prompt::fill;
 use crate::team_tools::Spawn;
-use crate::worktree::Worker;
+use crate::worktree::{self, Worker};
 
 /// What a lead is told of those whom the user has started.
 const RECRUITED: &str = include_str!("../../../../prompts/recruited.md");
@@ -33,13 +37,15 @@ impl Agent {
         }
         let mates = letter.body.get("mates").and_then(|mates| Vec::<Spawn>::deserialize(mates).ok());
         let Some(mates) = mates else { return self.refuse(letter, "it names nobody").await };
+        let mates: Vec<Spawn> = mates.into_iter().map(Spawn::repainted).collect();
         self.floor.bind(&self.stream, self.frame.settings());
         let (mut guests, mut new, mut told) = (Vec::new(), Joining::default(), Vec::new());
         let (mut refused, mut unmade) = (Vec::new(), Vec::new());
         // What some are to be painted in is nobody else's.
         new.colors = mates.iter().filter_map(|mate| mate.color.clone()).collect();
+        let count = mates.len();
         for (index, spawn) in mates.into_iter().enumerate() {
-            let (key, name) = (format!("{}.{index}", letter.id), spawn.name.clone());
+            let (key, name) = (key_of(letter, index), spawn.name.clone());
             let started = match spawn.checked() {
                 Ok(spawn) => self.engage_mate(&key, &spawn, &new)?,
                 Err(words) => Err(words),
@@ -59,18 +65,23 @@ impl Agent {
                 Err(words) => refused.push(format!("`{name}`: {words}")),
             }
         }
-        let waits = refused.is_empty() && !unmade.is_empty();
-        for (key, name, worker) in unmade.into_iter().filter(|_| waits) {
-            if let Err(words) = self.awaits_copy(&key, *worker).await {
-                refused.push(format!("`{name}`: {words}"));
+        let whys = unmade.iter().filter_map(|(key, name, _)| Some(format!("`{name}`: {}", self.copying.why(key)?)));
+        refused.extend(whys.collect::<Vec<_>>());
+        if !refused.is_empty() {
+            // Nobody would own what was made for those who then do not begin: the letter is refused once that is gone.
+            if self.drops_copies(letter, count) {
+                return Ok(());
             }
+            self.copying.forget(letter, count);
+            return self.refuse(letter, &refused.join("; ")).await;
         }
-        match (refused.is_empty(), waits) {
-            (false, _) => self.refuse(letter, &refused.join("; ")).await,
-            // It is read again once the copies are there.
-            (true, true) => Ok(()),
-            (true, false) => self.begin_all(letter, guests, &told).await,
+        if unmade.is_empty() {
+            self.copying.forget(letter, count);
+            return self.begin_all(letter, guests, &told).await;
         }
+        // It is read again once the copies are there.
+        unmade.into_iter().for_each(|(key, _, worker)| self.awaits_copy(&key, *worker));
+        Ok(())
     }
 
     /// They begin, and their lead is told.
@@ -82,24 +93,104 @@ impl Agent {
         known.into_iter().try_for_each(|(name, row)| self.floor.know_mate(&name, row))
     }
 
-    /// Makes a copy beside everything else, after which the letter is read again. One that is still not there then cannot be
-    /// made, and the second try says why.
-    async fn awaits_copy(&mut self, key: &str, worker: Worker) -> Result<(), String> {
-        if self.preparing.contains(key) {
-            return Ok(());
+    /// Makes a copy beside everything else, after which the letter is read again. It belongs to no turn, so none ends it.
+    fn awaits_copy(&mut self, key: &str, worker: Worker) {
+        if !self.preparing.insert(key.to_owned()) {
+            return;
         }
-        if !self.tried.insert(key.to_owned()) {
-            return worker.prepare(&self.floor.shared, &CancellationToken::new()).await;
-        }
-        self.preparing.insert(key.to_owned());
+        let Making { stop, why } = self.copying.begin(key);
         let (floor, stream, key) = (self.floor.clone(), self.stream.clone(), key.to_owned());
-        let cancel = self.cancel.clone();
         self.flights.push(Box::pin(async move {
-            // Why there is none is asked again by whoever looks.
-            drop(worker.prepare(&floor.shared, &cancel).await);
+            let made = worker.prepare(&floor.shared, &stop).await;
+            // That somebody stopped it is no reason against it.
+            if let Some(words) = made.err().filter(|_| !stop.is_cancelled()) {
+                drop(why.set(words));
+            }
             floor.ring(&stream);
             Landed { flight: Flight::Tool(key), input: None }
         }));
-        Ok(())
+    }
+
+    /// Drops the copies of those of a letter who do not begin, and stops what is still being made; whether that takes a while,
+    /// after which the letter is read again.
+    fn drops_copies(&mut self, letter: &Envelope, count: usize) -> bool {
+        let mut waits = false;
+        for key in (0..count).map(|index| key_of(letter, index)) {
+            let is_first = self.copying.give_up(&key);
+            let agent = self.delegate(&key);
+            // Whoever has begun all the same keeps its own.
+            if self.exists(agent) {
+                continue;
+            }
+            let id = agent.to_string();
+            // What could not be dropped is listed, and can be cleaned later.
+            let is_left = is_first && !worktree::is_gone(&self.floor.shared, &id);
+            if self.preparing.contains(&key) {
+                // Perhaps it is there all the same: then it is dropped when the letter is read again.
+                self.copying.given_up.remove(&key);
+                waits = true;
+            } else if is_left {
+                self.preparing.insert(key.clone());
+                let (floor, stream) = (self.floor.clone(), self.stream.clone());
+                self.flights.push(Box::pin(async move {
+                    worktree::drop_unused(&floor.shared, id).await;
+                    floor.ring(&stream);
+                    Landed { flight: Flight::Tool(key), input: None }
+                }));
+                waits = true;
+            }
+        }
+        waits
+    }
+}
+
+/// What the start of one of those is called whom a letter names.
+fn key_of(letter: &Envelope, index: usize) -> String {
+    format!("{}.{index}", letter.id)
+}
+
+/// One copy that is being made.
+#[derive(Debug, Clone, Default)]
+struct Making {
+    stop: CancellationToken,
+    /// Why there is none.
+    why: Arc<OnceLock<String>>,
+}
+
+/// Copies for those whom letters name, by what their start is called.
+#[derive(Debug, Default)]
+pub(super) struct Copying {
+    begun: HashMap<String, Making>,
+    /// Those that were dropped because somebody else of their letter cannot begin.
+    given_up: HashSet<String>,
+    /// Fires when whoever has them made leaves.
+    pub(super) over: CancellationToken,
+}
+
+impl Copying {
+    fn begin(&mut self, key: &str) -> Making {
+        self.given_up.remove(key);
+        let making = Making { stop: self.over.child_token(), ..Making::default() };
+        self.begun.insert(key.to_owned(), making.clone());
+        making
+    }
+
+    /// Why a copy cannot be made, if that was tried.
+    fn why(&self, key: &str) -> Option<&str> {
+        self.begun.get(key)?.why.get().map(String::as_str)
+    }
+
+    /// Stops one; whether nobody had given it up before.
+    fn give_up(&mut self, key: &str) -> bool {
+        self.begun.get(key).into_iter().for_each(|making| making.stop.cancel());
+        self.given_up.insert(key.to_owned())
+    }
+
+    /// What becomes of a letter is decided.
+    fn forget(&mut self, letter: &Envelope, count: usize) {
+        for key in (0..count).map(|index| key_of(letter, index)) {
+            self.begun.remove(&key);
+            self.given_up.remove(&key);
+        }
     }
 }

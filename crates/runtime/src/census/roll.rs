@@ -4,7 +4,7 @@ use max_team_core::calling::hands::GENERAL;
 use max_team_core::chat::Part;
 use max_team_core::event::Event;
 use max_team_core::id::SessionId;
-use max_team_core::mates::{AgentEnded, parting};
+use max_team_core::mates::{AgentEnded, color, parting};
 use max_team_core::message::Envelope;
 use max_team_core::policy::Mode;
 use max_team_core::team::Isolation;
@@ -64,6 +64,12 @@ impl Enrolled {
 }
 
 impl Roll {
+    /// Of those who are to begin: who is there already, and who is not. Whoever goes on says the same words again.
+    pub fn newcomers(&self, mates: Vec<Spawn>) -> (Vec<Spawn>, Vec<Spawn>) {
+        let is_there = |name: &str| self.mates.iter().any(|mate| mate.is_active() && mate.person.name == name);
+        mates.into_iter().partition(|mate| is_there(&mate.name))
+    }
+
     /// What the team is called.
     pub fn name(&self) -> String {
         let id = self.session.to_string();
@@ -148,7 +154,8 @@ impl Census<'_> {
             kind: Some(definition.name.clone()).filter(|kind| kind != GENERAL),
             model: turn.settings().map(|settings| settings.model.name.clone()),
             mode: if who.is_some_and(|who| who.plans) { Some(Mode::Plan) } else { definition.mode },
-            color: who.map(|who| who.color.clone()),
+            // Colours were any words once.
+            color: who.and_then(|who| color(&who.color).ok()).map(str::to_owned),
             isolation: match who.is_some_and(|who| who.apart) {
                 true => Some(Isolation::Worktree),
                 false => Some(definition.isolation).filter(|isolation| !isolation.is_none()),

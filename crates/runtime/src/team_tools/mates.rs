@@ -60,6 +60,12 @@ impl Spawn {
         bounded(spawn.prompt).map(|prompt| Self { name, prompt, color, ..spawn })
     }
 
+    /// The same as it was once written down: a colour that there is none like is one that is free.
+    pub(crate) fn repainted(self) -> Self {
+        let color = self.color.as_deref().and_then(|word| color(word).ok()).map(str::to_owned);
+        Self { color, ..self }
+    }
+
     /// The type of agent that it is.
     pub(crate) fn kind(&self) -> &str {
         self.kind.as_deref().map(str::trim).filter(|kind| !kind.is_empty()).unwrap_or(GENERAL)

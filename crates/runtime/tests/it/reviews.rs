@@ -3,11 +3,15 @@
 use std::path::Path;
 
 use max_team_core::event::{End, Event, QuestionAsked};
+use max_team_core::hash::Hash;
+use max_team_core::id::{AgentId, EnvelopeId, SessionId};
 use max_team_core::message::Kind;
 use max_team_core::policy::{Answer, By, Deed, Mode, Settled};
+use max_team_core::team::Isolation;
 use max_team_journal::{Death, Journal};
-use max_team_runtime::{CONTINUE, Census, Command, Matter, Open, Order, Post, Which};
+use max_team_runtime::{CONTINUE, Census, Command, Matter, Open, Order, Post, Spawn, Which};
 use max_team_tools::copy::Copies;
+use uuid::Uuid;
 
 use super::calls::{came_to, inputs, say, started};
 use super::crashes::{check_rest, events, key};
@@ -471,4 +475,71 @@ async fn a_copy_is_named_after_the_teammate_in_it() {
     rest(&mut notices).await;
     let [copy] = Copies::within(&folder.path().join("home")).list().try_into().unwrap();
     assert_eq!(copy.by(), "wil");
+}
+
+/// A lead that has had its turn, and two whom the user lets begin, each in a copy.
+const LOADED: &str = r#"
+answers: [{text: Hello.}, {text: Noted.}, {text: Noted.}]
+members:
+  ann: [{text: Here.}]
+  bob: [{text: Here.}]
+"#;
+
+fn loaded() -> Vec<Spawn> {
+    let mate = |name: &str| Spawn { name: name.into(), prompt: "Be there.".into(), ..Spawn::default() };
+    let apart = |name: &str| Spawn { isolation: Some(Isolation::Worktree), ..mate(name) };
+    vec![apart("ann"), apart("bob"), mate("cid")]
+}
+
+fn mates(journal: &Journal, session: SessionId) -> Vec<String> {
+    let roll = Census::new(journal).roll(session).unwrap();
+    roll.mates.into_iter().map(|mate| mate.person.name).collect()
+}
+
+/// What a turn that is over had to stop does not stop what is asked for afterwards.
+#[tokio::test]
+async fn a_team_that_works_in_copies_begins_after_a_turn() {
+    let folder = repository();
+    let root = folder.path();
+    let journal = Journal::memory();
+    let recording = LOADED.to_owned() + "  cid: [{text: Here.}]\n";
+    let team = house_of(&journal, root, &recording);
+    let (session, mut notices) = say(&team, root, editing(Which::New)).await;
+    rest(&mut notices).await;
+    order(&team, Command::Team { session, mates: loaded() }).await.unwrap();
+    rest(&mut notices).await;
+    assert_eq!(mates(&journal, session), ["ann", "bob", "cid"]);
+    check_rest(&journal);
+}
+
+/// One copy cannot be made: nobody begins, and the other one does not stay.
+#[tokio::test]
+async fn copies_of_a_team_that_does_not_begin_do_not_stay() {
+    let folder = repository();
+    let root = folder.path();
+    let journal = Journal::memory();
+    let team = house_of(&journal, root, LOADED);
+    let (session, mut notices) = say(&team, root, editing(Which::New)).await;
+    rest(&mut notices).await;
+    let key = EnvelopeId::new(Uuid::from_u128(9));
+    let lead = Census::new(&journal).roll(session).unwrap().lead.unwrap().person.agent.unwrap();
+    let start = format!("{key}.1");
+    let stream = format!("agent/{lead}");
+    let bob = AgentId::new(Hash::of_fields(&[stream.as_bytes(), start.as_bytes(), b"dispatch"]).uuid());
+    let copies_folder = root.join("home/copies");
+    std::fs::create_dir_all(&copies_folder).unwrap();
+    std::fs::write(copies_folder.join(bob.to_string()), "in the way").unwrap();
+    let command = Command::Team { session, mates: loaded() };
+    team.command(Order { by: owner(), cwd: String::new(), key, command }).await.unwrap();
+    rest(&mut notices).await;
+    let refused = events(&journal).into_iter().find_map(|(_, event)| match event {
+        Event::LetterRefused(refused) => Some(refused.why),
+        _ => None,
+    });
+    let why = refused.unwrap();
+    assert!(why.starts_with("`bob`: there is no copy to work in") && !why.contains("`ann`"), "{why}");
+    assert!(mates(&journal, session).is_empty());
+    let left: Vec<_> = std::fs::read_dir(&copies_folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, [bob.to_string().as_str()], "nobody would own it");
+    check_rest(&journal);
 }

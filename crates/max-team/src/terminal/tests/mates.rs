@@ -14,6 +14,9 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::super::link::{Act, Done, Reason};
+use super::super::plans::Plans;
+use super::super::report;
+use super::super::rows::Row;
 use super::house::{asks, started, team};
 use super::stage::{self, Stage, edit};
 use crate::words::Lang;
@@ -464,5 +467,7 @@ fn a_bound_is_not_shown_as_a_sum() {
         stage.chat.done(Done::Status { reason: Reason::Footer, outcome: Ok(Box::new(status(unknown))) });
         stage.paint();
         assert!(stage.glass.screen().contains(shown), "{}", stage.glass.screen());
+        let Row::Table(rows) = report::cost(Lang::En, &status(unknown), &Plans::default()) else { unreachable!() };
+        assert_eq!(rows[0].1, shown.trim_matches([' ', '·']), "`/cost` has the same sum: {rows:?}");
     }
 }
