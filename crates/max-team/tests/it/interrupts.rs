@@ -271,11 +271,12 @@ fn what_resting_teammates_have_left_running_is_seen_and_stopped() {
     let ran = program.run(&["stop", "tim"]);
     let told = format!("tim: stopped in the background: `sleep {}`", marks[1]);
     assert!(ran.code == 0 && ran.out.contains(&told), "{ran:?}");
-    assert!(runs(&marks[0]) && !runs(&marks[1]));
+    // It is written down first; then the command is killed.
+    assert!(soon(|| !runs(&marks[1])) && runs(&marks[0]));
     terminal.wait("tim: stopped in the background");
     terminal.keys(&["打断", "Enter"]);
     terminal.wait("sal: stopped in the background");
-    assert!(!runs(&marks[0]));
+    assert!(soon(|| !runs(&marks[0])));
     let again = program.run(&["stop", "tim"]);
     assert!(again.code == 1 && again.err.contains("does nothing"), "{again:?}");
 }
