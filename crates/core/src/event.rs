@@ -358,7 +358,7 @@ pub struct TurnStarted {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub quiet: bool,
     /// How many letters of colleagues in a row led to it.
-    #[serde(default, skip_serializing_if = "crate::message::is_none")]
+    #[serde(default, skip_serializing_if = "crate::message::is_zero")]
     pub hops: u32,
 }
 

@@ -118,7 +118,7 @@ pub struct Assignment {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
     /// How many calls deep it is: those that a user or a plan gave it to are at none.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
     /// What its answer is kept under, if it may be used again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -131,7 +131,7 @@ pub struct Assignment {
     pub life: Life,
 }
 
-pub(crate) fn is_none(count: &u32) -> bool {
+pub(crate) fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
@@ -157,7 +157,7 @@ pub struct Envelope {
     /// When.
     pub sent_at_ms: i64,
     /// How many letters of colleagues led to it, each written because of the one before, since a person or the lead had a word.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub hops: u32,
 }
 

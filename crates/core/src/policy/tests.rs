@@ -260,13 +260,15 @@ fn old_grants_are_still_read() {
     assert_eq!(serde_json::from_str::<Grant>(&serde_json::to_string(&new).unwrap()).unwrap(), new);
 }
 
+/// A command of plain words.
+fn line(text: &str) -> Action {
+    let argv: Vec<String> = text.split(' ').map(str::to_owned).collect();
+    Action { line: Some(Line::of(&argv)), ..act(Execute, text) }
+}
+
 #[test]
 fn a_remembered_rule_allows_again_and_nothing_else() {
     let none = Constraints::default();
-    let line = |text: &str| {
-        let argv: Vec<String> = text.split(' ').map(str::to_owned).collect();
-        Action { line: Some(Line::of(&argv)), ..act(Execute, text) }
-    };
     let first = judge(&free(&none, Mode::Default), "run_shell", &line("cargo test -p core"));
     assert_eq!(first.memory, Memory::Rules(vec!["Bash(cargo test:*)".into()]));
     assert_eq!(first.hint, "`\"allow\": [\"Bash(cargo test:*)\"]`");
@@ -286,10 +288,6 @@ fn a_remembered_rule_allows_again_and_nothing_else() {
 #[test]
 fn a_yes_to_changes_is_none_to_deletions() {
     let (none, permissions) = (Constraints::default(), Permissions { root: "/r".into(), ..Permissions::default() });
-    let line = |text: &str| {
-        let argv: Vec<String> = text.split(' ').map(str::to_owned).collect();
-        Action { line: Some(Line::of(&argv)), ..act(Execute, text) }
-    };
     let under = |grants: &[Grant], text: &str| {
         let rules = Rules { grants, permissions: &permissions, ..free(&none, Mode::Default) };
         judge(&rules, "run_shell", &line(text))
