@@ -161,6 +161,9 @@ impl Message {
     /// Gives every tool call an id of its own. Two calls under one id cannot be answered apart, so the later ones
     /// are renamed; the native blocks still hold the clash and are dropped.
     pub fn with_own_ids(mut self) -> Self {
+        if self.tool_uses().count() <= 1 && self.tool_uses().all(|(id, ..)| !id.is_empty()) {
+            return self;
+        }
         let mut seen = HashSet::new();
         let mut renamed = false;
         for (index, part) in self.parts.iter_mut().enumerate() {

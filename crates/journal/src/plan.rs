@@ -5,7 +5,6 @@
 //! without a thought of its own.
 
 use std::borrow::Cow;
-use std::collections::btree_map::Entry as MapEntry;
 use std::collections::{BTreeMap, HashMap};
 
 use max_team_core::event::{self, Event};
@@ -218,17 +217,18 @@ impl Plan<'_> {
 
     fn append(&mut self, append: Append) -> Result<u64, JournalError> {
         let (seq, at_ms) = (self.last_seq + 1, self.at_ms);
-        let head = match self.writes.heads.entry(append.stream.clone()) {
-            MapEntry::Occupied(head) => head.into_mut(),
-            MapEntry::Vacant(place) => {
-                let head = match self.checked.remove(&append.stream) {
-                    Some(head) => head,
-                    None => self.look.head(&append.stream)?,
+        let entry = match self.writes.heads.get_mut(&append.stream) {
+            Some(head) => Entry::link(append, seq, at_ms, head),
+            None => {
+                let (stream, mut head) = match self.checked.remove_entry(&append.stream) {
+                    Some(checked) => checked,
+                    None => (append.stream.clone(), self.look.head(&append.stream)?),
                 };
-                place.insert(head)
+                let entry = Entry::link(append, seq, at_ms, &mut head);
+                self.writes.heads.insert(stream, head);
+                entry
             }
         };
-        let entry = Entry::link(append, seq, at_ms, head);
         self.writes.entries.push(entry);
         self.last_seq = seq;
         Ok(seq)

@@ -189,13 +189,10 @@ impl Client {
                 Err(fault) => return Err(fault),
             };
             bytes += chunk.len();
-            let events = parser.feed(&chunk).map_err(|sse::TooLarge| too_large())?;
             if bytes > ANSWER_BYTES_MAX {
                 return Err(too_large());
             }
-            for event in events {
-                reader.event(&event, sink)?;
-            }
+            parser.feed(&chunk, |event| reader.event(event, sink))?;
             if reader.has_ended() {
                 let _ = tokio::time::timeout(DRAIN, async { while let Ok(Some(_)) = response.chunk().await {} }).await;
                 return Ok(());
@@ -299,6 +296,12 @@ fn roots(options: &Options) -> Result<RootCertStore, String> {
 
 fn header(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name)?.to_str().ok().map(str::to_owned)
+}
+
+impl From<sse::TooLarge> for Fault {
+    fn from(_: sse::TooLarge) -> Self {
+        too_large()
+    }
 }
 
 fn too_large() -> Fault {

@@ -9,36 +9,46 @@ use max_team_core::limits::SSE_EVENT_BYTES_MAX;
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// One event.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Event {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Event<'p> {
     /// Its `event` field; empty if it had none.
-    pub(crate) name: String,
+    pub(crate) name: &'p str,
     /// Its `data` lines.
-    pub(crate) data: String,
+    pub(crate) data: &'p str,
 }
 
 /// An event grew past its bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooLarge;
 
-/// The state between two pieces.
+/// The state between two pieces. An answer is some hundred events in a row: the room that one took serves the next.
 #[derive(Debug, Default)]
 pub(crate) struct Parser {
     /// The line that has not ended yet.
     line: Vec<u8>,
-    /// The event that has not ended yet; without a `data` line there is none.
-    name: String,
-    data: Option<Vec<u8>>,
-    /// Whether the first line is behind us.
-    started: bool,
+    open: Open,
     /// The last byte was a CR: a LF that follows belongs to it.
     after_cr: bool,
 }
 
+/// The event that has not ended yet.
+#[derive(Debug, Default)]
+struct Open {
+    name: Vec<u8>,
+    data: Vec<u8>,
+    /// Whether there is a `data` line: without one there is no event.
+    has_data: bool,
+    /// Whether the first line is behind us.
+    started: bool,
+}
+
 impl Parser {
-    /// Takes the next bytes and gives the events that they complete.
-    pub(crate) fn feed(&mut self, mut chunk: &[u8]) -> Result<Vec<Event>, TooLarge> {
-        let mut events = Vec::new();
+    /// Takes the next bytes and hands over the events that they complete.
+    pub(crate) fn feed<E: From<TooLarge>>(
+        &mut self,
+        mut chunk: &[u8],
+        mut each: impl FnMut(Event<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
         while let Some(first) = chunk.first() {
             if std::mem::take(&mut self.after_cr) && *first == b'\n' {
                 chunk = chunk.get(1..).unwrap_or_default();
@@ -46,50 +56,65 @@ impl Parser {
             }
             let end = chunk.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(chunk.len());
             let (piece, rest) = chunk.split_at(end);
-            self.line.extend_from_slice(piece);
-            if self.line.len() + self.data.as_ref().map_or(0, Vec::len) > SSE_EVENT_BYTES_MAX {
-                return Err(TooLarge);
+            if self.line.len() + piece.len() + self.open.data.len() > SSE_EVENT_BYTES_MAX {
+                return Err(TooLarge.into());
             }
-            let Some(ending) = rest.first() else { break };
+            let Some(ending) = rest.first() else {
+                self.line.extend_from_slice(piece);
+                break;
+            };
             self.after_cr = *ending == b'\r';
             chunk = rest.get(1..).unwrap_or_default();
-            let mut line = std::mem::take(&mut self.line);
-            events.extend(self.end_line(&line));
-            line.clear();
-            self.line = line;
+            if self.line.is_empty() {
+                self.open.line(piece, &mut each)?;
+            } else {
+                self.line.extend_from_slice(piece);
+                let ended = self.open.line(&self.line, &mut each);
+                self.line.clear();
+                ended?;
+            }
         }
-        Ok(events)
+        Ok(())
     }
+}
 
-    fn end_line(&mut self, line: &[u8]) -> Option<Event> {
+impl Open {
+    /// Takes a line; a blank one ends the event.
+    fn line<E>(&mut self, line: &[u8], each: &mut impl FnMut(Event<'_>) -> Result<(), E>) -> Result<(), E> {
         let line =
             if std::mem::replace(&mut self.started, true) { line } else { line.strip_prefix(BOM).unwrap_or(line) };
         if line.is_empty() {
-            let name = std::mem::take(&mut self.name);
-            return self.data.take().map(|data| Event { name, data: decode(&data) });
+            // Characters are decoded here, so one that was split over two pieces is whole by now.
+            let ended = match std::mem::take(&mut self.has_data) {
+                true => each(Event {
+                    name: &String::from_utf8_lossy(&self.name),
+                    data: &String::from_utf8_lossy(&self.data),
+                }),
+                false => Ok(()),
+            };
+            self.name.clear();
+            self.data.clear();
+            return ended;
         }
         let mut halves = line.splitn(2, |byte| *byte == b':');
         let field = halves.next().unwrap_or_default();
         let value = halves.next().unwrap_or_default();
         let value = value.strip_prefix(b" ").unwrap_or(value);
         match field {
-            b"event" => self.name = decode(value),
-            b"data" => match &mut self.data {
-                Some(data) => {
-                    data.push(b'\n');
-                    data.extend_from_slice(value);
+            b"event" => {
+                self.name.clear();
+                self.name.extend_from_slice(value);
+            }
+            b"data" => {
+                if std::mem::replace(&mut self.has_data, true) {
+                    self.data.push(b'\n');
                 }
-                None => self.data = Some(value.to_vec()),
-            },
+                self.data.extend_from_slice(value);
+            }
             _ => {}
         }
-        None
+        Ok(())
     }
-}
-
-/// Characters are decoded per line, so a character split over two pieces is whole by now.
-fn decode(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[cfg(test)]
@@ -98,12 +123,23 @@ mod tests {
 
     use super::*;
 
-    fn event(name: &str, data: &str) -> Event {
-        Event { name: name.into(), data: data.into() }
+    type Told = (String, String);
+
+    fn event(name: &str, data: &str) -> Told {
+        (name.into(), data.into())
     }
 
-    fn whole(stream: &str) -> Vec<Event> {
-        Parser::default().feed(stream.as_bytes()).unwrap()
+    fn fed(parser: &mut Parser, chunk: &[u8]) -> Result<Vec<Told>, TooLarge> {
+        let mut events = Vec::new();
+        parser.feed(chunk, |told| {
+            events.push(event(told.name, told.data));
+            Ok::<_, TooLarge>(())
+        })?;
+        Ok(events)
+    }
+
+    fn whole(stream: &str) -> Vec<Told> {
+        fed(&mut Parser::default(), stream.as_bytes()).unwrap()
     }
 
     #[test]
@@ -132,8 +168,8 @@ mod tests {
     fn an_event_without_end_is_refused() {
         let mut parser = Parser::default();
         let mebibyte = vec![b'x'; 1 << 20];
-        let fed = (0..=SSE_EVENT_BYTES_MAX >> 20).map(|_| parser.feed(&mebibyte)).find(Result::is_err);
-        assert_eq!(fed, Some(Err(TooLarge)));
+        let refused = (0..=SSE_EVENT_BYTES_MAX >> 20).map(|_| fed(&mut parser, &mebibyte)).find(Result::is_err);
+        assert_eq!(refused, Some(Err(TooLarge)));
     }
 
     proptest! {
@@ -150,7 +186,7 @@ mod tests {
             let mut parser = Parser::default();
             let mut events = Vec::new();
             for pair in cuts.windows(2) {
-                events.extend(parser.feed(&stream.as_bytes()[pair[0]..pair[1]]).unwrap());
+                events.extend(fed(&mut parser, &stream.as_bytes()[pair[0]..pair[1]]).unwrap());
             }
             prop_assert_eq!(events, whole(&stream));
         }

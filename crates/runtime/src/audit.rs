@@ -12,14 +12,13 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use max_team_core::event::Event;
 use max_team_core::message::Envelope;
 use max_team_core::time::rfc3339;
 use rustix::fs::OFlags;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::handle::Origin;
 use lines::Names;
@@ -50,23 +49,62 @@ pub struct AuditOptions {
     pub within: Option<PathBuf>,
 }
 
-/// Something to write about.
-#[derive(Debug)]
-enum Item {
-    /// Something happened.
-    Event { from: Arc<Origin>, at_ms: i64, event: Arc<Event> },
-    /// A letter was sent.
-    Letter(Envelope),
-}
-
 /// One line.
 #[derive(Serialize)]
-struct Line<'l> {
+struct Line<'l, D> {
     ts: String,
     #[serde(rename = "type")]
     kind: &'l str,
     agent: &'l str,
-    data: &'l Value,
+    data: D,
+}
+
+/// Lines on their way to the file.
+#[derive(Debug)]
+struct Page {
+    level: AuditLevel,
+    text: Vec<u8>,
+    lines: usize,
+    /// What the calls of answers that are being worked on are called.
+    names: Names,
+}
+
+impl Page {
+    fn new(level: AuditLevel) -> Self {
+        Self { level, text: Vec::new(), lines: 0, names: Names::default() }
+    }
+
+    fn event(&mut self, from: &Origin, at_ms: i64, event: &Event) {
+        if let Some((level, kind, data)) = lines::line(from, event, &mut self.names, self.level) {
+            self.line(level, at_ms, kind, &from.name, data);
+        }
+    }
+
+    fn letter(&mut self, letter: &Envelope) {
+        let data = json!({ "from": letter.from, "to": letter.to, "kind": letter.kind, "id": letter.id });
+        self.line(AuditLevel::Debug, letter.sent_at_ms, "msg_sent", &letter.from, data);
+    }
+
+    fn line(&mut self, level: AuditLevel, at_ms: i64, kind: &str, agent: &str, data: impl Serialize) {
+        if level < self.level {
+            return;
+        }
+        let start = self.text.len();
+        let line = Line { ts: rfc3339(at_ms), kind, agent, data };
+        match serde_json::to_writer(&mut self.text, &line) {
+            Ok(()) => {
+                self.text.push(b'\n');
+                self.lines += 1;
+            }
+            Err(_) => self.text.truncate(start),
+        }
+    }
+
+    /// What was written on it; it is empty again.
+    fn turn(&mut self) -> Vec<u8> {
+        self.lines = 0;
+        std::mem::take(&mut self.text)
+    }
 }
 
 /// Appends to one file, opened when the first line comes.
@@ -74,55 +112,18 @@ struct Line<'l> {
 struct Writer {
     options: AuditOptions,
     file: Option<File>,
-    /// What the calls of answers that are being worked on are called.
-    names: Names,
 }
 
 impl Writer {
-    fn write(&mut self, items: Vec<Item>, left_out: u64) {
-        let mut text = Vec::new();
-        let mut last_ms = 0;
-        for item in items {
-            match item {
-                Item::Event { from, at_ms, event } => {
-                    last_ms = at_ms;
-                    if let Some((level, kind, data)) = lines::line(&from, &event, &mut self.names) {
-                        self.line(&mut text, level, at_ms, kind, &from.name, &data);
-                    }
-                }
-                Item::Letter(letter) => {
-                    let data = json!({ "from": letter.from, "to": letter.to, "kind": letter.kind, "id": letter.id });
-                    self.line(&mut text, AuditLevel::Debug, letter.sent_at_ms, "msg_sent", &letter.from, &data);
-                }
-            }
-        }
-        if left_out > 0 {
-            let data = json!({ "error": "lines were left out: the file is too slow", "lines": left_out });
-            self.line(&mut text, AuditLevel::Error, last_ms, "error", "audit", &data);
-        }
-        if text.is_empty() {
-            return;
-        }
+    fn write(&mut self, text: &[u8]) {
         if self.file.is_none() {
             self.file = self.open().ok();
         }
         if let Some(file) = self.file.as_mut()
-            && file.write_all(&text).is_err()
+            && file.write_all(text).is_err()
         {
             // Perhaps it was rotated away or the disk is full: the next line tries again.
             self.file = None;
-        }
-    }
-
-    fn line(&self, text: &mut Vec<u8>, level: AuditLevel, at_ms: i64, kind: &str, agent: &str, data: &Value) {
-        if level < self.options.level {
-            return;
-        }
-        let start = text.len();
-        let line = Line { ts: rfc3339(at_ms), kind, agent, data };
-        match serde_json::to_writer(&mut *text, &line) {
-            Ok(()) => text.push(b'\n'),
-            Err(_) => text.truncate(start),
         }
     }
 

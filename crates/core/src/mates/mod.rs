@@ -77,9 +77,9 @@ pub fn color(word: &str) -> Result<&'static str, String> {
 }
 
 /// The colour of whoever comes next: they are given in turn, and none twice as long as there are others.
-pub fn next_color(turn: usize, taken: &[String]) -> &'static str {
+pub fn next_color(turn: usize, taken: &[&str]) -> &'static str {
     let in_turn = || (0..COLORS.len()).filter_map(|at| COLORS.get(turn.wrapping_add(at) % COLORS.len()).copied());
-    let free = in_turn().find(|color| !taken.iter().any(|taken| taken == color));
+    let free = in_turn().find(|color| !taken.contains(color));
     free.or_else(|| in_turn().next()).unwrap_or_default()
 }
 
@@ -150,12 +150,11 @@ mod tests {
 
     #[test]
     fn nobody_is_painted_like_another_while_a_colour_is_free() {
-        let taken = |colors: &[&str]| colors.iter().map(|color| (*color).to_owned()).collect::<Vec<_>>();
         assert_eq!(next_color(0, &[]), "blue");
         assert_eq!(next_color(9, &[]), "green");
-        assert_eq!(next_color(2, &taken(&["yellow", "purple"])), "orange");
-        assert_eq!(next_color(7, &taken(&["red", "blue"])), "green", "it begins again");
-        assert_eq!(next_color(3, &taken(&COLORS)), "purple", "there is none left");
+        assert_eq!(next_color(2, &["yellow", "purple"]), "orange");
+        assert_eq!(next_color(7, &["red", "blue"]), "green", "it begins again");
+        assert_eq!(next_color(3, &COLORS), "purple", "there is none left");
     }
 
     #[test]

@@ -4,6 +4,9 @@
 //! and rules once and then asked for every name. It knows names only: that a path leads nowhere else through a link is
 //! the business of whoever opens it.
 
+use std::cell::RefCell;
+use std::sync::Arc;
+
 use super::pattern::{Glob, Spelt};
 use super::rule::{List, Place, Rule, Subject, Tool, absolute};
 use super::{Permissions, guard};
@@ -13,13 +16,31 @@ use crate::team::Constraints;
 /// Blocked names are blocked in letters of either case.
 const FOLDS: bool = true;
 
+/// A pattern as written; one that cannot be read blocks everything.
+#[derive(Debug)]
+struct Blocked(String, Option<Glob>);
+
+thread_local! {
+    /// The patterns that were taken apart last: nearly everybody who is judged next is kept from the same names.
+    static LAST: RefCell<Arc<[Blocked]>> = RefCell::default();
+}
+
+/// The patterns, taken apart.
+fn blocked(patterns: &[String]) -> Arc<[Blocked]> {
+    LAST.with_borrow_mut(|last| {
+        if !last.iter().map(|Blocked(text, _)| text).eq(patterns) {
+            *last = patterns.iter().map(|text| Blocked(text.clone(), Glob::new(text, FOLDS).ok())).collect();
+        }
+        Arc::clone(last)
+    })
+}
+
 /// What can be seen.
 #[derive(Debug, Clone, Default)]
 pub struct Sight {
     /// Clean folders; none: everything.
     dirs: Vec<String>,
-    /// The patterns as written; one that cannot be read blocks everything.
-    blocked: Vec<(String, Option<Glob>)>,
+    blocked: Arc<[Blocked]>,
     /// The project's folder, which the places of rules are held against.
     root: String,
     /// Denials of a look at places, by whatever tool.
@@ -44,9 +65,8 @@ impl Sight {
     /// What these constraints leave to see.
     pub fn of(constraints: &Constraints) -> Self {
         let dirs: Vec<String> = constraints.allowed_dirs.iter().map(|dir| clean(dir)).collect();
-        let blocked = constraints.blocked_patterns.iter().map(|text| (text.clone(), Glob::new(text, FOLDS).ok()));
         let dirs = if dirs.iter().any(String::is_empty) { Vec::new() } else { dirs };
-        Self { dirs, blocked: blocked.collect(), ..Self::default() }
+        Self { dirs, blocked: blocked(&constraints.blocked_patterns), ..Self::default() }
     }
 
     /// What these constraints leave to see, less what rules deny: for whoever touches more than one place by a call.
@@ -200,12 +220,12 @@ impl Sight {
         }
         let path = Spelt::new(path, FOLDS);
         let blocks = |glob: &Option<Glob>| glob.as_ref().is_none_or(|glob| glob.touches_spelt(&path));
-        let (pattern, _) = self.blocked.iter().find(|(_, glob)| blocks(glob))?;
+        let Blocked(pattern, _) = self.blocked.iter().find(|Blocked(_, glob)| blocks(glob))?;
         Some(format!("the member's `blocked_patterns` (`{pattern}`)"))
     }
 
     fn denies(&self, path: &str) -> Option<String> {
-        if path.is_empty() {
+        if path.is_empty() || self.unread.is_empty() {
             return None;
         }
         let place = self.place(path);
@@ -249,8 +269,14 @@ pub(super) fn quoted(words: &[String]) -> String {
 
 /// A path without `.` and doubled slashes; the root is empty.
 pub(crate) fn clean(path: &str) -> String {
-    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
-    parts.join("/")
+    let mut clean = String::with_capacity(path.len());
+    for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        if !clean.is_empty() {
+            clean.push('/');
+        }
+        clean.push_str(part);
+    }
+    clean
 }
 
 pub(crate) fn is_within(path: &str, dir: &str) -> bool {

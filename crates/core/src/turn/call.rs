@@ -175,33 +175,32 @@ impl Turn {
         now: &Now,
     ) -> Vec<Event> {
         let end = |outcome| Event::LlmEnded(calling.ended(outcome, ms));
-        let mut charged = current.clone();
-        charged.charge(&calling.intent, &outcome);
-        let current = &charged;
+        let mut current = current.clone();
+        current.charge(&calling.intent, &outcome);
         match outcome {
             Outcome::Done(answer) if calling.intent.summary.is_some() => {
-                let then = calling.intent.summary.iter().flat_map(|about| self.summed_up(current, about, &answer, now));
+                let about = calling.intent.summary.iter();
+                let then = about.flat_map(|about| self.summed_up(&current, about, &answer, now));
                 let then: Vec<Event> = then.collect();
                 [end(Outcome::Done(answer))].into_iter().chain(then).collect()
             }
             Outcome::Done(answer) => {
                 let answer = Answer { message: answer.message.with_own_ids(), ..answer };
                 let calls = calls_of(calling.intent.call, &answer.message);
-                let mut heard = current.clone();
-                heard.hear(&answer.message, &calls);
+                current.hear(&answer.message, &calls);
                 let next = if calls.is_empty() {
-                    self.answered_in_words(&heard, calling, &answer, now)
+                    self.answered_in_words(&current, calling, &answer, now)
                 } else {
-                    self.answered_with_calls(&heard, calling, &answer, &calls, prepared, now)
+                    self.answered_with_calls(&current, calling, &answer, &calls, prepared, now)
                 };
                 [end(Outcome::Done(answer))].into_iter().chain(next).collect()
             }
             Outcome::Cancelled { partial, usage } => {
                 let said = if calling.intent.summary.is_some() { &current.text } else { &partial };
-                let over = TurnEnded { text: said.clone(), ..ended(current, End::Interrupted, None) };
+                let over = TurnEnded { text: said.clone(), ..ended(&current, End::Interrupted, None) };
                 vec![end(Outcome::Cancelled { partial, usage }), Event::TurnEnded(over)]
             }
-            Outcome::Failed { failure, detail, .. } => self.failed(current, calling, failure, detail, ms, now),
+            Outcome::Failed { failure, detail, .. } => self.failed(&current, calling, failure, detail, ms, now),
             Outcome::Lost => Vec::new(),
         }
     }

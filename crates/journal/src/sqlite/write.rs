@@ -128,9 +128,7 @@ fn write(conn: &Connection, writes: Writes) -> rusqlite::Result<BTreeMap<String,
     for (stream, head) in &mut heads {
         put_head(conn, stream, head)?;
     }
-    for entry in &writes.entries {
-        put_entry(conn, entry, &heads)?;
-    }
+    put_entries(conn, &writes.entries, &heads)?;
     for (hash, bytes) in &writes.blobs {
         put_blob(conn, hash, bytes)?;
     }
@@ -148,19 +146,22 @@ fn put_head(conn: &Connection, stream: &str, head: &mut Head) -> rusqlite::Resul
     update.execute(params![head.row, stored(head.stream_seq), &head.hash.0]).map(drop)
 }
 
-fn put_entry(conn: &Connection, entry: &Entry, heads: &BTreeMap<String, Head>) -> rusqlite::Result<()> {
-    let payload = entry.payload.as_deref().unwrap_or_default();
-    let is_inline = payload.len() <= INLINE_BYTES_MAX;
-    if !is_inline {
-        put_blob(conn, &entry.payload_hash, payload)?;
+fn put_entries(conn: &Connection, entries: &[Entry], heads: &BTreeMap<String, Head>) -> rusqlite::Result<()> {
+    if entries.is_empty() {
+        return Ok(());
     }
     let mut insert = conn.prepare_cached(
         "INSERT INTO entry (seq, stream, stream_seq, at_ms, version, event, actor, cause,
                             payload_hash, prev_hash, hash, payload)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
     )?;
-    insert
-        .execute(params![
+    for entry in entries {
+        let payload = entry.payload.as_deref().unwrap_or_default();
+        let is_inline = payload.len() <= INLINE_BYTES_MAX;
+        if !is_inline {
+            put_blob(conn, &entry.payload_hash, payload)?;
+        }
+        insert.execute(params![
             stored(entry.seq),
             heads.get(&entry.stream).map_or(0, |head| head.row),
             stored(entry.stream_seq),
@@ -173,8 +174,9 @@ fn put_entry(conn: &Connection, entry: &Entry, heads: &BTreeMap<String, Head>) -
             &entry.prev_hash.0,
             &entry.hash.0,
             is_inline.then_some(payload),
-        ])
-        .map(drop)
+        ])?;
+    }
+    Ok(())
 }
 
 fn put_blob(conn: &Connection, hash: &Hash, bytes: &[u8]) -> rusqlite::Result<()> {

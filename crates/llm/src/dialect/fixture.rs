@@ -16,12 +16,11 @@ pub(crate) fn streamed(dialect: Dialect, stream: &str) -> (Result<Answer, Option
     let mut reader = Reader::new(dialect);
     let mut deltas = Vec::new();
     let mut sink = |delta: Delta<'_>| deltas.push(show(delta));
-    let events = Parser::default().feed(stream.as_bytes()).unwrap();
-    let fault = events.iter().find_map(|event| reader.event(event, &mut sink).err());
-    let ended = match fault {
-        Some(fault) => Err(Some(fault)),
-        None if reader.is_complete() => Ok(reader.answer(&wire(dialect), None)),
-        None => Err(None),
+    let fed = Parser::default().feed(stream.as_bytes(), |event| reader.event(event, &mut sink));
+    let ended = match fed {
+        Err(fault) => Err(Some(fault)),
+        Ok(()) if reader.is_complete() => Ok(reader.answer(&wire(dialect), None)),
+        Ok(()) => Err(None),
     };
     (ended, deltas)
 }

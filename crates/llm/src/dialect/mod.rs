@@ -81,7 +81,7 @@ impl Reader {
     }
 
     /// Takes in an event of a stream.
-    pub(crate) fn event(&mut self, event: &Event, sink: &mut Sink<'_>) -> Result<(), Fault> {
+    pub(crate) fn event(&mut self, event: Event<'_>, sink: &mut Sink<'_>) -> Result<(), Fault> {
         match self {
             Self::Anthropic(reader) => reader.event(event, sink),
             Self::OpenaiChat(reader) => reader.event(event, sink),

@@ -149,7 +149,7 @@ impl Agent {
             return Ok(Ok(Started::Later(Box::new(worker))));
         }
         let mut taken = self.floor.colors()?;
-        taken.extend(new.colors.iter().cloned());
+        taken.extend(new.colors.iter().map(String::as_str));
         let painted = || next_color(ever + new.names.len(), &taken).to_owned();
         let who = Teammate {
             name: name.to_owned(),

@@ -1,7 +1,9 @@
 //! Where audit lines gather until their thread writes them.
 //!
 //! Work that comes in a burst (a wave of answers) is worth one write, not one per line, and none of it on the thread
-//! that the work waits for. The thread begins with the first item and is woken by items, never by a clock.
+//! that the work waits for. A line is put into words at once: to keep the event until then, and to let go of it on
+//! another thread than it was made on, would cost more. The thread begins with the first line and is woken by lines,
+//! never by a clock.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -9,15 +11,16 @@ use std::time::Duration;
 
 use max_team_core::event::Event;
 use max_team_core::message::Envelope;
+use serde_json::json;
 
-use super::{AuditLevel, AuditOptions, Item, Writer};
+use super::{AuditLevel, AuditOptions, Page, Writer};
 use crate::handle::Origin;
 use crate::shared::lock;
 
-/// How long the first item of a burst waits for the others.
+/// How long the first line of a burst waits for the others.
 const GATHER: Duration = Duration::from_millis(5);
-/// Items that may wait; more are counted and left out.
-const ITEMS_MAX: usize = 16_384;
+/// Lines that may wait; of what comes after them is counted and left out.
+const LINES_MAX: usize = 16_384;
 
 /// The audit file, as the house sees it.
 #[derive(Debug)]
@@ -29,7 +32,7 @@ pub(crate) struct Audit {
     writer: Mutex<Option<Writer>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Tray {
     state: Mutex<State>,
     /// There is something to write.
@@ -38,44 +41,49 @@ struct Tray {
     closing: Condvar,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    items: Vec<Item>,
-    /// Items that there was no room for.
+    page: Page,
+    /// What there was no room for, and when the last of it happened.
     left_out: u64,
+    last_ms: i64,
     closed: bool,
 }
 
 impl Audit {
     pub(crate) fn new(options: AuditOptions) -> Self {
+        let state = State { page: Page::new(options.level), left_out: 0, last_ms: 0, closed: false };
+        let tray = Tray { state: Mutex::new(state), filled: Condvar::new(), closing: Condvar::new() };
         let letters = options.level <= AuditLevel::Debug;
-        let writer = Writer { options, file: None, names: Default::default() };
-        Self { letters, tray: Arc::default(), thread: Mutex::new(None), writer: Mutex::new(Some(writer)) }
+        let writer = Writer { options, file: None };
+        Self { letters, tray: Arc::new(tray), thread: Mutex::new(None), writer: Mutex::new(Some(writer)) }
     }
 
     /// Something happened.
-    pub(crate) fn event(&self, from: &Arc<Origin>, at_ms: i64, event: &Arc<Event>) {
-        self.put(Item::Event { from: Arc::clone(from), at_ms, event: Arc::clone(event) });
+    pub(crate) fn event(&self, from: &Origin, at_ms: i64, event: &Event) {
+        self.put(at_ms, |page| page.event(from, at_ms, event));
     }
 
     /// A letter was sent.
     pub(crate) fn letter(&self, letter: &Envelope) {
         if self.letters {
-            self.put(Item::Letter(letter.clone()));
+            self.put(letter.sent_at_ms, |page| page.letter(letter));
         }
     }
 
-    fn put(&self, item: Item) {
+    fn put(&self, at_ms: i64, write: impl FnOnce(&mut Page)) {
         let mut state = lock(&self.tray.state);
         if state.closed {
             return;
         }
-        if state.items.len() >= ITEMS_MAX {
+        if state.page.lines >= LINES_MAX {
             state.left_out += 1;
+            state.last_ms = at_ms;
             return;
         }
-        state.items.push(item);
-        let first = state.items.len() == 1;
+        let was_empty = state.page.lines == 0;
+        write(&mut state.page);
+        let first = was_empty && state.page.lines > 0;
         drop(state);
         if first {
             self.begin();
@@ -109,7 +117,7 @@ impl Tray {
     fn run(&self, mut writer: Writer) {
         loop {
             let mut state = lock(&self.state);
-            while state.items.is_empty() {
+            while state.page.lines == 0 {
                 if state.closed {
                     return;
                 }
@@ -117,9 +125,14 @@ impl Tray {
             }
             let gathered = self.closing.wait_timeout_while(state, GATHER, |state| !state.closed);
             let (mut state, _) = gathered.unwrap_or_else(PoisonError::into_inner);
-            let (items, left_out) = (std::mem::take(&mut state.items), std::mem::take(&mut state.left_out));
+            let (left_out, last_ms) = (std::mem::take(&mut state.left_out), state.last_ms);
+            if left_out > 0 {
+                let data = json!({ "error": "lines were left out: the file is too slow", "lines": left_out });
+                state.page.line(AuditLevel::Error, last_ms, "error", "audit", data);
+            }
+            let text = state.page.turn();
             drop(state);
-            writer.write(items, left_out);
+            writer.write(&text);
         }
     }
 }

@@ -3,15 +3,17 @@
 //! A result knows only the key of its call, so the names of an answer's calls are remembered until its agent answers
 //! again or its turn is over.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use max_team_core::chat::Part;
-use max_team_core::event::{Event, LlmEnded, Outcome, ToolDone};
+use max_team_core::event::{Ending, Event, LlmEnded, Outcome, ToolDone, ToolIntent};
 use max_team_core::id::AgentId;
 use max_team_core::plan::event::{PlanEnd, Ruling, TaskResult};
 use max_team_core::policy::By;
 use max_team_core::tasks::ItemMoved;
 use max_team_core::turn::call_key;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::AuditLevel;
@@ -19,28 +21,70 @@ use crate::handle::Origin;
 use crate::rows::said;
 use crate::session::preview;
 
-/// The names of calls by agent and key.
-pub(super) type Names = HashMap<Option<AgentId>, HashMap<String, String>>;
+/// The names of calls by agent, each with its key.
+pub(super) type Names = HashMap<Option<AgentId>, Vec<(String, String)>>;
 
 /// How important it is, its type, and what is said about it.
-pub(super) type Line = (AuditLevel, &'static str, Value);
+pub(super) type Line<'e> = (AuditLevel, &'static str, Data<'e>);
 
-pub(super) fn line(from: &Origin, event: &Event, names: &mut Names) -> Option<Line> {
+/// What is said. The two that come in crowds are written as they stand in the event.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Data<'e> {
+    Called(Called<'e>),
+    Executed(Executed<'e>),
+    Other(Value),
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Called<'e> {
+    model: &'e str,
+    input_tokens: u64,
+    output_tokens: u64,
+    ms: u64,
+    request_id: Option<&'e str>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Executed<'e> {
+    tool: Option<Cow<'e, str>>,
+    duration: String,
+    success: bool,
+    call: &'e str,
+    ending: Ending,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(flatten)]
+    refused: Option<Refused<'e>>,
+}
+
+/// What was not let through, and by what.
+#[derive(Debug, Serialize)]
+pub(super) struct Refused<'e> {
+    target: &'e str,
+    by: &'e By,
+}
+
+/// The line about an event, unless its kind is less important than `least`.
+pub(super) fn line<'e>(from: &Origin, event: &'e Event, names: &mut Names, least: AuditLevel) -> Option<Line<'e>> {
     match event {
         Event::LlmEnded(ended) => {
             remember(from, ended, names);
             called(ended)
         }
         Event::ToolIntent(intent) => {
-            names.entry(from.agent).or_default().insert(intent.key.clone(), intent.tool.clone());
-            let mut data = json!({ "tool": intent.tool, "target": intent.action.target, "by": intent.approval });
-            if let (false, Value::Object(data)) = (intent.rules.is_empty(), &mut data) {
-                data.insert("rules".to_owned(), json!(intent.rules));
+            let calls = names.entry(from.agent).or_default();
+            if calls.iter().all(|(key, _)| *key != intent.key) {
+                calls.push((intent.key.clone(), intent.tool.clone()));
             }
-            Some((AuditLevel::Debug, "approval", data))
+            (least <= AuditLevel::Debug).then(|| approved(intent))
         }
         Event::ToolDone(done) => {
-            let tool = names.get_mut(&from.agent).and_then(|calls| calls.remove(&done.key));
+            let calls = names.get_mut(&from.agent);
+            let tool = calls.and_then(|calls| {
+                let at = calls.iter().position(|(key, _)| *key == done.key)?;
+                Some(calls.swap_remove(at).1)
+            });
             Some(executed(done, tool))
         }
         Event::TurnEnded(_) => {
@@ -56,7 +100,7 @@ pub(super) fn line(from: &Origin, event: &Event, names: &mut Names) -> Option<Li
             if !answer.comment.is_empty() {
                 data.insert("comment".to_owned(), json!(answer.comment));
             }
-            Some((AuditLevel::Info, "approval", Value::Object(data)))
+            Some((AuditLevel::Info, "approval", Data::Other(Value::Object(data))))
         }
         Event::PlanAnswered(answered) => {
             let mut data = by(&answered.by);
@@ -64,7 +108,7 @@ pub(super) fn line(from: &Origin, event: &Event, names: &mut Names) -> Option<Li
             data.insert("question".to_owned(), json!(answered.question));
             data.insert("what".to_owned(), json!(said(&answered.say)));
             data.insert("say".to_owned(), json!(answered.say));
-            Some((AuditLevel::Info, "approval", Value::Object(data)))
+            Some((AuditLevel::Info, "approval", Data::Other(Value::Object(data))))
         }
         other => task(from, other).or_else(|| plan(from, other)),
     }
@@ -78,42 +122,54 @@ fn remember(from: &Origin, ended: &LlmEnded, names: &mut Names) {
     }
 }
 
-fn called(ended: &LlmEnded) -> Option<Line> {
+fn approved(intent: &ToolIntent) -> Line<'static> {
+    let mut data = json!({ "tool": intent.tool, "target": intent.action.target, "by": intent.approval });
+    if let (false, Value::Object(data)) = (intent.rules.is_empty(), &mut data) {
+        data.insert("rules".to_owned(), json!(intent.rules));
+    }
+    (AuditLevel::Debug, "approval", Data::Other(data))
+}
+
+fn called(ended: &LlmEnded) -> Option<Line<'_>> {
     match &ended.outcome {
         Outcome::Done(answer) => {
-            let data = json!({
-                "model": answer.model, "input_tokens": answer.usage.input_total(),
-                "output_tokens": answer.usage.output, "ms": ended.ms, "request_id": answer.request_id,
-            });
-            Some((AuditLevel::Info, "llm_call", data))
+            let data = Called {
+                model: &answer.model,
+                input_tokens: answer.usage.input_total(),
+                output_tokens: answer.usage.output,
+                ms: ended.ms,
+                request_id: answer.request_id.as_deref(),
+            };
+            Some((AuditLevel::Info, "llm_call", Data::Called(data)))
         }
         Outcome::Failed { failure, detail, retry_at_ms } => {
             let level = if retry_at_ms.is_some() { AuditLevel::Warn } else { AuditLevel::Error };
-            Some((level, "error", json!({ "failure": failure, "error": detail })))
+            Some((level, "error", Data::Other(json!({ "failure": failure, "error": detail }))))
         }
         Outcome::Cancelled { .. } | Outcome::Lost => None,
     }
 }
 
-fn executed(done: &ToolDone, tool: Option<String>) -> Line {
-    let mut data = json!({
-        "tool": tool, "duration": format!("{}ms", done.ms), "success": !done.is_error,
-        "call": done.key, "ending": done.ending,
-    });
-    if let (true, Value::Object(data)) = (done.is_error, &mut data) {
-        let words = done.content.iter().find_map(|part| match part {
+fn executed(done: &ToolDone, tool: Option<String>) -> Line<'_> {
+    let refusal = done.refused.as_ref().filter(|_| done.is_error);
+    let words = || {
+        let texts = done.content.iter().find_map(|part| match part {
             Part::Text { text } => Some(preview(text)),
             _ => None,
         });
-        data.insert("error".to_owned(), json!(words.unwrap_or_default()));
-        if let Some(refusal) = &done.refused {
-            data.insert("tool".to_owned(), json!(refusal.tool));
-            data.insert("target".to_owned(), json!(refusal.target));
-            data.insert("by".to_owned(), json!(refusal.by));
-        }
-    }
+        texts.unwrap_or_default()
+    };
+    let data = Executed {
+        tool: refusal.map(|refusal| Cow::Borrowed(refusal.tool.as_str())).or(tool.map(Cow::Owned)),
+        duration: format!("{}ms", done.ms),
+        success: !done.is_error,
+        call: &done.key,
+        ending: done.ending,
+        error: done.is_error.then(words),
+        refused: refusal.map(|refusal| Refused { target: &refusal.target, by: &refusal.by }),
+    };
     let level = if done.is_error { AuditLevel::Warn } else { AuditLevel::Info };
-    (level, "tool_exec", data)
+    (level, "tool_exec", Data::Executed(data))
 }
 
 /// Who, and where.
@@ -127,7 +183,7 @@ fn by(by: &By) -> Map<String, Value> {
     Map::from_iter([("who".to_owned(), json!(who)), ("where".to_owned(), json!(place))])
 }
 
-fn task(from: &Origin, event: &Event) -> Option<Line> {
+fn task(from: &Origin, event: &Event) -> Option<Line<'static>> {
     let (task, status, attempt, more) = match event {
         Event::TaskAssigned(of) => (&of.task, "dispatched", Some(of.attempt), json!({ "member": of.member })),
         Event::TaskStarted(of) => (&of.task, "running", Some(of.attempt), json!({})),
@@ -160,14 +216,14 @@ fn task(from: &Origin, event: &Event) -> Option<Line> {
         data.extend(more);
     }
     let level = if matches!(event, Event::TaskFailed(_)) { AuditLevel::Warn } else { AuditLevel::Info };
-    Some((level, "task_update", Value::Object(data)))
+    Some((level, "task_update", Data::Other(Value::Object(data))))
 }
 
 /// A task of the shared list, which is in no plan.
-fn listed(of: &ItemMoved) -> Line {
+fn listed(of: &ItemMoved) -> Line<'static> {
     let (status, owner) = (of.state.status, &of.state.owner);
     let data = json!({ "task": of.id.to_string(), "status": status, "what": of.what, "owner": owner, "by": of.by });
-    (AuditLevel::Info, "task_update", data)
+    (AuditLevel::Info, "task_update", Data::Other(data))
 }
 
 fn done(result: &TaskResult) -> Value {
@@ -187,7 +243,7 @@ fn ruled(ruling: &Ruling) -> &'static str {
     }
 }
 
-fn plan(from: &Origin, event: &Event) -> Option<Line> {
+fn plan(from: &Origin, event: &Event) -> Option<Line<'static>> {
     let mut level = AuditLevel::Info;
     let data = match event {
         Event::PlanProposed(of) => {
@@ -209,13 +265,13 @@ fn plan(from: &Origin, event: &Event) -> Option<Line> {
         }
         _ => return None,
     };
-    Some((level, "task_update", data))
+    Some((level, "task_update", Data::Other(data)))
 }
 
 #[cfg(test)]
 mod tests {
     use max_team_core::chat::{Answer, Message, Stop, Usage};
-    use max_team_core::event::{Ending, QuestionAnswered};
+    use max_team_core::event::QuestionAnswered;
     use max_team_core::id::{PlanId, QuestionId};
     use max_team_core::plan::event::{PlanAnswered, Say, TaskStarted};
     use max_team_core::policy;
@@ -223,6 +279,12 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+
+    /// A line at the level of everything, its data as it is read.
+    fn line(from: &Origin, event: &Event, names: &mut Names) -> Option<(AuditLevel, &'static str, Value)> {
+        let (level, kind, data) = super::line(from, event, names, AuditLevel::Debug)?;
+        Some((level, kind, json!(data)))
+    }
 
     fn done(key: &str, is_error: bool) -> Event {
         let content = vec![Part::text("no such file\nmore")];

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 
 use max_team_core::id::AgentId;
+use max_team_core::mates::COLORS;
 
 use super::Floor;
 use crate::error::RuntimeError;
@@ -47,10 +48,10 @@ impl Floor {
     }
 
     /// What those that are there are painted in.
-    pub(crate) fn colors(&self) -> Result<Vec<String>, RuntimeError> {
+    pub(crate) fn colors(&self) -> Result<Vec<&'static str>, RuntimeError> {
         self.with_mates(|mates| {
-            let there = mates.values().filter(|row| row.gone.is_none());
-            there.map(|row| row.color.clone()).collect()
+            let is_worn = |color: &&str| mates.values().any(|row| row.gone.is_none() && row.color == **color);
+            COLORS.into_iter().filter(is_worn).collect()
         })
     }
 

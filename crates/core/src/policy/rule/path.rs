@@ -74,15 +74,17 @@ fn names(path: &str) -> impl Iterator<Item = &str> {
 
 /// A path from the top, clean by its letters: `..` takes back the name before it.
 pub(in crate::policy) fn absolute(folder: &str, path: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
     let from = if path.starts_with('/') { "" } else { folder };
+    let mut full = String::with_capacity(from.len() + path.len() + 2);
     for part in names(from).chain(names(path)) {
-        match part {
-            ".." => drop(parts.pop()),
-            part => parts.push(part),
+        if part == ".." {
+            full.truncate(full.rfind('/').unwrap_or_default());
+        } else {
+            full.push('/');
+            full.push_str(part);
         }
     }
-    format!("/{}", parts.join("/"))
+    if full.is_empty() { "/".to_owned() } else { full }
 }
 
 /// A place on the disk, absolute: its name, and where a link leads.

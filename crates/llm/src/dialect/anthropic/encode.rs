@@ -60,9 +60,13 @@ fn assistant(wire: &Wire, message: &Message, ids: &mut Ids) -> Vec<u8> {
         match part {
             Part::Text { text } => text_block(&mut out, text),
             Part::ToolUse { id, name, input } => {
-                let id = ids.adopt(id, fits);
-                let call = json!({"type": "tool_use", "id": id, "name": name, "input": object(input)});
-                join(&mut out, call.to_string().as_bytes());
+                join(&mut out, br#"{"type":"tool_use","id":"#);
+                put(&mut out, &ids.adopt(id, fits));
+                out.extend_from_slice(br#","name":"#);
+                put(&mut out, name);
+                out.extend_from_slice(br#","input":"#);
+                put(&mut out, &*object(input));
+                out.push(b'}');
             }
             // Thinking is worth nothing without its signature, and an assistant shows no pictures here.
             Part::Thinking { .. } | Part::Image { .. } | Part::ToolResult { .. } => {}
@@ -118,7 +122,8 @@ fn text_block(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-fn fits(id: &str) -> bool {
+/// Whether a call may go out under this name.
+pub(super) fn fits(id: &str) -> bool {
     !id.is_empty() && id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
 }
 

@@ -1,16 +1,19 @@
 //! Answers as Anthropic Messages gives them.
 //!
 //! Blocks are kept in order and in full, whatever their kind: what we do not know goes back to the provider as it
-//! came. Deltas of unknown kinds are merged by shape (strings append, everything else is set). Only `message_stop`
-//! ends a stream; a stream that ends without it is a failure, whatever it said before.
+//! came. Deltas of unknown kinds are merged by shape (strings append, everything else is set). Of an answer that holds
+//! nothing but words and calls, in the very letters that we would write them in ourselves, there is no copy besides.
+//! Only `message_stop` ends a stream; a stream that ends without it is a failure, whatever it said before.
 
 use std::borrow::Cow;
+use std::io;
 
 use max_team_core::chat::{Part, Stop, Usage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::encode::fits;
 use crate::call::{Delta, Fault, Sink};
 use crate::dialect::Draft;
 use crate::failure;
@@ -27,14 +30,24 @@ pub(crate) struct Reader {
     ended: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Block {
     index: u64,
-    fields: Map<String, Value>,
+    body: Body,
     /// A tool's input as it was streamed.
     input: String,
     /// The block as it came, when it came whole.
     raw: Option<String>,
+}
+
+#[derive(Debug)]
+enum Body {
+    /// Words and nothing else.
+    Text(String),
+    /// A call and nothing else; its input is streamed.
+    Tool { id: String, name: String },
+    /// Whatever the block holds.
+    Other(Map<String, Value>),
 }
 
 /// An answer that came in one piece.
@@ -58,8 +71,37 @@ struct Usual<'e> {
     #[serde(borrow)]
     delta: Option<Piece<'e>>,
     message: Option<Opening>,
-    content_block: Option<Map<String, Value>>,
+    #[serde(borrow)]
+    content_block: Option<Begun<'e>>,
     usage: Option<Counts>,
+}
+
+/// How a block begins: known to its last field.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Begun<'e> {
+    #[serde(borrow, rename = "type")]
+    kind: Words<'e>,
+    #[serde(borrow)]
+    text: Option<Words<'e>>,
+    #[serde(borrow)]
+    id: Option<Words<'e>>,
+    #[serde(borrow)]
+    name: Option<Words<'e>>,
+    input: Option<Map<String, Value>>,
+}
+
+impl Begun<'_> {
+    fn body(self) -> Option<Body> {
+        let is_fed_later = self.input.as_ref().is_none_or(Map::is_empty);
+        match (&*self.kind.0, self.text, self.id, self.name) {
+            ("text", Some(Words(text)), None, None) if self.input.is_none() => Some(Body::Text(text.into_owned())),
+            ("tool_use", None, Some(Words(id)), Some(Words(name))) if is_fed_later => {
+                Some(Body::Tool { id: id.into_owned(), name: name.into_owned() })
+            }
+            _ => None,
+        }
+    }
 }
 
 /// A piece of a block, or how the message ends: known to its last field.
@@ -116,18 +158,18 @@ impl Counts {
 struct Words<'e>(#[serde(borrow)] Cow<'e, str>);
 
 impl Reader {
-    pub(crate) fn event(&mut self, event: &Event, sink: &mut Sink<'_>) -> Result<(), Fault> {
+    pub(crate) fn event(&mut self, event: Event<'_>, sink: &mut Sink<'_>) -> Result<(), Fault> {
         if event.data.trim().is_empty() {
             return Ok(());
         }
-        if let Ok(usual) = serde_json::from_str(&event.data)
+        if let Ok(usual) = serde_json::from_str(event.data)
             && self.usual(usual, sink)?
         {
             return Ok(());
         }
-        let data: Value = serde_json::from_str(&event.data)
+        let data: Value = serde_json::from_str(event.data)
             .map_err(|error| Fault::malformed(format!("an event of the stream is not JSON ({error})")))?;
-        match json::text(&data, "type").unwrap_or(&event.name) {
+        match json::text(&data, "type").unwrap_or(event.name) {
             "message_start" => {
                 let message = data.get("message").unwrap_or(&Value::Null);
                 self.id = json::text(message, "id").map(str::to_owned);
@@ -136,7 +178,7 @@ impl Reader {
             }
             "content_block_start" => {
                 let fields = data.get("content_block").and_then(Value::as_object).cloned();
-                self.start(json::number(&data, "index"), fields, sink);
+                self.start(json::number(&data, "index"), Body::Other(fields.unwrap_or_default()), sink);
             }
             "content_block_delta" => self.delta(&data, sink)?,
             "message_delta" => {
@@ -161,7 +203,10 @@ impl Reader {
                 (self.id, self.model) = (id, model);
                 self.count(usage, sink);
             }
-            ("content_block_start", _) => self.start(usual.index, usual.content_block, sink),
+            ("content_block_start", _) => match usual.content_block.and_then(Begun::body) {
+                Some(body) => self.start(usual.index, body, sink),
+                None => return Ok(false),
+            },
             ("content_block_delta", Some(delta)) => self.piece(usual.index.unwrap_or_default(), &delta, sink)?,
             ("message_delta", delta) => {
                 self.stop = delta.and_then(|delta| delta.stop_reason).or(self.stop.take());
@@ -182,7 +227,8 @@ impl Reader {
         for raw in whole.content {
             let fields = serde_json::from_str(raw.get())
                 .map_err(|error| Fault::malformed(format!("a content block is not an object ({error})")))?;
-            let block = Block { fields, raw: Some(raw.get().to_owned()), ..Block::default() };
+            let raw = Some(raw.get().to_owned());
+            let block = Block { index: 0, body: Body::Other(fields), input: String::new(), raw };
             block.announce(sink);
             if block.kind() == "tool_use" {
                 sink(Delta::ToolInput(&block.tool_input().1));
@@ -199,18 +245,17 @@ impl Reader {
     }
 
     pub(crate) fn partial(&self) -> String {
-        self.blocks.iter().filter(|block| block.kind() == "text").map(|block| block.text("text")).collect()
+        self.blocks.iter().filter(|block| block.kind() == "text").map(|block| block.field("text")).collect()
     }
 
     pub(crate) fn draft(self) -> Draft {
-        let mut parts = Vec::new();
-        let mut native = Vec::new();
-        for block in &self.blocks {
-            if block.is_blank() {
-                continue;
-            }
-            parts.extend(block.part());
-            native.push(block.native());
+        let told = self.blocks.into_iter().filter(|block| !block.is_blank());
+        let told: Vec<(Option<Part>, Block)> = told.map(|block| (block.part(), block)).collect();
+        let is_ours = told.iter().all(|(part, block)| block.is_ours(part.as_ref()));
+        let (mut parts, mut native) = (Vec::with_capacity(told.len()), Vec::new());
+        for (part, block) in told {
+            parts.extend(part);
+            native.extend((!is_ours).then(|| block.native()));
         }
         let stop = match self.stop.as_deref() {
             Some("end_turn" | "stop_sequence") | None => Stop::EndTurn,
@@ -236,9 +281,9 @@ impl Reader {
         sink(Delta::Usage(self.usage));
     }
 
-    fn start(&mut self, index: Option<u64>, fields: Option<Map<String, Value>>, sink: &mut Sink<'_>) {
+    fn start(&mut self, index: Option<u64>, body: Body, sink: &mut Sink<'_>) {
         let index = index.unwrap_or(self.blocks.len() as u64);
-        let block = Block { index, fields: fields.unwrap_or_default(), ..Block::default() };
+        let block = Block { index, body, input: String::new(), raw: None };
         block.announce(sink);
         self.blocks.push(block);
     }
@@ -271,7 +316,7 @@ impl Reader {
             match (key.as_str(), value) {
                 ("partial_json", Value::String(piece)) => block.feed(piece, sink),
                 ("citation", citation) => {
-                    let citations = block.fields.entry("citations").or_insert(Value::Null);
+                    let citations = block.fields().entry("citations").or_insert(Value::Null);
                     match citations {
                         Value::Array(list) => list.push(citation.clone()),
                         other => *other = json!([citation]),
@@ -286,7 +331,7 @@ impl Reader {
                     }
                 }
                 (key, other) => {
-                    block.fields.insert(key.to_owned(), other.clone());
+                    block.fields().insert(key.to_owned(), other.clone());
                 }
             }
         }
@@ -296,11 +341,40 @@ impl Reader {
 
 impl Block {
     fn kind(&self) -> &str {
-        self.text("type")
+        match &self.body {
+            Body::Text(_) => "text",
+            Body::Tool { .. } => "tool_use",
+            Body::Other(_) => self.field("type"),
+        }
     }
 
-    fn text(&self, key: &str) -> &str {
-        self.fields.get(key).and_then(Value::as_str).unwrap_or_default()
+    /// The words under a key.
+    fn field(&self, key: &str) -> &str {
+        match (&self.body, key) {
+            (Body::Text(text), "text") => text,
+            (Body::Tool { id, .. }, "id") => id,
+            (Body::Tool { name, .. }, "name") => name,
+            (Body::Other(fields), key) => fields.get(key).and_then(Value::as_str).unwrap_or_default(),
+            _ => "",
+        }
+    }
+
+    /// What it holds, for whatever is not known of it.
+    fn fields(&mut self) -> &mut Map<String, Value> {
+        let known = match &mut self.body {
+            Body::Other(_) => Value::Null,
+            Body::Text(text) => json!({"type": "text", "text": std::mem::take(text)}),
+            Body::Tool { id, name } => {
+                json!({"type": "tool_use", "id": std::mem::take(id), "name": std::mem::take(name), "input": {}})
+            }
+        };
+        if let Value::Object(known) = known {
+            self.body = Body::Other(known);
+        }
+        match &mut self.body {
+            Body::Other(fields) => fields,
+            Body::Text(_) | Body::Tool { .. } => unreachable!("it was made into one above"),
+        }
     }
 
     /// More of a tool's input.
@@ -312,10 +386,15 @@ impl Block {
     }
 
     fn append(&mut self, key: &str, piece: &str) {
-        match self.fields.get_mut(key) {
+        if let (Body::Text(text), "text") = (&mut self.body, key) {
+            text.push_str(piece);
+            return;
+        }
+        let fields = self.fields();
+        match fields.get_mut(key) {
             Some(Value::String(text)) => text.push_str(piece),
             _ => {
-                self.fields.insert(key.to_owned(), json!(piece));
+                fields.insert(key.to_owned(), json!(piece));
             }
         }
     }
@@ -323,53 +402,70 @@ impl Block {
     /// Tells the watchers what the block says from the start.
     fn announce(&self, sink: &mut Sink<'_>) {
         match self.kind() {
-            "text" if !self.text("text").is_empty() => sink(Delta::Text(self.text("text"))),
-            "thinking" if !self.text("thinking").is_empty() => sink(Delta::Thinking(self.text("thinking"))),
-            "tool_use" => sink(Delta::ToolStart { id: self.text("id"), name: self.text("name") }),
+            "text" if !self.field("text").is_empty() => sink(Delta::Text(self.field("text"))),
+            "thinking" if !self.field("thinking").is_empty() => sink(Delta::Thinking(self.field("thinking"))),
+            "tool_use" => sink(Delta::ToolStart { id: self.field("id"), name: self.field("name") }),
             _ => {}
         }
     }
 
     /// Blank text, which the provider sends but refuses to take back.
     fn is_blank(&self) -> bool {
-        let cited = self.fields.get("citations").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
-        self.kind() == "text" && self.text("text").trim().is_empty() && !cited
+        let cited = match &self.body {
+            Body::Other(fields) => {
+                fields.get("citations").and_then(Value::as_array).is_some_and(|list| !list.is_empty())
+            }
+            Body::Text(_) | Body::Tool { .. } => false,
+        };
+        self.kind() == "text" && self.field("text").trim().is_empty() && !cited
     }
 
     fn part(&self) -> Option<Part> {
         match self.kind() {
-            "text" => Some(Part::text(self.text("text"))),
-            "thinking" => Some(Part::Thinking { text: self.text("thinking").to_owned() }),
+            "text" => Some(Part::text(self.field("text"))),
+            "thinking" => Some(Part::Thinking { text: self.field("thinking").to_owned() }),
             "tool_use" => Some(Part::ToolUse {
-                id: self.text("id").to_owned(),
-                name: self.text("name").to_owned(),
+                id: self.field("id").to_owned(),
+                name: self.field("name").to_owned(),
                 input: self.tool_input().0,
             }),
             _ => None,
         }
     }
 
-    /// The input: as a value for us, and as JSON for the way back. Input that is no object is wrapped into one there,
-    /// so the block stays replayable with everything around it.
-    fn tool_input(&self) -> (Value, String) {
-        let whole = self.fields.get("input").filter(|input| !input.is_null());
-        match whole {
-            Some(input) if self.input.trim().is_empty() => (input.clone(), json::object(input).to_string()),
-            _ => {
-                let (value, back) = json::input(&self.input);
-                (value, back.into_owned())
+    /// Whether it goes back to the provider letter by letter as we write its part.
+    fn is_ours(&self, part: Option<&Part>) -> bool {
+        match (&self.body, part) {
+            (Body::Text(_), _) => true,
+            (Body::Tool { id, .. }, Some(Part::ToolUse { input, .. })) => {
+                let written = if self.input.trim().is_empty() { "{}" } else { &self.input };
+                fits(id) && input.is_object() && is_spelt(input, written)
             }
+            _ => false,
         }
     }
 
-    fn native(&self) -> String {
+    /// The input: as a value for us, and as JSON for the way back. Input that is no object is wrapped into one there,
+    /// so the block stays replayable with everything around it.
+    fn tool_input(&self) -> (Value, Cow<'_, str>) {
+        let whole = match &self.body {
+            Body::Other(fields) => fields.get("input").filter(|input| !input.is_null()),
+            Body::Text(_) | Body::Tool { .. } => None,
+        };
+        match whole {
+            Some(input) if self.input.trim().is_empty() => (input.clone(), json::object(input).to_string().into()),
+            _ => json::input(&self.input),
+        }
+    }
+
+    fn native(mut self) -> String {
         let takes_input = self.kind() == "tool_use" || !self.input.is_empty();
-        let mended = takes_input && !matches!(self.fields.get("input"), Some(Value::Object(_)));
+        let mended = takes_input && !matches!(self.fields().get("input"), Some(Value::Object(_)));
         if let (Some(raw), false) = (&self.raw, mended) {
             return raw.clone();
         }
         let mut out = vec![b'{'];
-        for (key, value) in self.fields.iter().filter(|(key, _)| !(takes_input && *key == "input")) {
+        for (key, value) in self.fields().iter().filter(|(key, _)| !(takes_input && *key == "input")) {
             json::join(&mut out, b"");
             put(&mut out, key);
             out.push(b':');
@@ -382,4 +478,24 @@ impl Block {
         out.push(b'}');
         String::from_utf8(out).unwrap_or_default()
     }
+}
+
+/// Whether we write a value in these very letters.
+fn is_spelt(value: &Value, written: &str) -> bool {
+    /// What is still to be written.
+    struct Rest<'w>(&'w [u8]);
+
+    impl io::Write for Rest<'_> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.strip_prefix(bytes).ok_or(io::ErrorKind::InvalidData)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut rest = Rest(written.as_bytes());
+    serde_json::to_writer(&mut rest, value).is_ok() && rest.0.is_empty()
 }

@@ -43,7 +43,7 @@ struct ToolCall {
 }
 
 impl Reader {
-    pub(crate) fn event(&mut self, event: &Event, sink: &mut Sink<'_>) -> Result<(), Fault> {
+    pub(crate) fn event(&mut self, event: Event<'_>, sink: &mut Sink<'_>) -> Result<(), Fault> {
         let data = event.data.trim();
         if data == "[DONE]" {
             self.done = true;
