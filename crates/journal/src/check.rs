@@ -241,7 +241,7 @@ impl Check {
     }
 
     /// Passes over entries that cannot be read; any stream may go on behind them further on than it was left.
-    pub(crate) fn skip(&mut self, from: u64, to: Option<u64>) {
+    pub fn skip(&mut self, from: u64, to: Option<u64>) {
         let hidden = self.hidden.get_or_insert_default();
         let entries = to.map_or(u64::MAX, |to| to.saturating_sub(from).saturating_add(1));
         hidden.entries = hidden.entries.saturating_add(entries);

@@ -15,6 +15,7 @@ use crate::check::Detail;
 use crate::entry::Entry;
 use crate::error::JournalError;
 use crate::plan::encode;
+use crate::read::Walked;
 
 #[derive(Serialize)]
 struct Line<'a> {
@@ -78,8 +79,12 @@ impl Entry {
 }
 
 impl Journal {
-    /// Walks over the log from an entry on, one at a time, until it is told to stop.
-    pub fn export(&self, from_seq: u64, mut each: impl FnMut(&Entry) -> ControlFlow<()>) -> Result<(), JournalError> {
-        self.scan(from_seq.saturating_sub(1), &mut |entry| Ok(each(&entry)))
+    /// Walks over the log from an entry on, one at a time and past what cannot be read, until it is told to stop.
+    pub fn export(
+        &self,
+        from_seq: u64,
+        mut each: impl FnMut(Walked<'_>) -> ControlFlow<()>,
+    ) -> Result<(), JournalError> {
+        self.scan_past(from_seq.saturating_sub(1), &mut each)
     }
 }

@@ -54,8 +54,7 @@ pub use self::fault::{Bent, Death};
 pub use self::fold::Folded;
 pub use self::outbox::{OutboxOp, Part, PartState};
 pub use self::own::OWN_EVENTS;
-use self::read::Walked;
-pub use self::read::{Cursor, Item, Snapshot};
+pub use self::read::{Cursor, Item, Snapshot, Walked};
 pub use self::sqlite::Options;
 pub use self::timer::{Timer, TimerOp};
 pub use self::verify::{Fault, Report};
@@ -551,12 +550,27 @@ impl Journal {
         }
     }
 
+    /// The log behind an entry, past what cannot be read of it.
+    fn scan_past(
+        &self,
+        after_seq: u64,
+        each: &mut dyn FnMut(Walked<'_>) -> ControlFlow<()>,
+    ) -> Result<(), JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(|db| db.scan_past(after_seq, each)),
+            Engine::Memory(_) => self.scan(after_seq, &mut |entry| Ok(each(Walked::Entry(&entry)))),
+        }
+    }
+
     /// The whole log, past what cannot be read of it, then the streams' heads, over one state of the store.
     fn scan_with_heads(&self, each: &mut dyn FnMut(Walked<'_>)) -> Result<Vec<(String, Head)>, JournalError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(|db| {
                 db.at_once(|db| {
-                    db.scan_past(each)?;
+                    db.scan_past(0, &mut |walked| {
+                        each(walked);
+                        ControlFlow::Continue(())
+                    })?;
                     db.heads()
                 })
             }),

@@ -6,11 +6,16 @@ use crate::entry::Entry;
 
 /// What somebody meets who walks over a log that may be damaged.
 #[derive(Debug)]
-pub(crate) enum Walked<'a> {
+pub enum Walked<'a> {
     /// The next entry that can be read.
     Entry(&'a Entry),
-    /// Entries that cannot be; without a last one, nothing behind the first can.
-    Unread { from: u64, to: Option<u64> },
+    /// Entries that cannot be.
+    Unread {
+        /// The first.
+        from: u64,
+        /// The last; without one, nothing behind the first can be read.
+        to: Option<u64>,
+    },
 }
 
 /// A folded state that a commit kept.

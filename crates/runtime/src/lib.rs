@@ -41,7 +41,7 @@ pub use bottom::block_on;
 pub use cache::Caches;
 pub use census::{
     Allowed, Census, Cost, Doing, Enrolled, Fate, Filter, Found, Letter, Met, Person, PlanLine, Reason, Record,
-    Refused, Roll, Set, Span, SpanKind, Standing, Unmet, Word,
+    Refused, Roll, Seen, Set, Span, SpanKind, Standing, Step, Unmet, Word,
 };
 pub use error::RuntimeError;
 pub use handle::{

@@ -19,30 +19,35 @@ enum Behind {
 }
 
 impl Db {
-    /// Walks over the whole log, and tells of each range that is damaged.
-    pub(crate) fn scan_past(&self, each: &mut dyn FnMut(Walked<'_>)) -> Result<(), JournalError> {
-        let (mut after, mut probes, mut end) = (0, PROBES_MAX, None);
+    /// Walks over the log behind an entry until it is told to stop, and tells of each range that is damaged.
+    pub(crate) fn scan_past(
+        &self,
+        mut after: u64,
+        each: &mut dyn FnMut(Walked<'_>) -> ControlFlow<()>,
+    ) -> Result<(), JournalError> {
+        let (mut probes, mut end) = (PROBES_MAX, None);
         loop {
-            let mut last = after;
+            let (mut last, mut said) = (after, ControlFlow::Continue(()));
             let walked = self.scan(after, &mut |entry| {
                 last = last.max(entry.seq);
-                each(Walked::Entry(&entry));
-                Ok(ControlFlow::Continue(()))
+                said = each(Walked::Entry(&entry));
+                Ok(said)
             });
-            if is_read(walked)? {
+            if is_read(walked)? || said.is_break() {
                 return Ok(());
             }
             let from = last.saturating_add(1);
             let end = *end.get_or_insert_with(|| self.end());
             match self.behind(from, end, &mut probes)? {
                 Behind::At(seq) => {
-                    if seq > from {
-                        each(Walked::Unread { from, to: Some(seq - 1) });
+                    if seq > from && each(Walked::Unread { from, to: Some(seq - 1) }).is_break() {
+                        return Ok(());
                     }
                     after = seq - 1;
                 }
                 Behind::Nothing(to) => {
-                    each(Walked::Unread { from, to });
+                    // There is nothing left to stop.
+                    let _: ControlFlow<()> = each(Walked::Unread { from, to });
                     return Ok(());
                 }
             }

@@ -9,8 +9,9 @@ mod verify;
 
 use std::io;
 
-use max_team_journal::{Journal, JournalError};
-use max_team_runtime::{Census, Filter, Met, Record, Unmet};
+use max_team_journal::{Detail, Journal, JournalError};
+use max_team_runtime::{Census, Filter, Met, Record, Seen, Unmet};
+use serde_json::json;
 
 use self::out::Out;
 use super::sessions::local;
@@ -52,11 +53,12 @@ fn show(place: &Place, which: &args::Which, json: bool) -> anyhow::Result<Exit> 
     let census = Census::new(&journal);
     let filter = filter(&census, which, 0)?;
     let mut out = Out::new(Box::new(io::stdout().lock()));
-    let walked = census.records(&filter, |_, record| {
-        let line = if json {
-            serde_json::to_string(record).unwrap_or_default()
-        } else {
-            clean(&line(record, lang)).into_owned()
+    let walked = census.records(&filter, |seen| {
+        let line = match seen {
+            Seen::Record(_, record) if json => serde_json::to_string(record).unwrap_or_default(),
+            Seen::Record(_, record) => clean(&line(record, lang)).into_owned(),
+            Seen::Unread(range) if json => unread(range),
+            Seen::Unread(range) => lang.damaged(std::slice::from_ref(range)),
         };
         out.line(line.as_bytes())
     });
@@ -66,10 +68,22 @@ fn show(place: &Place, which: &args::Which, json: bool) -> anyhow::Result<Exit> 
 
 /// What was asked for in vain, or is not as it was written, is no success.
 fn conclude(met: &Met, filter: &Filter) -> anyhow::Result<Exit> {
+    if met.hides {
+        return Err(Stop::said(Exit::Failed, |lang| lang.entries_hidden()).into());
+    }
     if let Some(unmet) = met.unmet(filter) {
         return Err(refusal(met, &unmet).into());
     }
     expect_whole(met.damaged)
+}
+
+/// Entries that cannot be read, among lines of JSON.
+fn unread(range: &Detail) -> String {
+    let (from, to) = match range {
+        Detail::Unread { from, to } => (Some(*from), *to),
+        _ => (None, None),
+    };
+    json!({ "unread": { "from": from, "to": to } }).to_string()
 }
 
 fn refusal(met: &Met, unmet: &Unmet) -> Stop {

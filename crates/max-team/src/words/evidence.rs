@@ -94,6 +94,16 @@ impl Lang {
         )
     }
 
+    /// What is told behind entries among which some cannot be read.
+    pub(crate) fn entries_hidden(self) -> String {
+        say!(
+            self,
+            "part of the journal cannot be read, and marked wherever that is: `max-team audit verify` tells what is damaged, \
+             `max-team restore` goes back to a backup",
+            "日志有一部分无法读取，均已标出：`max-team audit verify` 说明损坏之处，`max-team restore` 恢复备份"
+        )
+    }
+
     /// What is told below a page that ends in the middle of the log.
     pub(crate) fn page_cut(self, why: &str) -> String {
         say!(self, "The log goes on here and cannot be read: {why}", "日志在此之后无法读取：{why}")

@@ -77,7 +77,7 @@ fn a_journal_without_its_end_is_read_and_the_newest_backup_named() {
     let mut lines = exported.lines();
     // What breaks off says so where it does.
     let cut = lines.pop().unwrap();
-    assert!(cut["cut"].is_string() && cut.get("seq").is_none(), "{cut}");
+    assert!(cut["unread"]["from"] == lines.len() + 1 && cut.get("seq").is_none(), "{cut}");
     let kept = program.run(&["audit", "export", "--jsonl", "rest.jsonl"]);
     assert!(kept.code == 1 && program.read("rest.jsonl") == exported.out, "{kept:?}");
     assert!(
@@ -128,6 +128,30 @@ fn what_lies_behind_a_damaged_page_is_named_and_exported() {
     assert!(told.err.contains(&format!("`max-team {after}` goes on behind")), "{told:?}");
     let rest = program.run(&after.split(' ').collect::<Vec<_>>());
     assert_eq!((rest.code, &rest.lines()[..]), (0, &whole[last..]));
+    // What is shown or exported goes on behind it, and names it in its place.
+    let gap = json!({ "unread": { "from": first, "to": last } });
+    let read = [&whole[..first - 1], std::slice::from_ref(&gap), &whole[last..]].concat();
+    for words in ["export", "audit export --after 0"] {
+        let exported = program.run(&words.split(' ').collect::<Vec<_>>());
+        assert_eq!((exported.code, exported.lines()), (1, read.clone()), "{words}");
+    }
+    let opened = whole.iter().filter(|line| line["event"] == "session_opened").nth(4).unwrap();
+    let (_, session) = opened["stream"].as_str().unwrap().split_once("ses_").unwrap();
+    let of_one = program.run(&["export", &format!("ses_{session}")]).lines();
+    assert!(of_one.contains(&gap) && of_one.contains(opened) && of_one.len() > 4, "{of_one:?}");
+    let shown = program.run(&["audit", "show"]);
+    assert!(shown.out.contains(&format!("\n(damaged: {detail})\n")) && shown.out.contains("question 7"), "{shown:?}");
+    let wanted = program.run(&["audit", "show", "--kind", "turn_ended", "--json"]).lines();
+    assert!(
+        wanted.contains(&gap) && wanted.iter().filter(|line| line["event"] == "turn_ended").count() >= 6,
+        "{wanted:?}"
+    );
+    let page = program.run(&["audit", "export", "--html", "page.html"]);
+    let html = program.read("page.html");
+    assert!(html.contains(&format!("colspan=\"9\">(damaged: {detail})</td>")) && html.contains("question 7"), "{html}");
+    for ran in [&shown, &page] {
+        assert!(ran.code == 1 && ran.err.contains("part of the journal cannot be read"), "{ran:?}");
+    }
     let chinese = program.variable("LC_ALL", "zh_CN.UTF-8").run(&["audit", "verify"]);
     assert!(chinese.out.contains("条无法读取") && chinese.err.contains(&after), "{chinese:?}");
 }

@@ -32,7 +32,7 @@ pub(crate) use cast::Cast;
 pub use costs::Cost;
 pub use mail::{Fate, Letter};
 pub use people::{Doing, Person, Reason, Standing};
-pub use record::{Allowed, Filter, Met, Record, Refused, Set, Unmet, Word};
+pub use record::{Allowed, Filter, Met, Record, Refused, Seen, Set, Step, Unmet, Word};
 pub use roll::{Enrolled, Roll};
 pub use trace::{Span, SpanKind};
 

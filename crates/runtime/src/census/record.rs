@@ -11,7 +11,7 @@ use max_team_core::event::{Approval, Ending, Event, NAMES, Outcome, ToolIntent};
 use max_team_core::id::{PlanId, QuestionId, SessionId};
 use max_team_core::plan::event::Say;
 use max_team_core::policy::{Answer, By, Free};
-use max_team_journal::{Detail, Entry, Journal, OWN_EVENTS};
+use max_team_journal::{Check, Detail, Entry, Journal, JournalError, OWN_EVENTS, Walked};
 use serde::Serialize;
 
 use super::grants::Grants;
@@ -93,6 +93,8 @@ pub struct Record {
 pub struct Met {
     /// Entries that are not as they were written, wanted or not.
     pub damaged: u64,
+    /// Whether there are entries that cannot be read.
+    pub hides: bool,
     /// What happened in the session and the time that were asked for.
     pub kinds: BTreeSet<String>,
     /// Whose entries there are.
@@ -101,6 +103,36 @@ pub struct Met {
     pub tasks: BTreeSet<String>,
     /// Whether one of the agents is meant.
     meant: bool,
+}
+
+/// What a walk over the log comes to.
+#[derive(Debug)]
+pub enum Step<'w> {
+    /// An entry, and what is wrong with it.
+    Entry(&'w Entry, Vec<Detail>),
+    /// Entries that cannot be read, in words.
+    Unread(Detail),
+}
+
+impl<'w> Step<'w> {
+    fn of(walked: Walked<'w>, check: &mut Check) -> Self {
+        match walked {
+            Walked::Entry(entry) => Self::Entry(entry, check.entry(entry)),
+            Walked::Unread { from, to } => {
+                check.skip(from, to);
+                Self::Unread(Detail::Unread { from, to })
+            }
+        }
+    }
+}
+
+/// What somebody sees who asks for evidence.
+#[derive(Debug)]
+pub enum Seen<'w> {
+    /// An entry that is wanted, and what it says.
+    Record(&'w Entry, &'w Record),
+    /// Entries that cannot be read, wanted or not.
+    Unread(&'w Detail),
 }
 
 /// Something that was asked for and that there is not.
@@ -239,23 +271,40 @@ impl Filter {
 }
 
 impl Census<'_> {
-    /// The entries of the log, or of one session, in their order, each with what is wrong with it.
+    /// The entries of the log, or of one session, in their order, each with what is wrong with it; and the places where
+    /// there are some that cannot be read.
     pub fn walk(
         &self,
         session: Option<SessionId>,
         after_seq: u64,
-        mut each: impl FnMut(&Entry, Vec<Detail>) -> ControlFlow<()>,
+        mut each: impl FnMut(Step<'_>) -> ControlFlow<()>,
     ) -> Result<(), RuntimeError> {
         let Some(session) = session else {
             let mut check = self.journal.check_behind(after_seq);
-            return Ok(self.journal.export(after_seq.saturating_add(1), |entry| each(entry, check.entry(entry)))?);
+            return Ok(self
+                .journal
+                .export(after_seq.saturating_add(1), |walked| each(Step::of(walked, &mut check)))?);
         };
-        let all = rows::all_entries(self.journal, &Cast::of(self.journal, session)?.streams())?;
+        let streams = Cast::of(self.journal, session)?.streams();
         let mut check = self.journal.check_streams();
+        let all = match rows::all_entries(self.journal, &streams) {
+            Ok(all) => all,
+            // A stream ends where it cannot be read; the log is walked past that.
+            Err(RuntimeError::Journal(JournalError::Corrupt { .. })) => {
+                return Ok(self.journal.export(1, |walked| match walked {
+                    Walked::Entry(entry) if !streams.contains(&entry.stream) => ControlFlow::Continue(()),
+                    walked => match Step::of(walked, &mut check) {
+                        Step::Entry(entry, _) if entry.seq <= after_seq => ControlFlow::Continue(()),
+                        step => each(step),
+                    },
+                })?);
+            }
+            Err(error) => return Err(error),
+        };
         // Who has seen enough says so, and that is all there is to it.
         let _: ControlFlow<()> = all.iter().try_for_each(|entry| {
             let damaged = check.entry(entry);
-            if entry.seq > after_seq { each(entry, damaged) } else { ControlFlow::Continue(()) }
+            if entry.seq > after_seq { each(Step::Entry(entry, damaged)) } else { ControlFlow::Continue(()) }
         });
         Ok(())
     }
@@ -264,16 +313,23 @@ impl Census<'_> {
     pub fn records(
         &self,
         filter: &Filter,
-        mut each: impl FnMut(&Entry, &Record) -> ControlFlow<()>,
+        mut each: impl FnMut(Seen<'_>) -> ControlFlow<()>,
     ) -> Result<Met, RuntimeError> {
         let (mut desk, mut met) = (Desk::new(self.journal), Met::default());
-        self.walk(filter.session, 0, |entry, damaged| {
+        self.walk(filter.session, 0, |step| {
+            let (entry, damaged) = match step {
+                Step::Entry(entry, damaged) => (entry, damaged),
+                Step::Unread(detail) => {
+                    met.hides = true;
+                    return each(Seen::Unread(&detail));
+                }
+            };
             let (mut record, agent) = desk.record(entry);
             record.damaged = damaged;
             met.damaged += u64::from(!record.damaged.is_empty());
             met.note(filter, &record, agent.as_ref());
             if filter.wants(&record, agent.as_ref()) {
-                return each(entry, &record);
+                return each(Seen::Record(entry, &record));
             }
             ControlFlow::Continue(())
         })?;

@@ -327,7 +327,8 @@ async fn what_one_is_allowed_for_the_session_the_others_are_not_asked_about() {
     // Evidence names the answer that ben's file rests on.
     let mut words = Vec::new();
     let filter = max_team_runtime::Filter { kinds: vec!["tool_intent".into()], ..Default::default() };
-    let each = |_: &_, record: &max_team_runtime::Record| {
+    let each = |seen: max_team_runtime::Seen<'_>| {
+        let max_team_runtime::Seen::Record(_, record) = seen else { panic!("{seen:?}") };
         if let Some(max_team_runtime::Allowed::Before { word, .. }) = &record.allowed {
             words.push((record.what.clone(), word.as_ref().map(|word| word.at_ms)));
         }

@@ -7,7 +7,7 @@ use max_team_core::hash::Hash;
 use max_team_core::limits::{INLINE_BYTES_MAX, SEAL_EVERY};
 use max_team_journal::{
     Append, Commit, Entry, Erase, Expect, Folded, Journal, JournalError, OutboxOp, PartState, Projection, Strength,
-    TimerOp,
+    TimerOp, Walked,
 };
 use serde_json::{Value, json};
 
@@ -245,7 +245,8 @@ pub(super) async fn the_log_is_exported_as_lines(journal: Journal) {
     let commit = Commit { appends: vec![pretty, odd], at_ms: 1_709_210_096_789, ..Commit::default() };
     journal.commit(commit).await.unwrap();
     let mut lines: Vec<Value> = Vec::new();
-    let each = |entry: &Entry| {
+    let each = |walked: Walked<'_>| {
+        let Walked::Entry(entry) = walked else { panic!("{walked:?}") };
         let line = entry.to_line(&[]).unwrap();
         assert!(!line.contains(&b'\n') && !line.contains(&b'\r'));
         lines.push(serde_json::from_slice(&line).unwrap());
@@ -253,7 +254,8 @@ pub(super) async fn the_log_is_exported_as_lines(journal: Journal) {
     };
     journal.export(1, each).unwrap();
     let mut entries = Vec::new();
-    let first = |entry: &Entry| {
+    let first = |walked: Walked<'_>| {
+        let Walked::Entry(entry) = walked else { panic!("{walked:?}") };
         entries.push(entry.clone());
         ControlFlow::Break(())
     };

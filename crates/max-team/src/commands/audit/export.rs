@@ -1,13 +1,15 @@
-//! Every entry as it is, as lines; or what happened, as a page. What ends in the middle of the log says so in its last line.
+//! Every entry as it is, as lines; or what happened, as a page. What cannot be read is named in its place, and what ends
+//! in the middle of the log says so in its last line.
 
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 
 use max_team_journal::{Detail, Entry};
-use max_team_runtime::{Census, Filter, Met, RuntimeError};
+use max_team_runtime::{Census, Filter, Met, RuntimeError, Seen, Step};
 use serde_json::json;
 
 use super::out::{Out, Target};
-use super::{conclude, filter, find, page};
+use super::{conclude, filter, find, page, unread};
 use crate::args;
 use crate::commands::desk;
 use crate::commands::sessions::local;
@@ -31,9 +33,13 @@ pub(crate) fn export(place: &Place, options: &args::Export) -> anyhow::Result<Ex
     let walked = if options.html.is_some() {
         let now = local(desk::now_ms());
         out.put(&page::head(lang, &now));
-        let walked = census.records(&filter, |_, record| out.line(page::row(record, lang).as_bytes()));
-        // A page that ends in the middle of the log must not look whole.
+        let walked = census.records(&filter, |seen| match seen {
+            Seen::Record(_, record) => out.line(page::row(record, lang).as_bytes()),
+            Seen::Unread(range) => out.line(page::gap(range, lang).as_bytes()),
+        });
+        // A page that lacks something of the log must not look whole.
         let note = match &walked {
+            Ok(met) if met.hides => Some(lang.entries_hidden()),
             Ok(met) => (met.damaged > 0).then(|| lang.entries_damaged(met.damaged)),
             Err(error) => Some(lang.page_cut(&error.to_string())),
         };
@@ -51,7 +57,7 @@ pub(crate) fn export(place: &Place, options: &args::Export) -> anyhow::Result<Ex
         (written, _) => written?,
     };
     // What was asked for in vain makes no file; what could be read of a damaged journal does.
-    let is_kept = walked.as_ref().map_or(true, |met| met.unmet(&filter).is_none());
+    let is_kept = walked.as_ref().map_or(true, |met| met.hides || met.unmet(&filter).is_none());
     if let Some(target) = target.filter(|_| is_kept) {
         let file = target.keep()?;
         crate::headless::talk(&lang.lines_in(lines, &file));
@@ -61,18 +67,30 @@ pub(crate) fn export(place: &Place, options: &args::Export) -> anyhow::Result<Ex
 
 fn lines(census: &Census<'_>, filter: &Filter, out: &mut Out<'_>) -> Result<Met, RuntimeError> {
     let plain = Filter { session: filter.session, after_seq: filter.after_seq, ..Filter::default() };
-    let mut put = |entry: &Entry, damaged: &[Detail]| match entry.to_line(damaged) {
-        Ok(line) => out.line(&line),
-        Err(error) => out.fail(io::Error::other(error)),
-    };
     if *filter != plain {
-        return census.records(filter, |entry, record| put(entry, &record.damaged));
+        return census.records(filter, |seen| match seen {
+            Seen::Record(entry, record) => put(out, entry, &record.damaged),
+            Seen::Unread(range) => out.line(unread(range).as_bytes()),
+        });
     }
     // Without a wish there is nothing to look up, and what is damaged further on is no reason to print less.
     let mut met = Met::default();
-    census.walk(filter.session, filter.after_seq, |entry, damaged| {
-        met.damaged += u64::from(!damaged.is_empty());
-        put(entry, &damaged)
+    census.walk(filter.session, filter.after_seq, |step| match step {
+        Step::Entry(entry, damaged) => {
+            met.damaged += u64::from(!damaged.is_empty());
+            put(out, entry, &damaged)
+        }
+        Step::Unread(range) => {
+            met.hides = true;
+            out.line(unread(&range).as_bytes())
+        }
     })?;
     Ok(met)
+}
+
+fn put(out: &mut Out<'_>, entry: &Entry, damaged: &[Detail]) -> ControlFlow<()> {
+    match entry.to_line(damaged) {
+        Ok(line) => out.line(&line),
+        Err(error) => out.fail(io::Error::other(error)),
+    }
 }

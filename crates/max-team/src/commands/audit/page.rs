@@ -2,6 +2,7 @@
 //!
 //! Everything that an agent, a file or a person has said is data: it is escaped wherever it stands.
 
+use max_team_journal::Detail;
 use max_team_runtime::Record;
 
 use crate::commands::sessions::local;
@@ -41,6 +42,12 @@ pub(super) fn row(record: &Record, lang: Lang) -> String {
     ];
     let cells: String = cells.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
     format!("<tr{}>{cells}</tr>", if damaged { " class=\"damaged\"" } else { "" })
+}
+
+/// Entries that cannot be read, in the place of theirs.
+pub(super) fn gap(range: &Detail, lang: Lang) -> String {
+    let words = lang.damaged(std::slice::from_ref(range));
+    format!("<tr class=\"damaged\"><td colspan=\"{}\">{}</td></tr>", lang.audit_heads().len(), escaped(&words))
 }
 
 /// The end of the page, with what is to be said about all of it.
