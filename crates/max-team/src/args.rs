@@ -127,6 +127,9 @@ pub(crate) struct Talk {
     /// With -r: take the last compaction back, so that the model sees what was said before it
     #[arg(long, requires = "resume", conflicts_with = "continue_last")]
     pub(crate) before_compaction: bool,
+    /// The skill that whoever is talked to carries out, in a run that is looked at again.
+    #[arg(skip)]
+    pub(crate) skill: Option<String>,
     /// Talk to one agent that has hands itself, without the team
     #[arg(long)]
     pub(crate) solo: bool,

@@ -14,6 +14,7 @@ use tempfile::NamedTempFile;
 use crate::args::{Talk, TeamFlags};
 use crate::exit::{Exit, Stop};
 use crate::setup::{self, Place};
+use crate::skills;
 use crate::words::Lang;
 
 /// The run that somebody means: a file, or a session of the journal; the session last used without a name.
@@ -42,13 +43,14 @@ pub(crate) fn of(place: &Place, session: SessionId) -> Result<Tape, Stop> {
     Tape::of(&journal, session).map_err(setup::failed)
 }
 
-/// How whoever led a run is talked to today: alone, if they had hands of their own, or with a team.
+/// How whoever led a run is talked to today: alone, if they had hands of their own or carried out a skill, or with a team.
 pub(crate) fn talk(tape: &Tape, team: TeamFlags, coordinator: bool) -> Result<(Talk, Settings), Stop> {
     let (led, settings) = tape.led().map_err(setup::failed)?;
-    let is_alone = led.place != Seat::Lead;
+    let skill = skills::of(&led).map(str::to_owned);
+    let is_alone = led.place != Seat::Lead && skill.is_none();
     let solo = is_alone && led.name == setup::solo().name;
     let agent = (is_alone && !solo).then_some(led.name);
-    Ok((Talk { solo, agent, coordinator, team, ..Talk::default() }, settings))
+    Ok((Talk { solo, agent, skill, coordinator, team, ..Talk::default() }, settings))
 }
 
 /// The session last used.

@@ -1,9 +1,16 @@
 //! Where skills lie for this user, and what the runtime may know of the machine to judge them.
 
-use max_team_runtime::skills::{Machine, Places, Trust};
+use max_team_core::near::nearest;
+use max_team_core::team::Definition;
+use max_team_runtime::skills::{Catalogue, Contract, Machine, Places, Skill, State, Trust};
 
+use crate::exit::{Exit, Stop};
 use crate::permissions::Trusted;
 use crate::setup::Place;
+use crate::words::Lang;
+
+/// What whoever carries out a skill by itself is: there is nobody else of this role.
+const ROLE: &str = "skill";
 
 /// The usual places: the project's, ours in the user's folder, and those that other programs share.
 pub(crate) fn places(place: &Place) -> Places {
@@ -22,6 +29,51 @@ pub(crate) fn places(place: &Place) -> Places {
             Trusted::read(&home).map(|trusted| trusted.of(&root.to_string_lossy()).to_vec()).unwrap_or_default()
         }),
     }
+}
+
+/// A skill by its name.
+pub(crate) fn find<'a>(catalogue: &'a Catalogue, name: &str) -> Result<&'a Skill, Stop> {
+    catalogue.get(name).ok_or_else(|| {
+        let near = nearest(name, catalogue.all().map(|skill| skill.name.as_str())).map(str::to_owned);
+        Stop::said(Exit::Usage, |lang| lang.no_skill(name, near.as_deref()))
+    })
+}
+
+/// Whether it can be used, in words.
+pub(crate) fn state(skill: &Skill, lang: Lang) -> String {
+    lang.skill_state(&skill.state, skill.head.for_users, skill.head.for_models)
+}
+
+/// A skill that can be carried out by itself, with what was agreed. What stands there now is what is trusted and what is
+/// done.
+pub(crate) fn agreed(catalogue: &Catalogue, name: &str) -> Result<(String, Box<Contract>), Stop> {
+    let skill = find(catalogue, name)?;
+    let name = &skill.name;
+    if skill.state != State::Ready {
+        return Err(Stop::said(Exit::Denied, |lang| lang.skill_unusable(name, &state(skill, lang))));
+    }
+    let loaded = catalogue.load(skill);
+    let (skill, _) = loaded.map_err(|why| Stop::said(Exit::Denied, |lang| lang.skill_unusable(name, &why)))?;
+    let contract = skill.contract.clone();
+    let contract = contract.ok_or_else(|| Stop::said(Exit::Usage, |lang| lang.no_contract(name)))?;
+    Ok((name.clone(), contract))
+}
+
+/// Who carries out a skill by itself: with the tools that it takes and no others.
+pub(crate) fn hand(name: &str, contract: &Contract) -> Definition {
+    Definition {
+        name: name.to_owned(),
+        role: ROLE.to_owned(),
+        prompt: contract.prompt.clone(),
+        tools: contract.tools.clone(),
+        output: Some(contract.output.clone()),
+        ..Definition::default()
+    }
+}
+
+/// The skill that somebody carries out by itself.
+pub(crate) fn of(definition: &Definition) -> Option<&str> {
+    (definition.role == ROLE && definition.output.is_some()).then_some(definition.name.as_str())
 }
 
 fn machine(place: &Place) -> Machine {

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use max_team_core::plan::Draft;
-use max_team_core::team::Definition;
 use max_team_llm::Router;
 use max_team_runtime::skills::Contract;
 use max_team_runtime::{Open, Spawn, TeamHandle, Which};
@@ -29,6 +28,7 @@ use crate::models::{self, Chosen};
 use crate::record;
 use crate::setup::{self, Place};
 use crate::signals::Signals;
+use crate::skills;
 use crate::stdin;
 use crate::team::{Crew, Seated, Ways, Who};
 use crate::team_file;
@@ -100,7 +100,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     }
     // Who was asked for by name may have something to begin with.
     let begins = talk.agent.is_some() && !talk.continue_last && talk.resume.is_none();
-    let crew = Some((crew, talk.ways(&config)));
+    let crew = crew.map(|crew| (crew, talk.ways(&config)));
     let first = talk.prompt.or_else(|| Some(initial).filter(|initial| begins && !initial.is_empty()));
     let seating = Seating { first, no_color: talk.no_color, crew, mates, record, ..Seating::at(root) };
     let exit = chat(place, &config, &team, Some(chosen), open, seating)?;
@@ -176,7 +176,7 @@ pub(crate) fn work(place: &Place, talk: &Talk, ready: Ready, task: Task, format:
     let task = match task {
         Task::Run { draft, source } if is_chat => {
             let propose = Some((*draft, source));
-            let crew = Some((crew, talk.ways(&config)));
+            let crew = crew.map(|crew| (crew, talk.ways(&config)));
             let seating = Seating { propose, no_color: talk.no_color, crew, record, ..Seating::at(root) };
             return chat(place, &config, &house, Some(chosen), open, seating);
         }
@@ -217,14 +217,7 @@ pub(crate) fn skill(
     let root = setup::project_root(place, &config)?;
     let settings = setup::settings_for(&chosen, &config, true)?;
     let settings = setup::permitted(place, &config, &root, &options.team, settings)?;
-    let definition = Definition {
-        name: name.to_owned(),
-        role: "skill".to_owned(),
-        prompt: contract.prompt.clone(),
-        tools: contract.tools.clone(),
-        output: Some(contract.output.clone()),
-        ..Definition::default()
-    };
+    let definition = skills::hand(name, contract);
     let open = Open { which: Which::New, definition, settings, schema: None, team: None };
     warm(&chosen.router, &chosen.model.provider);
     let journal = place.begin(&config)?;

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use max_team_core::plan::event::Approve;
 use max_team_core::team::{Constraints, Definition, Member, Model, Settings};
+use max_team_runtime::skills::Catalogue;
 use max_team_runtime::{Mate, NEED_CLARIFY, Team};
 
 use crate::agents;
@@ -17,7 +18,8 @@ use crate::args::Talk;
 use crate::exit::{Exit, Stop};
 use crate::headless;
 use crate::models::Chosen;
-use crate::setup::Place;
+use crate::setup::{self, Place};
+use crate::skills;
 
 use crew::Source;
 pub(crate) use crew::{Crew, Look, News};
@@ -27,15 +29,22 @@ const TOLD_MAX: usize = 8;
 /// Tasks that run at once, unless somebody says otherwise.
 pub(crate) const PARALLEL_DEFAULT: u32 = 8;
 
-/// Who is talked to: one agent with hands, or a lead with a team.
+/// Who is talked to: one agent with hands, whoever carries out a skill, or a lead with a team.
 pub(crate) enum Who {
     Alone(agents::Agent),
+    Skill(Definition),
     Team(Led),
 }
 
 impl Who {
     /// As the flags say.
     pub(crate) fn read(talk: &Talk, place: &Place) -> Result<Self, Stop> {
+        if let Some(name) = &talk.skill {
+            let config = place.settings(talk.team.config.as_deref(), Vec::new())?;
+            let root = setup::project_root(place, &config)?;
+            let (name, contract) = skills::agreed(&Catalogue::read(&skills::places(place), &root), name)?;
+            return Ok(Self::Skill(skills::hand(&name, &contract)));
+        }
         if talk.solo || talk.agent.is_some() {
             return agents::choose(talk, place).map(Self::Alone);
         }
@@ -52,6 +61,7 @@ impl Who {
     pub(crate) fn model(&self) -> Option<String> {
         match self {
             Self::Alone(agent) => agent.model.clone(),
+            Self::Skill(_) => None,
             Self::Team(led) => led.model.clone(),
         }
     }
@@ -67,7 +77,11 @@ impl Who {
                 // Nobody works for it, but whoever it calls.
                 let crew = agent.crew.mates(chosen, settings);
                 let team = ways.team(Vec::new(), crew, BTreeMap::new(), chosen);
-                Ok(Seated { definition, settings: own, team: Some(team), crew: agent.crew })
+                Ok(Seated { definition, settings: own, team: Some(team), crew: Some(agent.crew) })
+            }
+            Self::Skill(definition) => {
+                let settings = Settings { structured: true, ..settings.clone() };
+                Ok(Seated { definition, settings, team: None, crew: None })
             }
             Self::Team(mut led) => {
                 if ways.coordinator {
@@ -77,7 +91,7 @@ impl Who {
                 let mates = team.experts.iter().chain(&team.members);
                 let settings = settings.clone().under(&vouching(led.constraints, mates));
                 let team = Some(team);
-                Ok(Seated { settings, definition: led.definition, team, crew: led.crew })
+                Ok(Seated { settings, definition: led.definition, team, crew: Some(led.crew) })
             }
         }
     }
@@ -88,8 +102,8 @@ pub(crate) struct Seated {
     pub(crate) definition: Definition,
     pub(crate) settings: Settings,
     pub(crate) team: Option<Team>,
-    /// Where those who can be called are written, to look again.
-    pub(crate) crew: Crew,
+    /// Where those who can be called are written, to look again; whoever carries out a skill calls nobody.
+    pub(crate) crew: Option<Crew>,
 }
 
 /// How the team works, as far as flags and settings say.

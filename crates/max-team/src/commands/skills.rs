@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use max_team_core::near::nearest;
 use max_team_runtime::skills::{Catalogue, Scope, Skill, State, Trust, written_commands};
 use serde_json::{Value, json};
 
@@ -11,9 +10,10 @@ use crate::args::{RunSkill, Skills};
 use crate::exit::{Exit, Stop};
 use crate::permissions::Trusted;
 use crate::setup::{self, Place};
+use crate::skills::{self, find, state};
 use crate::terminal::text::{clean, clean_line};
 use crate::words::Lang;
-use crate::{named, skills, talk};
+use crate::{named, talk};
 
 /// Characters of a description in a list.
 const LISTED_CHARS: usize = 100;
@@ -37,17 +37,6 @@ pub(crate) fn run(place: &Place, command: Skills) -> anyhow::Result<Exit> {
         Skills::Trust { name, yes } => trust(place, &catalogue, lang, name.as_deref(), yes),
         Skills::Run(options) => carry_out(place, &catalogue, &options),
     }
-}
-
-fn find<'a>(catalogue: &'a Catalogue, name: &str) -> Result<&'a Skill, Stop> {
-    catalogue.get(name).ok_or_else(|| {
-        let near = nearest(name, catalogue.all().map(|skill| skill.name.as_str())).map(str::to_owned);
-        Stop::said(Exit::Usage, |lang| lang.no_skill(name, near.as_deref()))
-    })
-}
-
-fn state(skill: &Skill, lang: Lang) -> String {
-    lang.skill_state(&skill.state, skill.head.for_users, skill.head.for_models)
 }
 
 fn as_json(skill: &Skill) -> Value {
@@ -297,17 +286,7 @@ fn agreed(lang: Lang) -> anyhow::Result<bool> {
 }
 
 fn carry_out(place: &Place, catalogue: &Catalogue, options: &RunSkill) -> anyhow::Result<Exit> {
-    let skill = find(catalogue, &options.name)?;
-    let name = &skill.name;
-    if skill.state != State::Ready {
-        return Err(Stop::said(Exit::Denied, |lang| lang.skill_unusable(name, &state(skill, lang))).into());
-    }
-    // What stands there now is what is trusted and what is done.
-    let loaded = catalogue.load(skill);
-    let (skill, _) = loaded.map_err(|why| Stop::said(Exit::Denied, |lang| lang.skill_unusable(name, &why)))?;
-    let Some(contract) = &skill.contract else {
-        return Err(Stop::said(Exit::Usage, |lang| lang.no_contract(name)).into());
-    };
+    let (name, contract) = skills::agreed(catalogue, &options.name)?;
     let wrong = |words: String| Stop::new(Exit::Usage, format!("--input: {words}"));
     let text = match options.input.strip_prefix('@') {
         Some(path) => {
@@ -318,5 +297,5 @@ fn carry_out(place: &Place, catalogue: &Catalogue, options: &RunSkill) -> anyhow
     };
     let input: Value = serde_json::from_str(&text).map_err(|error| wrong(format!("it is not JSON: {error}")))?;
     contract.takes(&input).map_err(|misfit| wrong(misfit.to_string()))?;
-    talk::skill(place, name, contract, &input, options)
+    talk::skill(place, &name, &contract, &input, options)
 }

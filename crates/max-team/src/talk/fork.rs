@@ -82,7 +82,7 @@ pub(crate) fn fork(place: &Place, options: &Fork) -> anyhow::Result<Exit> {
     let chats = !options.print && is_terminal();
     house.remember(setup::remember(place, &config, &chosen, chats)?);
     if chats {
-        let crew = Some((crew, talk.ways(&config)));
+        let crew = crew.map(|crew| (crew, talk.ways(&config)));
         return chat(place, &config, &house, Some(chosen), open, Seating { first, crew, record, ..Seating::at(work) });
     }
     let face = Headless {

@@ -328,7 +328,16 @@ fn a_contract_is_kept_on_both_ends() {
     assert!(replayed.code == 0 && replayed.out.contains("byte for byte"), "{replayed:?}");
     let again = program.run(&focus);
     assert!(again.code == 2 && again.err.contains("is there already"), "{again:?}");
-    assert_eq!(server.count(), 2);
+    // The skill of today is held against it, and it can be gone on from.
+    let same = program.run(&["replay", "--strict", "run.jsonl"]);
+    assert_eq!((same.code, server.count()), (0, 2), "{same:?}");
+    let forked = program.run(&["fork", "run.jsonl", "--at", "turn:1", "--here", "-p", "--edit", "And deadlocks?"]);
+    assert_eq!((forked.code, forked.json()["verdict"].as_str()), (0, Some("approve")), "{forked:?}");
+    assert!(server.requests()[2].contains("deadlocks") && server.requests()[2].contains("You review code"));
+    let denied = json!({ "permissions": { "deny": ["git_log"] } }).to_string();
+    let program = program.file(".max-team/settings.json", denied);
+    let parted = program.run(&["replay", "--strict", "run.jsonl"]);
+    assert!(parted.code == 1 && parted.out.contains("git_log"), "{parted:?}");
 }
 
 #[test]
