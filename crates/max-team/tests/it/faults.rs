@@ -2,9 +2,10 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use max_team_testkit::{ModelServer, Reply};
+use max_team_testkit::{Gate, ModelServer, Reply};
 use serde_json::json;
 
+use crate::chat::Terminal;
 use crate::program::{Program, finish};
 
 #[test]
@@ -203,6 +204,60 @@ fn a_full_disk_is_said_and_nothing_is_lost() {
     assert!(full.code == 1 && full.err.contains("free some space"), "{full:?}");
     assert_eq!((again.out.as_str(), verified.code), ("after\n", 0), "{again:?} {verified:?}");
     assert!(server.requests()[1].contains("before"), "the session is still there");
+}
+
+/// The disk is full when an answer comes. Nobody owns the session then and nobody works in it; it goes on in the same chat once
+/// there is space, or in another process.
+#[test]
+fn a_disk_that_is_full_in_the_middle_of_a_turn_lets_go_of_the_session() {
+    let gates = [Gate::new(), Gate::new()];
+    let long = |gate: &Gate| Reply::text("long ".repeat(60_000)).gate_before(gate);
+    let [done, ended, said, back] = ["done here", "ended there", "said there", "back again"].map(Reply::text);
+    let server = ModelServer::start([long(&gates[0]), done, long(&gates[1]), ended, said, back]);
+    let program = Program::with(&server);
+    std::fs::create_dir(program.home()).unwrap();
+    let home = program.home();
+    let mount = |command: &str, words: &[&str]| {
+        std::process::Command::new(command).args(words).arg(&home).status().is_ok_and(|status| status.success())
+    };
+    if !mount("mount", &["-t", "tmpfs", "-o", "size=3m", "tmpfs"]) {
+        println!("skipped: only root may mount");
+        return;
+    }
+    let filler = home.join("filler");
+    let fill = || drop(std::fs::write(&filler, vec![1; 4 << 20]).unwrap_err());
+    let mut terminal = Terminal::open(&program, &[]);
+    terminal.wait("or give a task");
+    terminal.keys(&["first", "Enter"]);
+    gates[0].wait_reached();
+    fill();
+    gates[0].open();
+    terminal.wait("no space left");
+    terminal.keys(&["too early", "Enter"]);
+    terminal.wait("no space left");
+    std::fs::remove_file(&filler).unwrap();
+    let ps = program.run(&["ps"]);
+    assert!(ps.out.contains("nobody runs this session"), "{ps:?}");
+    terminal.keys(&["C-u", "/continue", "Enter"]);
+    terminal.wait("done here");
+    assert_eq!(server.count(), 2, "the call was made once more, and nothing besides");
+
+    terminal.keys(&["second", "Enter"]);
+    gates[1].wait_reached();
+    fill();
+    gates[1].open();
+    terminal.wait("no space left");
+    std::fs::remove_file(&filler).unwrap();
+    let there = program.run(&["-c", "-p", "x"]);
+    terminal.keys(&["third", "Enter"]);
+    terminal.wait("back again");
+    let screen = terminal.screen();
+    terminal.keys(&["C-d"]);
+    terminal.wait_end();
+    let verified = program.run(&["audit", "verify"]);
+    assert!(mount("umount", &[]));
+    assert_eq!((there.code, there.out.as_str(), verified.code), (0, "said there\n", 0), "{there:?} {verified:?}");
+    assert_eq!(server.requests()[5].last_user(), "third", "{screen}");
 }
 
 /// A cloned project brings settings and links; neither may lead out of it.

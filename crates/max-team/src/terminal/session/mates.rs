@@ -49,9 +49,8 @@ impl Session {
 
     /// Says something to the lead, or writes it to whomever it begins with.
     pub(in super::super) fn speak(&mut self, text: String, how: WhileBusy) -> Vec<Item> {
-        if let Some(refusal) = self.refusal() {
-            self.returned.push(text);
-            return vec![refusal];
+        if self.is_stopped() {
+            return self.speak_again(text, how);
         }
         match self.mates.addressed(&text, &self.who) {
             // Whoever is talked to here anyway is simply talked to.

@@ -313,10 +313,8 @@ impl Session {
 
     /// Stops what runs: a task of a plan, all plans, or the lead.
     pub(super) fn stop(&mut self, task: Option<String>) -> Vec<Item> {
-        if self.is_stopped {
-            self.acts.push(Act::Interrupt);
-            self.acts.extend(self.unheard.iter().map(|plan| Act::Stop { plan: *plan, task: None }));
-            return Vec::new();
+        if self.is_stopped() {
+            return self.stop_again();
         }
         let Some(task) = task else {
             let mut plans: Vec<PlanId> = self.plans.running().map(|known| known.id).collect();
