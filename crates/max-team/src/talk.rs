@@ -119,7 +119,11 @@ fn asked_for(place: &Place, path: Option<&Path>) -> Result<Option<PathBuf>, Stop
 fn task(talk: &Talk) -> Result<Option<Task>, Stop> {
     let Some(given) = &talk.print else { return Ok(None) };
     match talk.input_format {
-        Input::Text => Ok(Some(Task::Say(stdin::prompt(given, talk.continue_last || talk.resume.is_some())?))),
+        Input::Text => {
+            // There is something to do without words.
+            let goes_on = talk.continue_last || talk.resume.is_some() || talk.mates.is_some();
+            Ok(Some(Task::Say(stdin::prompt(given, goes_on)?)))
+        }
         Input::StreamJson if given.is_empty() => Ok(Some(Task::Listen)),
         Input::StreamJson => Err(Stop::said(Exit::Usage, |lang| lang.prompt_and_lines().to_owned())),
     }

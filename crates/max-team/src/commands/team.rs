@@ -1,5 +1,6 @@
 //! `team`: who is on the team of a session, ending them, their modes, and teams in files.
 
+use std::io::IsTerminal;
 use std::path::Path;
 
 use max_team_core::event::Event;
@@ -33,7 +34,11 @@ pub(crate) fn run(place: &Place, command: args::Team) -> anyhow::Result<Exit> {
             Ok(Exit::Ok)
         }
         args::Team::Load { name, prompt, session: None } => {
-            let talk = args::Talk { mates: Some(name), prompt, ..args::Talk::default() };
+            let mut talk = args::Talk { mates: Some(name), prompt, ..args::Talk::default() };
+            if !std::io::stdin().is_terminal() {
+                // Nobody sits there: they begin, all work until there is nothing more to do, and what came of it is said.
+                talk.print = Some(talk.prompt.take().unwrap_or_default());
+            }
             crate::talk::run(place, talk)
         }
         command => at_desk(place, &Desk::open(place)?, &command),

@@ -140,6 +140,7 @@ impl Headless {
         let waits_for = command.is_some().then_some(key);
         let mates = self.not_there_yet(session)?;
         if !mates.is_empty() {
+            tally.joining = mates.iter().map(|mate| mate.name.clone()).collect();
             self.order(EnvelopeId::new(Uuid::now_v7()), Command::Team { session, mates }).await?;
         }
         if let Some(command) = command {
@@ -157,7 +158,7 @@ impl Headless {
             let (stopped, exit) = self.listen(&opened, &mut notices, signals, &mut tally).await?;
             return self.finish_listening(&opened, &tally, notices, signals, (stopped, exit)).await;
         }
-        let stopped = if waits_for.is_some() || opened.continuing || goes_on {
+        let stopped = if waits_for.is_some() || opened.continuing || goes_on || !tally.joining.is_empty() {
             let stopped = self.follow(session, waits_for, &mut notices, signals, &mut tally).await?;
             // What waited may have been for others than the lead.
             if waits_for.is_none() && tally.ended.is_none() {
@@ -382,9 +383,11 @@ impl Headless {
                 tally.heard.push(started.envelope);
                 tally.unheard.retain(|key| *key != started.envelope && !started.letters.contains(key));
                 tally.awaited.retain(|agent| from.agent != Some(*agent));
+                tally.joining.retain(|name| **name != *from.name);
             }
             Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => {
                 tally.unjoined = true;
+                tally.joining.clear();
                 talk(&self.lang.not_joined(&refused.why));
             }
             Event::Mailed(letter) => self.lang.came_to_nothing(letter).iter().for_each(|words| talk(words)),

@@ -39,6 +39,8 @@ pub(super) struct Tally {
     pub(super) unheard: HashSet<EnvelopeId>,
     /// Those who are to go on and have not begun.
     pub(super) awaited: HashSet<AgentId>,
+    /// Those who are to be on the team and have not begun, by name.
+    pub(super) joining: Vec<String>,
     /// Plans by id: the last question that is open, and how it ended.
     pub(super) plans: Vec<(PlanId, Option<QuestionId>, Option<PlanEnd>)>,
 }
@@ -67,6 +69,7 @@ impl Tally {
             heard: Vec::new(),
             unheard: HashSet::new(),
             awaited: HashSet::new(),
+            joining: Vec::new(),
             plans: Vec::new(),
         }
     }
@@ -94,7 +97,7 @@ impl Tally {
 
     /// Whether something that we have said ourselves is still to be heard.
     pub(super) fn is_awaiting(&self) -> bool {
-        !self.sent.is_empty() || !self.awaited.is_empty()
+        !self.sent.is_empty() || !self.awaited.is_empty() || !self.joining.is_empty()
     }
 
     /// Whether what we asked for has been taken up.

@@ -104,6 +104,8 @@ pub(super) struct Session {
     /// Skills that the user can ask for by name.
     skills: Vec<String>,
     mates: Mates,
+    /// Those who are to be on the team and have not begun, by name.
+    joining: Vec<String>,
     teams: Teams,
     /// What was shown that would be put back.
     rewind: Option<Box<Plan>>,
@@ -145,6 +147,7 @@ impl Session {
             turns: 0,
             skills: opened.skills.clone(),
             mates: Mates::default(),
+            joining: Vec::new(),
             teams: Teams::default(),
             rewind: None,
         }
@@ -164,6 +167,7 @@ impl Session {
         self.last = None;
         self.acts.push(Act::Status(Reason::Footer));
         self.mates.clear();
+        self.joining.clear();
         if opened.resumed {
             self.acts.push(Act::Roll(false));
         }
@@ -324,7 +328,7 @@ impl Session {
             }
             Notice::Idle { session, waiting } if *session == self.id => {
                 // Whoever waited for an answer that was given since goes on.
-                self.quiet = !waiting || self.questions.all().next().is_some();
+                self.quiet = (!waiting || self.questions.all().next().is_some()) && self.joining.is_empty();
                 self.seen.clear();
                 self.acts.push(Act::Status(Reason::Footer));
                 Vec::new()

@@ -211,7 +211,9 @@ impl Post<'_> {
         let at_ms = now_ms();
         let mut commit = commit_at(at_ms);
         if !self.journal.has_mail(key)? {
-            commit.sends.push(letter(by, key, &lead, Kind::TeamRequest, json!({ "mates": mates, "by": person(by) })));
+            // The session is used from now on, also if nothing is ever said in it.
+            let body = json!({ "mates": mates, "by": person(by), "session": session });
+            commit.sends.push(letter(by, key, &lead, Kind::TeamRequest, body));
         }
         let letters = self.keep(commit).await?;
         Ok(Written { readers: vec![lead], letters, said: None, at_ms })

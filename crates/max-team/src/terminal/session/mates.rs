@@ -132,6 +132,7 @@ impl Session {
             _ => return Vec::new(),
         };
         self.quiet = true;
+        self.joining.clear();
         vec![Item::Row(Row::Error(self.lang.runtime_failure(&failed)))]
     }
 
@@ -154,6 +155,9 @@ impl Session {
 
     pub(in super::super) fn recruit(&mut self, mates: Vec<Spawn>) {
         self.quiet = false;
+        // The house says when all of it is over.
+        self.turns = self.turns.max(1);
+        self.joining = mates.iter().map(|mate| mate.name.clone()).collect();
         self.acts.push(Act::Recruit(mates));
     }
 
@@ -237,6 +241,7 @@ impl Session {
             Event::AgentEnded(ended) => vec![note(self.lang.mate_ended(&ended.name, &ended.by, &ended.reason))],
             Event::Mailed(letter) => self.hear_of_letter(from, letter).into_iter().collect(),
             Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => {
+                self.joining.clear();
                 vec![Item::Row(Row::Error(self.lang.not_joined(&refused.why)))]
             }
             _ => Vec::new(),

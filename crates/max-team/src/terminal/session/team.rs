@@ -145,7 +145,10 @@ impl Session {
         match event {
             // Whoever works beside the session keeps nobody waiting.
             Event::TurnStarted(_) if from.aside => {}
-            Event::TurnStarted(_) => self.quiet = false,
+            Event::TurnStarted(_) => {
+                self.quiet = false;
+                self.joining.retain(|name| **name != *from.name);
+            }
             Event::QuestionAsked(asked) => {
                 let title = self.crew.title(from);
                 self.questions.ask_at(from, &from.name, title, asked);
