@@ -18,7 +18,7 @@ use crossterm::event::{KeyCode, KeyModifiers};
 use max_team_core::chat::Part;
 use max_team_core::context::Window;
 use max_team_core::context::summary::{Compacted, CompactionFailed, Why};
-use max_team_core::event::{End, Ending, Event, Interrupted, LlmEnded, Outcome, QuestionAnswered, Said};
+use max_team_core::event::{End, Ending, Event, Interrupted, LlmEnded, Outcome, QuestionAnswered, Said, TurnEnded};
 use max_team_core::id::{EnvelopeId, QuestionId};
 use max_team_core::message::{Principal, Role};
 use max_team_core::policy::{Action, Answer, By, Mode, Settled, Until};
@@ -587,6 +587,20 @@ fn where_one_of_many_stops_the_others_are_heard() {
     let screen = stage.glass.screen();
     assert!(screen.contains("a plan broke") && !screen.contains("This session has stopped"), "{screen}");
     assert!(stage.chat.session().is_busy() && screen.contains("A *small* project"), "{screen}");
+}
+
+#[test]
+fn a_budget_that_may_not_have_been_spent_says_so() {
+    for (unknown_nano, is_told) in [(0, false), (956_200_000, true)] {
+        let mut stage = Stage::new(100, 24);
+        stage.say("go");
+        stage.begin("go");
+        let Event::TurnEnded(ended) = stage::ended(End::Budget) else { panic!() };
+        stage.event(Event::TurnEnded(TurnEnded { unknown_nano, ..ended }));
+        let screen = stage.glass.screen();
+        assert!(screen.contains("The budget is used up"), "{screen}");
+        assert_eq!(screen.contains("up to $0.96 of that budget is set aside"), is_told, "{screen}");
+    }
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! Bad surroundings: each is a clear error with what to do next and the right exit code.
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 
+use max_team_journal::{Journal, Options};
 use max_team_testkit::{Gate, ModelServer, Reply};
 use serde_json::json;
 
 use crate::chat::Terminal;
-use crate::program::{Program, finish};
+use crate::program::{Program, finish, kill};
 
 #[test]
 fn no_key_says_how_to_begin() {
@@ -361,6 +363,33 @@ fn a_home_that_can_only_be_read_is_read() {
         assert!(ran.code == 1 && format!("{}{}", ran.out, ran.err).contains("cannot write"), "{arguments:?}: {ran:?}");
     }
     assert_eq!(program.run(&["mail", "list"]).out.lines().count(), 2);
+    // One that somebody has open has everything beside it that a reader needs; all the same nothing can be written.
+    let _open = Journal::open(program.home(), Options::default()).unwrap();
+    let doctor = run(&["doctor"]);
+    let place = format!("FAIL  place: cannot write `{home}`: Read-only file system");
+    assert!(doctor.code == 1 && doctor.out.contains(&place), "{doctor:?}");
+    let mut follower = program.prefixed(&walls, &["events", "--follow"]).spawn().unwrap();
+    let mut said = String::new();
+    let mut err = BufReader::new(follower.stderr.take().unwrap());
+    while !said.contains("may not be seen here") {
+        assert!(err.read_line(&mut said).unwrap() > 0, "{said}");
+    }
+    kill(&mut follower);
+}
+
+/// Who may not write there is told, whether there is a journal or not.
+#[test]
+fn a_home_of_somebody_else_is_found_by_the_doctor() {
+    let server = ModelServer::start([Reply::text("ok")]);
+    let program = Program::with(&server);
+    std::fs::create_dir(program.home()).unwrap();
+    let set = |mode| std::fs::set_permissions(program.home(), std::fs::Permissions::from_mode(mode)).unwrap();
+    set(0o500);
+    // To root nothing is forbidden.
+    let is_forbidden = std::fs::write(program.home().join("x"), "").is_err();
+    let doctor = program.run(&["doctor"]);
+    set(0o700);
+    assert!(!is_forbidden || (doctor.code == 1 && doctor.out.contains("FAIL  place: cannot write")), "{doctor:?}");
 }
 
 #[test]
