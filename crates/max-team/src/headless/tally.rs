@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use max_team_core::event::{Event, TurnEnded};
+use max_team_core::event::{Event, TurnEnded, TurnStarted};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::plan::event::PlanEnd;
 use max_team_runtime::{Origin, StreamReader};
@@ -93,6 +93,14 @@ impl Tally {
             return None;
         }
         stream_json::Lines::tells(event).then(|| self.called.get(&agent)?.line(at_ms, event)).flatten()
+    }
+
+    /// Somebody has begun with something.
+    pub(super) fn begins(&mut self, from: &Origin, started: &TurnStarted) {
+        self.heard.push(started.envelope);
+        self.unheard.retain(|key| *key != started.envelope && !started.letters.contains(key));
+        self.awaited.retain(|agent| from.agent != Some(*agent));
+        self.joining.retain(|name| **name != *from.name);
     }
 
     /// Whether something that we have said ourselves is still to be heard.

@@ -526,7 +526,10 @@ impl Session {
             }
             Slash::Model(Some(name)) => match (self.models.resolve)(&name) {
                 Ok(model) => {
-                    let now = format!("{}: {}/{}", self.lang.model_now(), model.provider, model.name);
+                    let mut now = format!("{}: {}/{}", self.lang.model_now(), model.provider, model.name);
+                    if model.price.is_none() {
+                        now.push_str(self.lang.unpriced_model());
+                    }
                     self.settings.model = model;
                     self.acts.push(Act::Configure(Box::new(self.settings.clone())));
                     vec![note(now)]

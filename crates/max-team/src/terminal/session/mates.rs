@@ -16,6 +16,7 @@ use super::super::rows::Row;
 use super::super::transcript::Item;
 use super::{Session, note};
 use crate::config::choice::WhileBusy;
+use crate::exit::Stop;
 use crate::headless::is_unfinished;
 
 /// Letters of a session that is gone on with that are shown again; the last ones.
@@ -177,7 +178,10 @@ impl Session {
                 }
                 warnings.into_iter().map(note).collect()
             }
-            Err(error) => vec![Item::Row(Row::Error(format!("{error:#}")))],
+            Err(error) => {
+                let words = error.downcast_ref::<Stop>().map(|stop| stop.words(self.lang).to_owned());
+                vec![Item::Row(Row::Error(words.unwrap_or_else(|| format!("{error:#}"))))]
+            }
         }
     }
 
