@@ -179,13 +179,13 @@ impl Agent {
         Ok(Ok(Started::Now(Box::new(Guest { id, mate, assignment, letter }), started_words(name))))
     }
 
-    /// The member or the type whose name people would take for this one. Who is of a type may be called as it is.
+    /// The member or the type whose name people would take for this one. Who is of a type, or as a member is, may be called so.
     fn works_here(&self, name: &str, kind: &str) -> Option<String> {
         let team = self.floor.team();
         let members = team.iter().flat_map(|team| &team.members).map(|mate| mate.definition.name.clone());
         let types = self.floor.callees(self.frame.definition(), self.lead).into_iter().map(|callee| callee.name);
-        let types = types.filter(|known| known != kind || known != name);
-        members.chain(types).find(|known| name::looks_like(known, name))
+        let mut others = members.chain(types).filter(|known| known != kind || known != name);
+        others.find(|known| name::looks_like(known, name))
     }
 
     fn told_first(&self, who: &Teammate, prompt: &str) -> String {
