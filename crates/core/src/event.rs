@@ -683,6 +683,14 @@ pub struct TurnEnded {
     /// What there was too little of, where the budget ended it and it was not money.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub short: Option<Short>,
+    /// What of the budget that ended it is set aside for calls whose outcome is unknown, in nano-dollars.
+    #[serde(default, skip_serializing_if = "nothing")]
+    pub unknown_nano: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like that")]
+fn nothing(nano: &u64) -> bool {
+    *nano == 0
 }
 
 /// An agent's work is over, and what it did in a copy of its own is for the user to decide about: a turn without a model.

@@ -122,6 +122,15 @@ impl Journal {
         }
     }
 
+    /// Why nothing can be written to it, if it was opened to be looked at where that is so: then nobody rings for what others
+    /// write either.
+    pub fn unwritable(&self) -> Option<JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.unwritable(),
+            Engine::Memory(_) => None,
+        }
+    }
+
     /// Opens a journal that is there, and makes none: for those who only look.
     pub fn find(dir: impl Into<PathBuf>, options: Options) -> Result<Self, JournalError> {
         let dir = dir.into();

@@ -8,7 +8,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use max_team_core::id::WorkerId;
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ pub(crate) struct Owner {
     pub(crate) epoch: u64,
 }
 
-/// A live worker: as long as this value exists, what it claimed is its own.
+/// A live worker: as long as this value exists and does not rest, what it claimed is its own.
 #[derive(Debug)]
 pub struct Worker {
     info: WorkerInfo,
@@ -48,7 +48,7 @@ pub struct Worker {
 
 #[derive(Debug)]
 enum Hold {
-    File { path: PathBuf, _lock: File },
+    File { path: PathBuf, lock: Mutex<Option<File>> },
     Memory(Arc<Store>),
 }
 
@@ -67,23 +67,8 @@ impl Worker {
     pub(crate) fn start_in(workers: &Path, info: WorkerInfo) -> Result<Self, JournalError> {
         sweep(workers);
         let path = lock_path(workers, info.id);
-        let text = encode("a worker", &info)?;
-        // Under another name first, for a file that can be locked is a dead worker's.
-        let making = path.with_extension("new");
-        let start = || {
-            if path.exists() {
-                return Err(ErrorKind::AlreadyExists.into());
-            }
-            let mut lock = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&making)?;
-            lock.lock()?;
-            lock.write_all(&text)?;
-            fs::rename(&making, &path)?;
-            Ok(lock)
-        };
-        let lock = start();
-        let lock = lock
-            .map_err(|error: io::Error| JournalError::Unwritable { path: path.clone(), detail: error.to_string() })?;
-        Ok(Self { info, hold: Hold::File { path, _lock: lock } })
+        let lock = Mutex::new(Some(begin(&path, &info)?));
+        Ok(Self { info, hold: Hold::File { path, lock } })
     }
 
     /// Begins a life inside this process.
@@ -91,16 +76,59 @@ impl Worker {
         store.tables().begin(info.clone());
         Self { info, hold: Hold::Memory(store) }
     }
+
+    /// Owns nothing any more, as if it had died: whoever claims what it had gets it. This writes nothing, so it can be done
+    /// where what is owned cannot be given back.
+    pub fn rest(&self) {
+        match &self.hold {
+            Hold::File { path, lock } => {
+                // A missing file is a dead worker as well, so the order does not matter and neither does a failure.
+                drop(fs::remove_file(path));
+                drop(lock.lock().unwrap_or_else(PoisonError::into_inner).take());
+            }
+            Hold::Memory(store) => store.tables().end(self.info.id),
+        }
+    }
+
+    /// Lives again, if it has rested. What nobody has taken meanwhile is still its own.
+    pub fn revive(&self) -> Result<(), JournalError> {
+        match &self.hold {
+            Hold::File { path, lock } => {
+                let mut lock = lock.lock().unwrap_or_else(PoisonError::into_inner);
+                if lock.is_none() {
+                    *lock = Some(begin(path, &self.info)?);
+                }
+            }
+            Hold::Memory(store) => store.tables().begin(self.info.clone()),
+        }
+        Ok(())
+    }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        match &self.hold {
-            // A missing file is a dead worker as well, so the order does not matter and neither does a failure.
-            Hold::File { path, .. } => drop(fs::remove_file(path)),
-            Hold::Memory(store) => store.tables().end(self.info.id),
-        }
+        self.rest();
     }
+}
+
+/// Makes and locks a worker's file.
+fn begin(path: &Path, info: &WorkerInfo) -> Result<File, JournalError> {
+    let text = encode("a worker", info)?;
+    // Under another name first, for a file that can be locked is a dead worker's.
+    let making = path.with_extension("new");
+    let make = || {
+        if path.exists() {
+            return Err(ErrorKind::AlreadyExists.into());
+        }
+        let mut lock = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&making)?;
+        let written = lock.lock().and_then(|()| lock.write_all(&text)).and_then(|()| fs::rename(&making, path));
+        written.inspect_err(|_| drop(fs::remove_file(&making)))?;
+        Ok(lock)
+    };
+    make().map_err(|error: io::Error| match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => JournalError::DiskFull { path: path.to_owned() },
+        _ => JournalError::Unwritable { path: path.to_owned(), detail: error.to_string() },
+    })
 }
 
 /// Looks whether a worker is alive; removes what a dead one has left.

@@ -61,7 +61,20 @@ pub(crate) struct Cli {
 
 /// What was given on the command line.
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
-    Cli::try_parse_from(spelled_out(std::env::args_os().collect()))
+    Cli::try_parse_from(spelled_out(command_first(std::env::args_os().collect())))
+}
+
+/// The same with the name of a command before the language that it is to speak (`--lang zh ps`): flags of talking exclude
+/// commands, this one does not.
+fn command_first(mut words: Vec<OsString>) -> Vec<OsString> {
+    let flag = words.get(1).and_then(|word| word.to_str()).unwrap_or_default();
+    let count = if flag == "--lang" { 2 } else { usize::from(flag.starts_with("--lang=")) };
+    let name = words.get(1 + count).and_then(|word| word.to_str()).filter(|_| count > 0);
+    if name.is_some_and(|name| Cli::command().find_subcommand(name).is_some()) {
+        let name = words.remove(1 + count);
+        words.insert(1, name);
+    }
+    words
 }
 
 /// The same with the prompt that `-p` was left without before another flag (`-p --output-format json`): what begins with a dash
@@ -81,10 +94,17 @@ fn spelled_out(mut words: Vec<OsString>) -> Vec<OsString> {
 }
 
 /// The command that was probably meant, if one of the first words is nearly one.
-pub(crate) fn meant(words: impl Iterator<Item = String>) -> Option<String> {
+pub(crate) fn meant(mut words: impl Iterator<Item = String>) -> Option<String> {
     let mut command = Cli::command();
     let mut path: Vec<String> = Vec::new();
-    for word in words {
+    while let Some(word) = words.next() {
+        // The language is no part of the name.
+        if word == "--lang" {
+            words.next();
+        }
+        if word.starts_with("--lang") {
+            continue;
+        }
         if let Some(inner) = command.find_subcommand(&word).cloned() {
             path.push(word);
             command = inner;
@@ -154,8 +174,8 @@ pub(crate) struct Talk {
     /// No colours
     #[arg(long)]
     pub(crate) no_color: bool,
-    /// Language of the interface
-    #[arg(long, value_name = "LANG", value_parser = ["auto", "en", "zh"])]
+    /// Language of the interface; with any command, before or behind its name
+    #[arg(long, value_name = "LANG", value_parser = ["auto", "en", "zh"], global = true)]
     pub(crate) lang: Option<String>,
     /// Afterwards, write the run into this file: `max-team replay FILE` plays it anywhere
     #[arg(long, value_name = "FILE")]
@@ -368,9 +388,6 @@ pub(crate) struct Demo {
     /// No colours
     #[arg(long)]
     pub(crate) no_color: bool,
-    /// Language of the interface
-    #[arg(long, value_name = "LANG", value_parser = ["auto", "en", "zh"])]
-    pub(crate) lang: Option<String>,
 }
 
 #[derive(Debug, Clone, Subcommand)]

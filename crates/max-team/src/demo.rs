@@ -260,7 +260,7 @@ pub(crate) fn open(place: &Place, router: Router) -> Result<Open, Stop> {
     let catalog = Arc::new(Catalog::builtin().clone());
     let chosen = Chosen { model, fallback: None, fast: None, key_source, router, catalog };
     // What was recorded knows nobody whom the user has added since.
-    let place = Place { env: place.env.of_nobody(), cwd: place.cwd.clone(), home: place.home.clone() };
+    let place = Place { env: place.env.of_nobody(), ..place.clone() };
     let (led, _) = team::read(None, &place)?;
     let (approve, max_parallel) = (Approve::Plan, PARALLEL_DEFAULT);
     let ways = Ways { approve, max_parallel, call_depth: CALL_DEPTH_DEFAULT, coordinator: false };

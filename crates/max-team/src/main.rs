@@ -64,8 +64,7 @@ fn main() -> ExitCode {
             // Nobody left to tell if this fails.
             drop(error.print());
             if let Some(meant) = args::meant(std::env::args().skip(1)).filter(|_| exit == Exit::Usage) {
-                let lang = Place::here().map_or_else(|_| Lang::En, |place| place.speaks());
-                headless::talk(&lang.did_you_mean(&meant));
+                headless::talk(&spoken(None).did_you_mean(&meant));
             }
             return exit.into();
         }
@@ -77,7 +76,7 @@ fn main() -> ExitCode {
         // Whoever read the output has gone; there is nobody to tell.
         Err(error) if error.downcast_ref::<std::io::Error>().is_some_and(is_broken_pipe) => Exit::Failed.into(),
         Err(error) => {
-            headless::talk(&told(&error, lang.as_deref()));
+            headless::talk(&told(&error, spoken(lang)));
             if wants_json {
                 // Whoever parses the output finds the failure there too; if they are gone, nothing is lost.
                 drop(commands::print(&format!("{}\n", stream_json::failure(&error.to_string()))));
@@ -91,13 +90,13 @@ fn is_broken_pipe(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::BrokenPipe
 }
 
+/// The language of the interface.
+fn spoken(wished: Option<String>) -> Lang {
+    Place::here().map_or(Lang::En, |place| place.speaking(wished).speaks())
+}
+
 /// The failure in the language of the interface, as far as it has words in it.
-fn told(error: &anyhow::Error, lang: Option<&str>) -> String {
-    let lang = match lang {
-        Some("zh") => Lang::Zh,
-        Some("en") => Lang::En,
-        _ => Place::here().map_or_else(|_| Lang::En, |place| place.speaks()),
-    };
+fn told(error: &anyhow::Error, lang: Lang) -> String {
     match (error.downcast_ref::<Stop>(), error.downcast_ref::<RuntimeError>()) {
         (Some(stop), _) => stop.words(lang).to_owned(),
         (_, Some(failure)) => lang.runtime_failure(failure),
@@ -123,56 +122,58 @@ fn check_files() -> Result<(), Stop> {
 
 fn run(cli: Cli) -> anyhow::Result<Exit> {
     check_files()?;
-    match cli.command {
+    let Cli { command, talk: words } = cli;
+    let here = || Place::here().map(|place| place.speaking(words.lang.clone()));
+    match command {
         Some(Command::Completion { shell }) => commands::manual::completion(shell)?,
         Some(Command::Man) => commands::manual::man()?,
-        Some(Command::Config(command)) => commands::config::run(&Place::here()?, &command)?,
-        Some(Command::Agents(command)) => return commands::agents::run(&Place::here()?, command),
+        Some(Command::Config(command)) => commands::config::run(&here()?, &command)?,
+        Some(Command::Agents(command)) => return commands::agents::run(&here()?, command),
         Some(Command::Tools(command)) => commands::tools::run(&command)?,
-        Some(Command::Sessions(command)) => return commands::sessions::run(&Place::here()?, &command),
-        Some(Command::Inbox(options)) => return commands::inbox::run(&Place::here()?, &options),
-        Some(Command::Approve(options)) => return commands::answer::approve(&Place::here()?, &options),
-        Some(Command::Deny(options)) => return commands::answer::deny(&Place::here()?, &options),
-        Some(Command::Stop(options)) => return commands::stop::run(&Place::here()?, &options),
-        Some(Command::Ps(options)) => return commands::ps::run(&Place::here()?, &options),
-        Some(Command::Events(options)) => return commands::stream::events(&Place::here()?, &options),
-        Some(Command::Logs(options)) => return commands::stream::logs(&Place::here()?, &options),
+        Some(Command::Sessions(command)) => return commands::sessions::run(&here()?, &command),
+        Some(Command::Inbox(options)) => return commands::inbox::run(&here()?, &options),
+        Some(Command::Approve(options)) => return commands::answer::approve(&here()?, &options),
+        Some(Command::Deny(options)) => return commands::answer::deny(&here()?, &options),
+        Some(Command::Stop(options)) => return commands::stop::run(&here()?, &options),
+        Some(Command::Ps(options)) => return commands::ps::run(&here()?, &options),
+        Some(Command::Events(options)) => return commands::stream::events(&here()?, &options),
+        Some(Command::Logs(options)) => return commands::stream::logs(&here()?, &options),
         Some(Command::Attach(mut options)) => {
             options.reading.follow = true;
-            return commands::stream::logs(&Place::here()?, &options);
+            return commands::stream::logs(&here()?, &options);
         }
-        Some(Command::Team(command)) => return commands::team::run(&Place::here()?, command),
-        Some(Command::Mail(command)) => return commands::mail::run(&Place::here()?, &command),
-        Some(Command::Send(options)) => return commands::mail::send(&Place::here()?, &options),
-        Some(Command::Plans(command)) => return commands::plans::run(&Place::here()?, &command),
-        Some(Command::Trace(options)) => return commands::trace::run(&Place::here()?, &options),
-        Some(Command::Replay(options)) => return commands::replay::run(&Place::here()?, &options),
-        Some(Command::Rewind(options)) => return commands::rewind::run(&Place::here()?, &options),
-        Some(Command::Fork(options)) => return talk::fork(&Place::here()?, &options),
-        Some(Command::Compare(options)) => return commands::compare::run(&Place::here()?, &options),
-        Some(Command::Cost(options)) => return commands::cost::run(&Place::here()?, &options),
-        Some(Command::Worktrees(command)) => return commands::worktrees::run(&Place::here()?, &command),
-        Some(Command::Audit(command)) => return commands::audit::run(&Place::here()?, &command),
-        Some(Command::Backup(options)) => return commands::backup::backup(&Place::here()?, &options),
-        Some(Command::Restore(options)) => return commands::backup::restore(&Place::here()?, &options),
-        Some(Command::Export(options)) => return commands::audit::export(&Place::here()?, &options),
-        Some(Command::Skills(command)) => return commands::skills::run(&Place::here()?, command),
-        Some(Command::Memory(command)) => return commands::memory::run(&Place::here()?, &command),
-        Some(Command::Tasks(command)) => return commands::tasks::run(&Place::here()?, command),
-        Some(Command::Cache(command)) => return commands::cache::run(&Place::here()?, &command),
-        Some(Command::Files(command)) => return commands::files::run(&Place::here()?, &command),
-        Some(Command::Permissions(command)) => return commands::permissions::run(&Place::here()?, &command),
-        Some(Command::Doctor(options)) => return commands::doctor::run(&Place::here()?, &options),
-        Some(Command::Demo(options)) => return talk::demo(&Place::here()?, &options),
+        Some(Command::Team(command)) => return commands::team::run(&here()?, command),
+        Some(Command::Mail(command)) => return commands::mail::run(&here()?, &command),
+        Some(Command::Send(options)) => return commands::mail::send(&here()?, &options),
+        Some(Command::Plans(command)) => return commands::plans::run(&here()?, &command),
+        Some(Command::Trace(options)) => return commands::trace::run(&here()?, &options),
+        Some(Command::Replay(options)) => return commands::replay::run(&here()?, &options),
+        Some(Command::Rewind(options)) => return commands::rewind::run(&here()?, &options),
+        Some(Command::Fork(options)) => return talk::fork(&here()?, &options),
+        Some(Command::Compare(options)) => return commands::compare::run(&here()?, &options),
+        Some(Command::Cost(options)) => return commands::cost::run(&here()?, &options),
+        Some(Command::Worktrees(command)) => return commands::worktrees::run(&here()?, &command),
+        Some(Command::Audit(command)) => return commands::audit::run(&here()?, &command),
+        Some(Command::Backup(options)) => return commands::backup::backup(&here()?, &options),
+        Some(Command::Restore(options)) => return commands::backup::restore(&here()?, &options),
+        Some(Command::Export(options)) => return commands::audit::export(&here()?, &options),
+        Some(Command::Skills(command)) => return commands::skills::run(&here()?, command),
+        Some(Command::Memory(command)) => return commands::memory::run(&here()?, &command),
+        Some(Command::Tasks(command)) => return commands::tasks::run(&here()?, command),
+        Some(Command::Cache(command)) => return commands::cache::run(&here()?, &command),
+        Some(Command::Files(command)) => return commands::files::run(&here()?, &command),
+        Some(Command::Permissions(command)) => return commands::permissions::run(&here()?, &command),
+        Some(Command::Doctor(options)) => return commands::doctor::run(&here()?, &options),
+        Some(Command::Demo(options)) => return talk::demo(&here()?, &options),
         Some(Command::Plan { goal, output, force, record, team }) => {
             let options = commands::plan::PlanOptions { output, force, record, flags: team };
-            return commands::plan::plan(&Place::here()?, goal, options);
+            return commands::plan::plan(&here()?, goal, options);
         }
         Some(Command::Run { file, dry_run, yes, output_format, record, team }) => {
             let options = commands::plan::RunOptions { dry_run, yes, format: output_format, record, flags: team };
-            return commands::plan::run(&Place::here()?, &file, options);
+            return commands::plan::run(&here()?, &file, options);
         }
-        None => return talk::run(&Place::here()?, cli.talk),
+        None => return talk::run(&here()?, words.clone()),
     }
     Ok(Exit::Ok)
 }

@@ -48,6 +48,8 @@ pub(crate) struct Place {
     pub(crate) env: Env,
     pub(crate) cwd: PathBuf,
     pub(crate) home: PathBuf,
+    /// The language that was asked for, whatever settings say.
+    pub(crate) wished: Option<String>,
 }
 
 impl Place {
@@ -63,11 +65,19 @@ impl Place {
         let home = env.home().ok_or_else(|| {
             Stop::new(Exit::Config, "there is no home folder to keep the journal in; set MAX_TEAM_HOME")
         })?;
-        Ok(Self { env, cwd: canonical(&cwd), home: std::path::absolute(&home).unwrap_or(home) })
+        Ok(Self { env, cwd: canonical(&cwd), home: std::path::absolute(&home).unwrap_or(home), wished: None })
+    }
+
+    /// The same, speaking a language that was asked for.
+    pub(crate) fn speaking(self, wished: Option<String>) -> Self {
+        Self { wished, ..self }
     }
 
     /// Reads the settings.
-    pub(crate) fn settings(&self, explicit: Option<&Path>, overrides: Vec<Override>) -> Result<Config, Stop> {
+    pub(crate) fn settings(&self, explicit: Option<&Path>, mut overrides: Vec<Override>) -> Result<Config, Stop> {
+        let wished = self.wished.clone();
+        let spoken = |value| Override { key: "ui.language".to_owned(), value, name: "--lang".to_owned() };
+        overrides.extend(wished.map(spoken));
         let sources = Sources { env: &self.env, cwd: &self.cwd, explicit, overrides };
         let mut config = config::load(sources).map_err(|error| Stop::new(Exit::Config, error.to_string()))?;
         if !config.project.sandbox {
@@ -141,6 +151,11 @@ impl Place {
     }
 
     fn locale(&self) -> Lang {
+        match self.wished.as_deref() {
+            Some("zh") => return Lang::Zh,
+            Some("en") => return Lang::En,
+            _ => {}
+        }
         let set = ["MAX_LANG", "LC_ALL", "LC_MESSAGES", "LANG"]
             .iter()
             .find_map(|name| self.env.get(name).filter(|value| !value.is_empty()));
@@ -190,7 +205,6 @@ pub(crate) fn overrides(talk: &Talk, agents_model: Option<String>) -> Vec<Overri
         ("permissions.mode", "--permission-mode", talk.team.permission_mode.map(|mode| mode.name().to_owned())),
         ("limits.rounds", "--max-turns", talk.max_turns.map(|rounds| rounds.to_string())),
         ("limits.budget_usd", "--max-budget-usd", talk.team.max_budget_usd.clone()),
-        ("ui.language", "--lang", talk.lang.clone()),
     ];
     let given = |(key, name, value): (&str, &str, Option<String>)| {
         Some(Override { key: key.to_owned(), value: value?, name: name.to_owned() })

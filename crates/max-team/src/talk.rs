@@ -56,7 +56,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     let schema = talk.json_schema.as_deref().map(|given| stdin::schema(given, &place.cwd)).transpose()?;
     let chosen = match models::choose(&config, &place.env) {
         Err(stop) if stop.exit == Exit::NoKey && talk.print.is_none() && offers_demo(&stop, place.lang(&config)) => {
-            return demo(place, &Demo { no_color: talk.no_color, lang: talk.lang, ..Demo::default() });
+            return demo(place, &Demo { no_color: talk.no_color, ..Demo::default() });
         }
         chosen => chosen?,
     };
@@ -119,7 +119,11 @@ fn asked_for(place: &Place, path: Option<&Path>) -> Result<Option<PathBuf>, Stop
 fn task(talk: &Talk) -> Result<Option<Task>, Stop> {
     let Some(given) = &talk.print else { return Ok(None) };
     match talk.input_format {
-        Input::Text => Ok(Some(Task::Say(stdin::prompt(given, talk.continue_last || talk.resume.is_some())?))),
+        Input::Text => {
+            // There is something to do without words.
+            let goes_on = talk.continue_last || talk.resume.is_some() || talk.mates.is_some();
+            Ok(Some(Task::Say(stdin::prompt(given, goes_on)?)))
+        }
         Input::StreamJson if given.is_empty() => Ok(Some(Task::Listen)),
         Input::StreamJson => Err(Stop::said(Exit::Usage, |lang| lang.prompt_and_lines().to_owned())),
     }
@@ -252,7 +256,7 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
     }
     let scenario = demo::scenario(options.name.as_deref())?;
     let record = asked_for(place, options.record.as_deref())?;
-    let talk = Talk { lang: options.lang.clone(), ..Talk::default() };
+    let talk = Talk::default();
     let mut config = place.settings(None, setup::overrides(&talk, None))?;
     config.audit.enabled = false;
     let lang = place.lang(&config);
@@ -264,7 +268,7 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
     let folder = scratch.path().canonicalize()?;
     let root = folder.join(scenario.name);
     scenario.lay_out(&root)?;
-    let away = Place { env: place.env.clone(), cwd: root.clone(), home: folder.join("home") };
+    let away = Place { cwd: root.clone(), home: folder.join("home"), ..place.clone() };
     let router = tape.router(options.yes || !is_terminal())?;
     let open = demo::open(&away, router.clone())?;
     let journal = away.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;

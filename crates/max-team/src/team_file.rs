@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use max_team_runtime::Spawn;
 
+use crate::agents;
 use crate::config::{File, Standing};
 use crate::exit::{Exit, Stop};
 use crate::setup::Place;
@@ -27,6 +28,23 @@ pub(crate) struct TeamFile {
     /// Whom it was written to work for.
     pub(crate) lead: Option<String>,
     pub(crate) members: Vec<Spawn>,
+}
+
+/// Who works where a file is read: what it says is held against that. Nobody, where that is not known: whoever is to start
+/// them says then what cannot be.
+#[derive(Debug, Default)]
+pub(crate) struct Here {
+    lead: String,
+    types: Vec<String>,
+}
+
+impl Here {
+    /// The team of a folder, if it can be read.
+    pub(crate) fn of(place: &Place) -> Self {
+        let Ok(team) = agents::team(None, place) else { return Self::default() };
+        let types = team.experts.iter().chain(&team.members).map(|member| member.definition.name.clone());
+        Self { lead: team.lead.definition.name.clone(), types: types.collect() }
+    }
 }
 
 /// A file, and what is in it.
@@ -51,9 +69,10 @@ pub(crate) fn find(place: &Place, name: &str) -> Result<(TeamFile, Vec<String>),
     if name.contains('/') || name.ends_with(".yaml") || name.ends_with(".yml") {
         let (path, shown) = (place.cwd.join(name), name.to_owned());
         let file = File { path, shown, standing: Standing::Trusted, named: true };
-        return read::read(&file, stem(Path::new(name))).map_err(|words| Stop::new(Exit::Config, words));
+        return read::read(&file, stem(Path::new(name)), &Here::default())
+            .map_err(|words| Stop::new(Exit::Config, words));
     }
-    let all = list(place);
+    let all = list(place, &Here::default());
     let names: Vec<&str> = all.iter().map(Found::name).collect();
     let unknown = || Stop::said(Exit::Usage, |lang| lang.no_team_file(name, &names.join(", ")));
     let found = all.iter().find(|found| found.name() == name).ok_or_else(unknown)?;
@@ -62,9 +81,9 @@ pub(crate) fn find(place: &Place, name: &str) -> Result<(TeamFile, Vec<String>),
 
 /// Every team that is written down; of two with one name the user's own counts and comes first: what came with a project
 /// does not take the place of what they trust.
-pub(crate) fn list(place: &Place) -> Vec<Found> {
-    let mut all = folder(place, &place.home.join("teams"), Standing::Trusted);
-    all.extend(folder(place, &place.cwd.join(PROJECT), Standing::Project));
+pub(crate) fn list(place: &Place, here: &Here) -> Vec<Found> {
+    let mut all = folder(place, &place.home.join("teams"), Standing::Trusted, here);
+    all.extend(folder(place, &place.cwd.join(PROJECT), Standing::Project, here));
     all
 }
 
@@ -86,7 +105,7 @@ pub(crate) fn shown(place: &Place, path: &Path) -> String {
     path.strip_prefix(&place.cwd).unwrap_or(path).display().to_string()
 }
 
-fn folder(place: &Place, folder: &Path, standing: Standing) -> Vec<Found> {
+fn folder(place: &Place, folder: &Path, standing: Standing, here: &Here) -> Vec<Found> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(FILES_MAX);
     let is_team = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml");
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_team).collect();
@@ -97,7 +116,7 @@ fn folder(place: &Place, folder: &Path, standing: Standing) -> Vec<Found> {
         let file = File { path, shown: shown.clone(), standing, named: false };
         let team = match is_elsewhere {
             true => Err(format!("{shown}: it is a link that leads out of the project")),
-            false => read::read(&file, stem.clone()),
+            false => read::read(&file, stem.clone(), here),
         };
         Found { shown, is_users: standing == Standing::Trusted, team, stem }
     });
@@ -124,7 +143,12 @@ mod tests {
     fn place(folder: &Path) -> Place {
         let cwd = folder.join("project");
         std::fs::create_dir_all(cwd.join(PROJECT)).unwrap();
-        Place { env: Vec::<(String, String)>::new().into_iter().collect(), cwd, home: folder.join("home") }
+        Place {
+            env: Vec::<(String, String)>::new().into_iter().collect(),
+            cwd,
+            home: folder.join("home"),
+            wished: None,
+        }
     }
 
     fn team() -> TeamFile {
@@ -151,7 +175,7 @@ mod tests {
         std::fs::write(&path, write(&team())).unwrap();
         let (read, warnings) = find(&place, "web").unwrap();
         assert_eq!((read, warnings), (team(), Vec::new()), "{}", write(&team()));
-        assert_eq!(list(&place).len(), 1);
+        assert_eq!(list(&place, &Here::default()).len(), 1);
     }
 
     #[test]
@@ -190,8 +214,27 @@ mod tests {
     fn what_cannot_be_used_says_where() {
         let folder = tempfile::tempdir().unwrap();
         let place = place(folder.path());
+        // One look names all of it, each with its line.
+        let text = "membres: []\nmembers:\n  - {name: a b, prompt: p, mode: fast}\n  - {name: max, prompt: p}\n  \
+            - {name: c, type: wizard, auto_claim: perhaps, prompt: p}\n  - {name: c, prompt: q}\n  - 7\n";
+        std::fs::write(place_of(&place, "x", false).unwrap(), text).unwrap();
+        let here = Here { lead: "max".into(), types: vec!["explore".into(), "general".into()] };
+        let found = list(&place, &here).remove(0).team.unwrap_err();
+        let lines: Vec<&str> = found.lines().map(|line| line.split_once("x.yaml:").unwrap().1).collect();
+        let want = [
+            "3:34: `mode` is one of default, acceptEdits, plan, auto, dontAsk, bypassPermissions",
+            "3:5: `a b` is no name: use letters, digits, `-`, `_` and `.`",
+            "4:5: `max` means somebody else already",
+            "5:21: there is no type `wizard`; there are explore, general",
+            "5:41: `auto_claim` is true or false",
+            "6:5: `c` is in it twice",
+            "7:5: a member is a map of names",
+            "1:1: there is no `membres` in a team, did you mean `members`?",
+        ];
+        assert_eq!(lines, want, "{found}");
         for (text, words) in [
             ("members: []\n", "no members"),
+            ("membres: []\n", "did you mean `members`?"),
             ("members:\n  - {name: a}\n", "`prompt` is missing"),
             ("members:\n  - {name: a b, prompt: p}\n", "is no name"),
             ("members:\n  - {name: a, prompt: p}\n  - {name: a, prompt: q}\n", "twice"),

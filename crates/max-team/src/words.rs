@@ -131,8 +131,11 @@ phrases! {
     resume_hint: "/resume NUMBER opens one", "用 /resume 编号 打开";
     model_now: "model", "模型";
     model_hint: "/model NAME switches", "用 /model 名称 切换";
-    stopped_house: "This session cannot go on here. Everything said so far is kept; start again with `max-team -c`.",
-        "此会话无法继续。已有内容均已保存；请用 `max-team -c` 重新开始。";
+    stopped_house: "This session has stopped, and nobody works in it now. Everything said so far is kept. Say something, or /continue, to try again here; or go on elsewhere with `max-team -c`.",
+        "此会话已停下，目前无人在其中工作。已有内容均已保存。继续输入或用 /continue 在此重试，也可在别处用 `max-team -c` 继续。";
+    unpriced_model: " (it is not in the catalogue: whether there is such a model is seen with the next message, and what it costs is not counted)",
+        "（不在目录中：是否有此模型要到下一条消息才知道，其花费不计）";
+    goes_on_here: "── this session goes on here", "── 此会话在此继续";
     come_back: "come back with", "继续此会话：";
     plain_question: "Allow it? y = yes, t = for this task, a = for this session, r = for this repository, n = no (words after the letter go along): ",
         "是否允许？y = 同意，t = 本任务，a = 本会话，r = 本仓库，n = 拒绝（字母后可附言）：";

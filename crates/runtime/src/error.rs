@@ -111,7 +111,7 @@ pub enum RuntimeError {
         among: Vec<String>,
     },
     /// Somebody was faster.
-    #[error("this was already answered: {by} {said}, {}", max_team_core::time::rfc3339(*at_ms))]
+    #[error("this was already answered: `{said}` by {by}, {}", max_team_core::time::rfc3339(*at_ms))]
     Answered {
         /// Who.
         by: String,
@@ -127,7 +127,7 @@ pub enum RuntimeError {
         name: String,
         /// Where.
         session: SessionId,
-        /// The teammates who are.
+        /// Who is.
         there: Vec<String>,
     },
     /// Nobody has interrupted somebody of that name, or it has gone on since.

@@ -120,6 +120,9 @@ impl House {
             return Err(RuntimeError::AlreadyOpen(session));
         }
         let resource = session::stream(session);
+        self.shared.worker.revive()?;
+        // What was to be stored when a session was left here may not have been.
+        lock(&self.shared.stored).clear();
         let epoch = self.shared.journal.claim(&resource, &self.shared.worker).await?;
         let fence = Fence { resource, worker: self.shared.worker.id(), epoch };
         let cap = crate::plan::cap(&open.settings);
@@ -132,9 +135,17 @@ impl House {
             if let Some(desk) = desk {
                 desk.floor.close().await;
             }
-            drop(self.shared.journal.release(&fence.resource, &self.shared.worker, epoch).await);
+            self.give_back(&fence.resource, epoch).await;
         }
         opened
+    }
+
+    /// What this process owned is anybody's. Where that cannot be written, it owns nothing any more.
+    async fn give_back(&self, resource: &str, epoch: u64) {
+        let released = self.shared.journal.release(resource, &self.shared.worker, epoch).await;
+        if released.is_err() && lock(&self.desks).is_empty() {
+            self.shared.worker.rest();
+        }
     }
 
     /// Folds what is there, writes down what is new, and starts the loops.
@@ -388,12 +399,23 @@ impl House {
                 self.tell(session, Control::Uncompact(reply)).await?;
                 heard(done).await?.then_some(()).ok_or(RuntimeError::NothingCompacted)
             }
-            Command::Interrupt { session } => self.floor(session)?.interrupt(&Stopper::person(&order.by)).await,
+            Command::Interrupt { session } => self.interrupt(session, &order).await,
             Command::Configure { session, settings } => {
                 self.floor(session)?.set_mode(settings.mode);
                 self.floor(session)?.cap(crate::plan::cap(&settings));
                 let by = By::person(&order.by);
                 self.tell(session, Control::Configure { settings: Box::new(settings), by }).await
+            }
+        }
+    }
+
+    /// Stops everybody of a session. Where it is not open, whoever opens it next reads that before anything else is done.
+    async fn interrupt(&self, session: SessionId, order: &Order) -> Result<(), RuntimeError> {
+        match self.floor(session) {
+            Ok(floor) => floor.interrupt(&Stopper::person(&order.by)).await,
+            Err(_) => {
+                let lead = Sessions::new(&self.shared.journal).row(session)?.lead;
+                Post::new(&self.shared.journal).interrupt(&order.by, order.key, lead).await.map(drop)
             }
         }
     }
@@ -626,8 +648,7 @@ impl House {
             desk.floor.close().await;
             // A lead's own copy goes if nothing waits in it.
             drop(worktree::changed(&self.shared, desk.floor.lead).await);
-            // A claim that cannot be given back dies with the process.
-            drop(self.shared.journal.release(&session::stream(session), &self.shared.worker, desk.epoch).await);
+            self.give_back(&session::stream(session), desk.epoch).await;
         }
     }
 

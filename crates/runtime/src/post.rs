@@ -5,6 +5,7 @@
 
 mod go_on;
 mod reach;
+mod take_back;
 mod write;
 
 use std::collections::HashMap;

@@ -45,10 +45,83 @@ pub fn misfit(name: &str, lead: &str) -> Option<String> {
     if !name.chars().all(fits) || !name.starts_with(char::is_alphanumeric) {
         return Some(format!("`{name}` is no name: use letters, digits, `-`, `_` and `.`"));
     }
-    let is_leads = name.to_lowercase() == lead.to_lowercase();
+    if name.chars().all(char::is_numeric) {
+        return Some(format!("`{name}` is no name: a number means something else where people write it"));
+    }
+    if let Some(letter) = name.chars().find(|letter| is_dressed(*letter)) {
+        return Some(format!("`{name}` is no name: `{letter}` looks like another letter; use plain ones"));
+    }
+    if scripts(name) > 1 {
+        return Some(format!("`{name}` is no name: it mixes Latin, Greek or Cyrillic letters, which look alike"));
+    }
+    let is_leads = looks_like(name, lead);
     let is_users = USER.iter().any(|known| known.eq_ignore_ascii_case(name));
     let is_taken = is_leads || is_users || means(name, lead) != Means::Somebody(name);
     is_taken.then(|| format!("`{name}` means somebody else already"))
+}
+
+/// Whether people would take one name for the other: capital letters and letters that look alike make no difference.
+pub fn looks_like(one: &str, other: &str) -> bool {
+    // A name is held against those of a whole team, which is why nothing is copied for it.
+    if one.is_ascii() && other.is_ascii() {
+        let seen = |byte: u8| plain(char::from(byte.to_ascii_lowercase()));
+        let mut pairs = one.bytes().zip(other.bytes());
+        return one.len() == other.len() && pairs.all(|(one, other)| one == other || seen(one) == seen(other));
+    }
+    seen(one).eq(seen(other))
+}
+
+/// A name as people see it.
+fn seen(name: &str) -> impl Iterator<Item = char> {
+    name.chars().flat_map(char::to_lowercase).map(plain)
+}
+
+/// The Latin letter that a letter looks like, of those that names are written with; itself, if none.
+fn plain(letter: char) -> char {
+    match letter {
+        'а' | 'α' => 'a',
+        'ь' => 'b',
+        'с' | 'ϲ' => 'c',
+        'ԁ' => 'd',
+        'е' => 'e',
+        'һ' => 'h',
+        'і' | 'ι' => 'i',
+        'ј' | 'ϳ' => 'j',
+        'к' | 'κ' => 'k',
+        'ӏ' | '1' => 'l',
+        'м' => 'm',
+        'п' => 'n',
+        'о' | 'ο' | '0' => 'o',
+        'р' | 'ρ' => 'p',
+        'ԛ' => 'q',
+        'г' => 'r',
+        'ѕ' => 's',
+        'т' | 'τ' => 't',
+        'υ' => 'u',
+        'ν' | 'ѵ' => 'v',
+        'ԝ' | 'ω' => 'w',
+        'х' | 'χ' => 'x',
+        'у' | 'γ' => 'y',
+        other => other,
+    }
+}
+
+/// How many scripts whose letters look alike are in a name. Others stand beside them and are not mistaken for them.
+fn scripts(name: &str) -> usize {
+    let is_latin = |letter: char| letter.is_ascii_alphabetic() || matches!(letter, '\u{c0}'..='\u{24f}');
+    let is_greek = |letter: char| matches!(letter, '\u{370}'..='\u{3ff}' | '\u{1f00}'..='\u{1fff}');
+    let is_cyrillic = |letter: char| matches!(letter, '\u{400}'..='\u{52f}');
+    [name.chars().any(is_latin), name.chars().any(is_greek), name.chars().any(is_cyrillic)]
+        .iter()
+        .filter(|is| **is)
+        .count()
+}
+
+/// Whether a letter is another one in another form: wide, bold, raised, in a circle.
+fn is_dressed(letter: char) -> bool {
+    matches!(letter, '\u{ff01}'..='\u{ff5e}' | '\u{1d400}'..='\u{1d7ff}' | '\u{2070}'..='\u{209f}' | '\u{2100}'..='\u{218f}'
+        | '\u{2460}'..='\u{24ff}' | '\u{1d00}'..='\u{1dbf}' | '\u{250}'..='\u{2ff}' | '\u{aa}' | '\u{b2}' | '\u{b3}' | '\u{b9}'
+        | '\u{ba}' | '\u{a720}'..='\u{a7ff}')
 }
 
 #[cfg(test)]
@@ -72,7 +145,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_a_name_is_told() {
-        for name in ["alice", "a.b-c_2", "张三", "Maxi"] {
+        for name in ["alice", "a.b-c_2", "张三", "Maxi", "张a", "Зоя", "2b", "José"] {
             assert_eq!(misfit(name, "max"), None, "{name}");
         }
         let long = "x".repeat(MATE_NAME_CHARS_MAX + 1);
@@ -92,9 +165,29 @@ mod tests {
             "a/b",
             "a\"b",
             "<a>",
+            "1",
+            "٣",
+            "аlice",
+            "ａlice",
+            "𝐚lice",
+            "αbc",
             long.as_str(),
         ] {
             assert!(misfit(name, "max").is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_that_look_alike_are_one_to_people() {
+        for (one, other, want) in [
+            ("Alice", "alice", true),
+            ("асе", "ace", true),
+            ("bob1", "bobl", true),
+            ("wo", "W0", true),
+            ("alice", "alicia", false),
+            ("张三", "张四", false),
+        ] {
+            assert_eq!(looks_like(one, other), want, "{one} {other}");
         }
     }
 }

@@ -301,6 +301,16 @@ fn a_yes_to_changes_is_none_to_deletions() {
     let there = [Grant::rule("Edit(./src)", Until::Session, "/r")];
     let verdict = |text: &str| under(&there, text).verdict;
     assert_eq!((verdict("rm -rf src"), verdict("rm -rf lib"), verdict("touch src")), (Allow, Ask, Allow));
+    // What is moved is gone from where it was.
+    for text in ["mv src/keep.txt gone.txt", "mv -t gone src/keep.txt", "mv -f lib/a src/keep.txt gone"] {
+        let moved = under(&edits, text);
+        let Memory::Rules(rules) = &moved.memory else { panic!("{moved:?}") };
+        assert_eq!((moved.verdict, rules.contains(&"Edit(./src/keep.txt)".into())), (Ask, true), "{text}: {rules:?}");
+        assert!(!rules.contains(&"Edit".into()), "{text}: {rules:?}");
+    }
+    assert_eq!((verdict("mv src gone"), verdict("mv lib src")), (Ask, Ask));
+    let both = [Grant::rule("Edit(./src)", Until::Session, "/r"), Grant::rule("Edit", Until::Session, "/r")];
+    assert_eq!((under(&both, "mv src gone").verdict, under(&both, "mv lib src").verdict), (Allow, Ask));
 }
 
 #[test]

@@ -19,6 +19,23 @@ const TOLD_UNKNOWN: &str = "Outcome unknown: the program stopped while this ran.
 impl Turn {
     /// What follows from an input. An input that no longer fits (a late end, a second answer) decides nothing.
     pub fn decide(&self, input: Input, now: &Now) -> Vec<Event> {
+        let mut events = self.decide_any(input, now);
+        self.tell_unknown(&mut events);
+        events
+    }
+
+    /// A budget that is used up may not have been spent: how much of it nobody knows belongs to its end.
+    fn tell_unknown(&self, events: &mut [Event]) {
+        let is_lost = |event: &Event| matches!(event, Event::LlmEnded(ended) if ended.outcome == Outcome::Lost);
+        let losing = if events.iter().any(is_lost) { self.ledger.reserved_nano } else { 0 };
+        if let Some(Event::TurnEnded(ended)) = events.last_mut()
+            && ended.end == End::Budget
+        {
+            ended.unknown_nano = self.ledger.unknown_nano.saturating_add(losing);
+        }
+    }
+
+    fn decide_any(&self, input: Input, now: &Now) -> Vec<Event> {
         match (input, &self.current) {
             (Input::Configure(settings), _) => self.configure(*settings, None),
             (Input::Redefine(definition, settings), _) => self.configure(*settings, Some(definition)),
@@ -238,5 +255,5 @@ fn broken(current: &Current, phase: &Phase, detail: String) -> Vec<Event> {
 
 pub(super) fn ended(current: &Current, end: End, structured: Option<serde_json::Value>) -> TurnEnded {
     let (text, charges) = (current.text.clone(), current.charges.clone());
-    TurnEnded { turn: current.turn, end, text, structured, charges, short: None }
+    TurnEnded { turn: current.turn, end, text, structured, charges, short: None, unknown_nano: 0 }
 }

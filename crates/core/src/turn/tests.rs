@@ -336,6 +336,9 @@ fn neither_a_crash_nor_a_retry_spends_what_is_not_there() {
         assert!(ledger.spent_nano + ledger.reserved_nano + ledger.unknown_nano <= 40_000_000, "{ledger:?}");
     }
     assert_eq!(*world.end(), End::Budget);
+    let unknown_nano = world.turn.ledger().unknown_nano;
+    assert_eq!(world.turn.last().unwrap().unknown_nano, unknown_nano, "nobody knows whether it was spent");
+    assert!(unknown_nano > 0);
 }
 
 #[test]

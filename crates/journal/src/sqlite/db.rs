@@ -60,6 +60,11 @@ impl Db {
 
     fn open_once(path: &Path, pages_max: Option<u32>) -> Result<Self, JournalError> {
         let db = Self::connect(path)?;
+        // What cannot be opened for writing is opened all the same, and would only say so when something is written.
+        if db.run(|conn| conn.is_readonly("main"))? {
+            let detail = "it can only be read".to_owned();
+            return Err(JournalError::Unwritable { path: path.to_owned(), detail });
+        }
         // Closing must not move somebody else's write-ahead log into a file that is not ours to touch.
         let touch = |may: bool| db.run(|conn| conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !may));
         touch(false)?;

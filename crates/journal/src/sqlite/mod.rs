@@ -100,6 +100,11 @@ impl Sqlite {
         Ok(Self { is_still, ..made })
     }
 
+    /// Why nothing can be written through it, if so.
+    pub(crate) fn unwritable(&self) -> Option<JournalError> {
+        if let State::Unwritable(why) = &*lock(&self.writer) { Some(why.clone()) } else { None }
+    }
+
     /// A handle that only reads, on a file that lies anywhere.
     pub(crate) fn look(path: &Path) -> Result<Self, JournalError> {
         let db = Db::open_reader(path)?;

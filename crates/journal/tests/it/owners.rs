@@ -1,6 +1,6 @@
 //! Ownership between processes.
 
-use max_team_journal::{Commit, Fence, JournalError};
+use max_team_journal::{Commit, Fence, Journal, JournalError};
 
 use crate::child::Child;
 use crate::make::{fact, fact_at, on_disk, worker};
@@ -29,6 +29,27 @@ async fn the_same_worker_cannot_live_twice() {
     assert!(matches!(journal.worker(worker(1)), Err(JournalError::Unwritable { .. })));
     drop(first);
     journal.worker(worker(1)).unwrap();
+}
+
+/// Where nothing can be written, what is owned is let go of all the same; what nobody has taken is there on return.
+#[tokio::test]
+async fn a_worker_that_rests_owns_nothing() {
+    for (_dir, journal) in [on_disk(), (tempfile::tempdir().unwrap(), Journal::memory())] {
+        let (ours, theirs) = (journal.worker(worker(1)).unwrap(), journal.worker(worker(2)).unwrap());
+        for plan in ["plan/x", "plan/y"] {
+            assert_eq!(journal.claim(plan, &ours).await, Ok(1));
+        }
+        ours.rest();
+        ours.rest();
+        assert_eq!(journal.owner("plan/x").unwrap(), None);
+        assert_eq!(journal.claim("plan/x", &theirs).await, Ok(2));
+        ours.revive().unwrap();
+        ours.revive().unwrap();
+        assert!(matches!(journal.claim("plan/x", &ours).await, Err(JournalError::Owned { .. })));
+        assert_eq!(journal.claim("plan/y", &ours).await, Ok(1));
+        let refused = journal.claim("plan/y", &theirs).await;
+        assert!(matches!(refused, Err(JournalError::Owned { .. })), "{refused:?}");
+    }
 }
 
 /// A writer does not look again at what it has just written. What others write in between it must see all the same.

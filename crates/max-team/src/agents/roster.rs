@@ -268,7 +268,7 @@ mod tests {
             let (home, cwd) = (root.join("user"), root.join("repo"));
             fs::create_dir_all(cwd.join(".git")).unwrap();
             let env: Env = [("HOME", home.to_str().unwrap())].into_iter().collect();
-            let desk = Self { folder, place: Place { env, home: home.join(".max-team"), cwd } };
+            let desk = Self { folder, place: Place { env, home: home.join(".max-team"), cwd, wished: None } };
             files.iter().for_each(|(name, text)| desk.write(name, text));
             desk
         }

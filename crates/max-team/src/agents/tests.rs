@@ -26,7 +26,7 @@ fn desk(files: &[(&str, &str)]) -> Table {
         fs::write(path, text).unwrap();
     }
     let env: Env = [("HOME", "/nowhere"), ("WHO", "a poet"), ("MAX_TEAM_PROJECT_LANG", "Go")].into_iter().collect();
-    Table { place: Place { env, home: cwd.join("home"), cwd }, _folder: folder }
+    Table { place: Place { env, home: cwd.join("home"), cwd, wished: None }, _folder: folder }
 }
 
 /// Reads a file that was named by the user.

@@ -127,7 +127,7 @@ pub(crate) enum Team {
         #[arg(long)]
         force: bool,
     },
-    /// Let the teammates of a written team begin: in a session that is there, or in a new chat
+    /// Let the teammates of a written team begin: in a session that is there, or in a new chat; without a terminal until all rest
     #[command(after_help = "Examples:\n  max-team team load reviewers \"review the last commit\"\n  \
         max-team team load reviewers --session 1f2e3d4c")]
     Load {

@@ -19,7 +19,7 @@ use super::table::short;
 use crate::args;
 use crate::exit::{Exit, Stop};
 use crate::headless::talk;
-use crate::setup::Place;
+use crate::setup::{self, Place};
 use crate::words::Lang;
 use crate::{agents, permissions, terminal};
 
@@ -34,7 +34,7 @@ pub(crate) fn approve(place: &Place, options: &args::Yes) -> anyhow::Result<Exit
         check_member(&desk, place, &pending, name)?;
     }
     let kept = kept(&desk, &pending, options)?;
-    let stands = send(&desk, &pending, &reply)?;
+    let stands = send(&desk, place, &pending, &reply)?;
     match kept {
         // Only a yes that counts is remembered: somebody may have said no before.
         Some((root, rules)) if stands => {
@@ -64,7 +64,7 @@ pub(crate) fn deny(place: &Place, options: &args::No) -> anyhow::Result<Exit> {
     let desk = Desk::open(place)?;
     let pending = pick(&desk, options.id.as_deref())?;
     let reply = no(&pending, options)?;
-    send(&desk, &pending, &reply)?;
+    send(&desk, place, &pending, &reply)?;
     Ok(Exit::Ok)
 }
 
@@ -160,15 +160,26 @@ fn check_member(desk: &Desk, place: &Place, pending: &Pending, name: &str) -> an
     Err(Stop::said(Exit::Usage, |lang| lang.no_member(name, &known.join(", "))).into())
 }
 
-/// Sends an answer. Returns whether it is known to be the one that counts.
-fn send(desk: &Desk, pending: &Pending, reply: &Reply) -> anyhow::Result<bool> {
-    if let Some(noted) = &pending.noted {
-        let at = rfc3339(noted.at_ms);
+/// Takes back a yes that nobody has read, for a no; whoever runs the session has read it.
+fn take_back(desk: &Desk, place: &Place, pending: &Pending, reply: &Reply) -> anyhow::Result<()> {
+    let Some(noted) = &pending.noted else { return Ok(()) };
+    let at = rfc3339(noted.at_ms);
+    let is_no = inbox::is_no(reply.word()) && !inbox::is_no(noted.said);
+    if !is_no || desk.owner(pending.session)?.is_some() {
         let words = |lang: Lang| {
             format!("{}; {}", lang.answered_already(&noted.by, noted.said, &at), lang.noted(pending.session))
         };
         return Err(Stop::said(Exit::Denied, words).into());
     }
+    let worker = setup::worker(place, &desk.journal, "an answer")?;
+    desk::wait(async { Ok(desk.post().take_back(&desk.by, &worker, pending).await.map_err(stop)?) })?;
+    talk(&desk.lang.taken_back(&noted.by, noted.said, &at));
+    Ok(())
+}
+
+/// Sends an answer. Returns whether it is known to be the one that counts.
+fn send(desk: &Desk, place: &Place, pending: &Pending, reply: &Reply) -> anyhow::Result<bool> {
+    take_back(desk, place, pending, reply)?;
     desk::wait(async {
         let (post, question) = (desk.post(), pending.row.question);
         let mut watch = desk.watch()?;
@@ -178,6 +189,9 @@ fn send(desk: &Desk, pending: &Pending, reply: &Reply) -> anyhow::Result<bool> {
         let Some(owner) = desk.owner(pending.session)? else {
             // It is the first in the asker's mailbox, and the only one.
             told(desk, pending, reply, &desk.lang.noted(pending.session))?;
+            if let Reply::Agent(answer) = reply {
+                say_rule(desk, pending, answer)?;
+            }
             return Ok(true);
         };
         let heard = until(&mut watch, |entry| {
@@ -224,15 +238,10 @@ async fn tell_of_rule(
     others: &[Pending],
     watch: &mut Watch,
 ) -> anyhow::Result<()> {
-    let Matter::Tool { memory, .. } = &pending.row.matter else { return Ok(()) };
-    if !answer.always || memory.rules().is_empty() {
+    if !say_rule(desk, pending, answer)? {
         return Ok(());
     }
     let post = desk.post();
-    let mut names = vec![pending.who.clone()];
-    names.extend(post.told_of(pending).map_err(stop)?);
-    let words = desk.lang.allowed_from_now_on(&memory.rules().join(", "), answer.until, &names);
-    super::print(&format!("{}\n", terminal::text::clean_line(&words)))?;
     let mut left: Vec<&Pending> = others.iter().collect();
     until(watch, |_| {
         let mut open = Vec::new();
@@ -252,6 +261,19 @@ async fn tell_of_rule(
     })
     .await?;
     Ok(())
+}
+
+/// Says what is allowed from now on, and to whom, if something is.
+fn say_rule(desk: &Desk, pending: &Pending, answer: &Answer) -> anyhow::Result<bool> {
+    let Matter::Tool { memory, .. } = &pending.row.matter else { return Ok(false) };
+    if !answer.always || memory.rules().is_empty() {
+        return Ok(false);
+    }
+    let mut names = vec![pending.who.clone()];
+    names.extend(desk.post().told_of(pending).map_err(stop)?);
+    let words = desk.lang.allowed_from_now_on(&memory.rules().join(", "), answer.until, &names);
+    super::print(&format!("{}\n", terminal::text::clean_line(&words)))?;
+    Ok(true)
 }
 
 /// What was answered is data; how it stands is talk.

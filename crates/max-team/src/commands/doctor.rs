@@ -7,9 +7,10 @@ use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use max_team_core::team::Member;
-use max_team_journal::Journal;
+use max_team_journal::{Journal, JournalError};
 use max_team_runtime::{compare_rows, rebuild_rows};
 use max_team_sandbox::probe;
+use rustix::fs::Access;
 
 use crate::agents;
 use crate::args;
@@ -36,7 +37,10 @@ pub(crate) fn run(place: &Place, options: &args::Doctor) -> anyhow::Result<Exit>
     let mut findings = Findings { text: String::new(), failed: false, lang };
     // What is in its way is said below, where it stops the journal.
     if !place.home.exists() || place.home.is_dir() {
-        findings.good(lang.place(), lang.kept_in(&place.home.display().to_string()));
+        match unwritable(&place.home) {
+            Some(error) => findings.bad(lang.place(), setup::told(lang, &error)),
+            None => findings.good(lang.place(), lang.kept_in(&place.home.display().to_string())),
+        }
         space(&place.home, &mut findings);
     }
     let config = match place.settings(options.config.as_deref(), Vec::new()) {
@@ -93,6 +97,18 @@ impl Findings {
         let line = self.lang.headed(what, words);
         self.text.push_str(&format!("{mark}  {line}\n"));
     }
+}
+
+/// What of the home cannot be written to, if something cannot. One that is not there yet is made where its parents are.
+fn unwritable(home: &Path) -> Option<JournalError> {
+    let there = home.ancestors().find(|folder| folder.is_dir())?;
+    let within = ["workers", "journal.db", "journal.db-wal", "journal.db-shm"].map(|name| home.join(name));
+    let needed = std::iter::once(there.to_owned()).chain(within.into_iter().filter(|path| path.exists()));
+    needed.into_iter().find_map(|path| {
+        let wanted = if path.is_dir() { Access::WRITE_OK | Access::EXEC_OK } else { Access::WRITE_OK };
+        let detail = rustix::fs::access(&path, wanted).err()?;
+        Some(JournalError::Unwritable { path, detail: std::io::Error::from(detail).to_string() })
+    })
 }
 
 /// Whether there is room for more.

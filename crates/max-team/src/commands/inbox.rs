@@ -85,6 +85,12 @@ fn show(pending: &Pending, census: &Census<'_>, now_ms: i64, lang: Lang) -> anyh
     for way in ways(pending, lang) {
         let _ = writeln!(text, "{way}");
     }
+    if let Matter::Tool { memory, .. } = &pending.row.matter
+        && !memory.rules().is_empty()
+    {
+        let rules = clean_line(&memory.rules().join(", "));
+        let _ = writeln!(text, "{}", lang.always_means(&short(&pending.row.question), &rules));
+    }
     Ok(text)
 }
 
@@ -102,10 +108,15 @@ fn head(pending: &Pending, now_ms: i64, lang: Lang) -> String {
     let since = lang.asked_since(&age, &clean_line(&who), session.as_deref());
     let mut text = format!("{}  {since}: {asked}\n", short(&pending.row.question));
     if let Some(noted) = &pending.noted {
-        let words = lang.said_already(&clean_line(&noted.by), noted.said, &rfc3339(noted.at_ms));
+        let words = lang.said_already(&clean_line(&noted.by), noted.said, &rfc3339(noted.at_ms), !is_no(noted.said));
         let _ = writeln!(text, "    {words}");
     }
     text
+}
+
+/// Whether an answer of this word lets nothing happen.
+pub(super) fn is_no(said: &str) -> bool {
+    matches!(said, "no" | "rejected" | "asked for changes")
 }
 
 /// What exactly is asked, for people; what an agent wants to do is in its own words.

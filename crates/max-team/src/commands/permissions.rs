@@ -11,7 +11,8 @@ use crate::args::{Permissions, Why};
 use crate::exit::{Exit, Stop};
 use crate::permissions::{Flags, Loaded, Trusted, load};
 use crate::setup::{self, Place};
-use crate::terminal::text::clean_line;
+use crate::terminal::text::{self, clean_line};
+use crate::words::Lang;
 use crate::{agents, headless};
 
 pub(crate) fn run(place: &Place, command: &Permissions) -> anyhow::Result<Exit> {
@@ -48,7 +49,10 @@ fn why(place: &Place, root: &std::path::Path, loaded: &Loaded, mode: Mode, optio
     let tool = given.unwrap_or("run_shell");
     let rules = Rules { permissions: &loaded.permissions, ..Rules::new(mode, &constraints) };
     let judged = judge(&rules, tool, &action);
-    let text = if options.json { format!("{}\n", told_json(&judged)) } else { told(&judged, &action, mode, options) };
+    let text = match options.json {
+        true => format!("{}\n", told_json(&judged)),
+        false => told(&judged, &action, mode, options, place.speaks()),
+    };
     super::print(&text)?;
     Ok(if judged.verdict == Verdict::Allow { Exit::Ok } else { Exit::Denied })
 }
@@ -97,18 +101,23 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-fn told(judged: &Judgement, action: &Action, mode: Mode, options: &Why) -> String {
-    let mut rows = vec![(word(judged.verdict), clean_line(&action.target)), ("because", clean_line(&judged.rule))];
-    rows.extend(judged.origin.as_ref().map(|origin| ("written in", format!("{origin} ({})", origin.scope.name()))));
+fn told(judged: &Judgement, action: &Action, mode: Mode, options: &Why, lang: Lang) -> String {
+    let [because, written, hint, remembered, judged_for] = lang.why_heads();
+    let rule = clean_line(&lang.told(&judged.rule));
+    let verdict = if lang == Lang::En { word(judged.verdict) } else { lang.verdict(judged.verdict) };
+    let mut rows = vec![(verdict, clean_line(&action.target)), (because, rule)];
+    rows.extend(judged.origin.as_ref().map(|origin| (written, format!("{origin} ({})", origin.scope.name()))));
     if !judged.hint.is_empty() {
-        rows.push(("what would change it", clean_line(&judged.hint)));
+        rows.push((hint, clean_line(&judged.hint)));
     }
-    let remembered = judged.memory.rules().iter().filter(|_| judged.verdict == Verdict::Ask);
-    rows.extend(remembered.map(|rule| ("an answer is remembered as", clean_line(rule))));
-    let who = options.agent.as_deref().unwrap_or("an agent without constraints");
-    rows.push(("judged for", format!("{who}, permission mode `{}`", mode.name())));
-    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    rows.iter().map(|(name, value)| format!("{name:width$}  {value}\n")).collect()
+    let rules = judged.memory.rules().iter().filter(|_| judged.verdict == Verdict::Ask);
+    rows.extend(rules.map(|rule| (remembered, clean_line(rule))));
+    let who = options.agent.as_deref().unwrap_or(lang.unconstrained());
+    let mode = lang.told(&format!("permission mode `{}`", mode.name()));
+    rows.push((judged_for, format!("{who}, {mode}")));
+    let width = rows.iter().map(|(name, _)| text::width(name)).max().unwrap_or(0);
+    let pad = |name: &str| " ".repeat(width.saturating_sub(text::width(name)));
+    rows.iter().map(|(name, value)| format!("{name}{}  {value}\n", pad(name))).collect()
 }
 
 fn told_json(judged: &Judgement) -> Value {

@@ -16,6 +16,7 @@ use super::desk::{self, Desk, stop};
 use super::mail;
 use crate::args;
 use crate::exit::{Exit, Stop};
+use crate::headless::talk;
 use crate::record;
 use crate::setup::{self, Place};
 use crate::signals::Signals;
@@ -48,6 +49,9 @@ fn read(desk: &Desk, scope: Scope, reading: &args::Reading, json: bool) -> anyho
     let reader = StreamReader::open(&desk.journal, scope, reading.from).map_err(stop)?;
     let lines = Lines { types: &reading.types, json, lang: desk.lang };
     let told = if reading.follow {
+        if let Some(why) = desk.journal.unwritable() {
+            talk(&desk.lang.follows_nothing(&setup::told(desk.lang, &why)));
+        }
         desk::wait(follow(reader, &lines))
     } else {
         let last = desk.journal.last_seq()?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use max_team_core::event::Event;
 use max_team_core::id::SessionId;
 use max_team_core::near::nearest;
-use max_team_core::tasks::{Input, New, Status, Update};
+use max_team_core::tasks::{Input, ItemMoved, Move, New, Status, Update};
 use max_team_runtime::{Enrolled, RuntimeError, Sessions, TaskLine, TaskLists};
 use serde_json::{Value, json};
 
@@ -116,10 +116,19 @@ impl Counter {
         let work = async { Ok(self.lists().write(session, &self.desk.by, input).await) };
         let done = wait(work).map_err(|error| Stop::new(Exit::Failed, error.to_string()))?;
         let (events, lang) = (done.map_err(stop)?, self.desk.lang);
-        let words: Vec<String> = events.iter().filter_map(|event| told(event, lang)).collect();
+        // Whoever ends a task holds it first; that is not worth a word of its own.
+        let is_ended =
+            |id| events.iter().any(|event| matches!(event, Event::ItemMoved(moved) if moved.id == id && is_end(moved)));
+        let is_passed = |event: &&Event| matches!(event, Event::ItemMoved(moved) if moved.what == Move::Claimed && is_ended(moved.id));
+        let words: Vec<String> =
+            events.iter().filter(|event| !is_passed(event)).filter_map(|event| told(event, lang)).collect();
         let words = if words.is_empty() { lang.so_already().to_owned() } else { words.join("\n") };
         super::print(&clean(&format!("{words}\n")))
     }
+}
+
+fn is_end(moved: &ItemMoved) -> bool {
+    moved.what == Move::Completed
 }
 
 fn told(event: &Event, lang: crate::words::Lang) -> Option<String> {

@@ -1,5 +1,6 @@
 //! `team`: who is on the team of a session, ending them, their modes, and teams in files.
 
+use std::io::IsTerminal;
 use std::path::Path;
 
 use max_team_core::event::Event;
@@ -19,7 +20,7 @@ use crate::args;
 use crate::exit::{Exit, Stop};
 use crate::headless::talk;
 use crate::setup::Place;
-use crate::team_file::{self, TeamFile};
+use crate::team_file::{self, Here, TeamFile};
 use crate::terminal::text::clean_line;
 use crate::words::Lang;
 
@@ -33,7 +34,11 @@ pub(crate) fn run(place: &Place, command: args::Team) -> anyhow::Result<Exit> {
             Ok(Exit::Ok)
         }
         args::Team::Load { name, prompt, session: None } => {
-            let talk = args::Talk { mates: Some(name), prompt, ..args::Talk::default() };
+            let mut talk = args::Talk { mates: Some(name), prompt, ..args::Talk::default() };
+            if !std::io::stdin().is_terminal() {
+                // Nobody sits there: they begin, all work until there is nothing more to do, and what came of it is said.
+                talk.print = Some(talk.prompt.take().unwrap_or_default());
+            }
             crate::talk::run(place, talk)
         }
         command => at_desk(place, &Desk::open(place)?, &command),
@@ -237,7 +242,7 @@ pub(crate) fn tell_of_lead(team: &TeamFile, lead: Option<&str>, lang: Lang) {
 }
 
 fn list(place: &Place, json: bool) -> anyhow::Result<()> {
-    let (all, lang) = (team_file::list(place), place.speaks());
+    let (all, lang) = (team_file::list(place, &Here::of(place)), place.speaks());
     let text = if json {
         let row = |found: &team_file::Found| {
             let team = found.team.as_ref().ok().map(|(team, _)| team);
@@ -260,13 +265,14 @@ fn list(place: &Place, json: bool) -> anyhow::Result<()> {
                     let names: Vec<&str> = team.members.iter().map(|member| member.name.as_str()).collect();
                     (names.join(", "), team.description.clone())
                 }
-                Err(words) => (String::new(), words.clone()),
+                Err(words) => (String::new(), lang.faulty_team(words.lines().count())),
             };
             vec![found.name().to_owned(), found.shown.clone(), members, about]
         };
         table(&lang.team_heads(), &all.iter().map(row).collect::<Vec<_>>())
     };
     super::print(&text)?;
+    all.iter().filter_map(|found| found.team.as_ref().err()).for_each(|words| talk(words));
     all.iter().filter_map(|found| found.team.as_ref().ok()).for_each(|(_, warnings)| {
         warnings.iter().for_each(|warning| talk(warning));
     });

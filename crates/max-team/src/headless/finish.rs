@@ -96,9 +96,8 @@ impl Headless {
                 self.print_line(&result.json())?;
             }
         }
-        if let Some(words) = self.lang.ended_because(&ended.end) {
-            talk(&words);
-        }
+        let because = [self.lang.ended_because(&ended.end), self.lang.budget_unknown(ended)];
+        because.iter().flatten().for_each(|words| talk(words));
         if let Some((first, more)) = tally.unasked.split_first() {
             talk(&self.lang.nobody_asked(first, more.len()));
         }

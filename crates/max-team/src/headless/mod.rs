@@ -138,10 +138,7 @@ impl Headless {
             }
         };
         let waits_for = command.is_some().then_some(key);
-        let mates = self.not_there_yet(session)?;
-        if !mates.is_empty() {
-            self.order(EnvelopeId::new(Uuid::now_v7()), Command::Team { session, mates }).await?;
-        }
+        self.recruit(session, &mut tally).await?;
         if let Some(command) = command {
             self.order(key, command).await?;
         }
@@ -157,7 +154,7 @@ impl Headless {
             let (stopped, exit) = self.listen(&opened, &mut notices, signals, &mut tally).await?;
             return self.finish_listening(&opened, &tally, notices, signals, (stopped, exit)).await;
         }
-        let stopped = if waits_for.is_some() || opened.continuing || goes_on {
+        let stopped = if waits_for.is_some() || opened.continuing || goes_on || !tally.joining.is_empty() {
             let stopped = self.follow(session, waits_for, &mut notices, signals, &mut tally).await?;
             // What waited may have been for others than the lead.
             if waits_for.is_none() && tally.ended.is_none() {
@@ -217,6 +214,16 @@ impl Headless {
             self.order(EnvelopeId::new(Uuid::now_v7()), Command::Continue { session, to }).await?;
         }
         Ok(!tally.awaited.is_empty())
+    }
+
+    /// Lets those begin who are to and are not there.
+    async fn recruit(&self, session: SessionId, tally: &mut Tally) -> anyhow::Result<()> {
+        let mates = self.not_there_yet(session)?;
+        if mates.is_empty() {
+            return Ok(());
+        }
+        tally.joining = mates.iter().map(|mate| mate.name.clone()).collect();
+        self.order(EnvelopeId::new(Uuid::now_v7()), Command::Team { session, mates }).await
     }
 
     /// Those who are to begin, less those who are there already: a run that goes on is started with the same words.
@@ -378,13 +385,9 @@ impl Headless {
         }
         match event {
             Event::Steered(steered) => tally.unheard.retain(|key| !steered.envelopes.contains(key)),
-            Event::TurnStarted(started) => {
-                tally.heard.push(started.envelope);
-                tally.unheard.retain(|key| *key != started.envelope && !started.letters.contains(key));
-                tally.awaited.retain(|agent| from.agent != Some(*agent));
-            }
+            Event::TurnStarted(started) => tally.begins(from, started),
             Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => {
-                tally.unjoined = true;
+                (tally.unjoined, tally.joining) = (true, Vec::new());
                 talk(&self.lang.not_joined(&refused.why));
             }
             Event::Mailed(letter) => self.lang.came_to_nothing(letter).iter().for_each(|words| talk(words)),

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use max_team_core::event::{Event, TurnEnded};
+use max_team_core::event::{Event, TurnEnded, TurnStarted};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::plan::event::PlanEnd;
 use max_team_runtime::{Origin, StreamReader};
@@ -39,6 +39,8 @@ pub(super) struct Tally {
     pub(super) unheard: HashSet<EnvelopeId>,
     /// Those who are to go on and have not begun.
     pub(super) awaited: HashSet<AgentId>,
+    /// Those who are to be on the team and have not begun, by name.
+    pub(super) joining: Vec<String>,
     /// Plans by id: the last question that is open, and how it ended.
     pub(super) plans: Vec<(PlanId, Option<QuestionId>, Option<PlanEnd>)>,
 }
@@ -67,6 +69,7 @@ impl Tally {
             heard: Vec::new(),
             unheard: HashSet::new(),
             awaited: HashSet::new(),
+            joining: Vec::new(),
             plans: Vec::new(),
         }
     }
@@ -92,9 +95,17 @@ impl Tally {
         stream_json::Lines::tells(event).then(|| self.called.get(&agent)?.line(at_ms, event)).flatten()
     }
 
+    /// Somebody has begun with something.
+    pub(super) fn begins(&mut self, from: &Origin, started: &TurnStarted) {
+        self.heard.push(started.envelope);
+        self.unheard.retain(|key| *key != started.envelope && !started.letters.contains(key));
+        self.awaited.retain(|agent| from.agent != Some(*agent));
+        self.joining.retain(|name| **name != *from.name);
+    }
+
     /// Whether something that we have said ourselves is still to be heard.
     pub(super) fn is_awaiting(&self) -> bool {
-        !self.sent.is_empty() || !self.awaited.is_empty()
+        !self.sent.is_empty() || !self.awaited.is_empty() || !self.joining.is_empty()
     }
 
     /// Whether what we asked for has been taken up.

@@ -17,7 +17,7 @@ impl Desk {
         std::fs::create_dir_all(at.join("mt")).unwrap();
         let env =
             [("HOME", at.to_str().unwrap()), ("MAX_TEAM_HOME", at.join("mt").to_str().unwrap())].into_iter().collect();
-        let place = Place { env, cwd: at.join("p"), home: at.join("mt") };
+        let place = Place { env, cwd: at.join("p"), home: at.join("mt"), wished: None };
         Self { folder, place }
     }
 

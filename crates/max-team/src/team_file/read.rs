@@ -1,13 +1,13 @@
 //! A team's file into who is in it.
 
 use max_team_core::mates::color;
-use max_team_core::mates::name::misfit;
+use max_team_core::mates::name::{looks_like, misfit};
 use max_team_core::near::did_you_mean;
 use max_team_core::policy::Mode;
 use max_team_core::team::Isolation;
 use max_team_runtime::Spawn;
 
-use super::TeamFile;
+use super::{Here, TeamFile};
 use crate::config::yaml::{Node, Value};
 use crate::config::{File, Standing, quote, trust};
 
@@ -15,29 +15,37 @@ const KEYS: [&str; 4] = ["name", "description", "lead", "members"];
 const MEMBER_KEYS: [&str; 10] =
     ["name", "role", "prompt", "type", "model", "mode", "color", "isolation", "auto_claim", "plan_first"];
 
+/// What is wrong with a file is gathered, so that one look names all of it; what was read besides does not count then.
 struct Reader<'a> {
     file: &'a File,
+    here: &'a Here,
     warnings: Vec<String>,
+    faults: Vec<String>,
 }
 
 /// Reads a file; without a name of its own it is called as the file is.
-pub(super) fn read(file: &File, stem: String) -> Result<(TeamFile, Vec<String>), String> {
+pub(super) fn read(file: &File, stem: String, here: &Here) -> Result<(TeamFile, Vec<String>), String> {
     let bytes = file.bytes().map_err(|problem| problem.to_string())?.unwrap_or_default();
     let node = file.parse(&bytes).map_err(|problem| problem.to_string())?;
-    let mut reader = Reader { file, warnings: Vec::new() };
+    let mut reader = Reader { file, here, warnings: Vec::new(), faults: Vec::new() };
     let mut team = TeamFile { name: stem, ..TeamFile::default() };
-    for (key, value) in reader.entries(&node, "a team", &KEYS)? {
+    for (key, value) in reader.entries(&node, "a team", &KEYS) {
         match key {
-            "name" => team.name = reader.text(key, value)?,
-            "description" => team.description = reader.text(key, value)?,
-            "lead" => team.lead = Some(reader.text(key, value)?),
-            _ => team.members = reader.members(value)?,
+            "name" => team.name = reader.text(key, value),
+            "description" => team.description = reader.text(key, value),
+            "lead" => team.lead = Some(reader.text(key, value)),
+            _ => team.members = reader.members(value),
         }
     }
-    if team.members.is_empty() {
-        return Err(reader.at(&node, "there are no members in it"));
+    if team.members.is_empty() && reader.faults.is_empty() {
+        reader.fault(&node, "there are no members in it");
     }
-    Ok((team, reader.warnings))
+    if reader.faults.is_empty() {
+        return Ok((team, reader.warnings));
+    }
+    // What is not known may be what was meant.
+    reader.faults.append(&mut reader.warnings);
+    Err(reader.faults.join("\n"))
 }
 
 impl Reader<'_> {
@@ -45,14 +53,17 @@ impl Reader<'_> {
         format!("{}: {words}", self.file.place(node.spot))
     }
 
+    fn fault(&mut self, node: &Node, words: impl std::fmt::Display) {
+        let fault = self.at(node, words);
+        self.faults.push(fault);
+    }
+
     /// The entries of a map under the names we know; others are told.
-    fn entries<'n>(
-        &mut self,
-        node: &'n Node,
-        what: &str,
-        keys: &[&'static str],
-    ) -> Result<Vec<(&'static str, &'n Node)>, String> {
-        let Value::Map(entries) = &node.value else { return Err(self.at(node, format!("{what} is a map of names"))) };
+    fn entries<'n>(&mut self, node: &'n Node, what: &str, keys: &[&'static str]) -> Vec<(&'static str, &'n Node)> {
+        let Value::Map(entries) = &node.value else {
+            self.fault(node, format!("{what} is a map of names"));
+            return Vec::new();
+        };
         let mut known = Vec::new();
         for (name, value) in entries {
             match keys.iter().find(|key| **key == name.text) {
@@ -64,78 +75,109 @@ impl Reader<'_> {
                 }
             }
         }
-        Ok(known)
+        known
     }
 
-    fn text(&self, key: &str, node: &Node) -> Result<String, String> {
-        node.text().map(str::to_owned).ok_or_else(|| self.at(node, format!("`{key}` is a text")))
+    fn text(&mut self, key: &str, node: &Node) -> String {
+        node.text().map(str::to_owned).unwrap_or_else(|| {
+            self.fault(node, format!("`{key}` is a text"));
+            String::new()
+        })
     }
 
-    fn members(&mut self, node: &Node) -> Result<Vec<Spawn>, String> {
-        let Value::List(items) = &node.value else { return Err(self.at(node, "`members` is a list")) };
+    fn members(&mut self, node: &Node) -> Vec<Spawn> {
+        let Value::List(items) = &node.value else {
+            self.fault(node, "`members` is a list");
+            return Vec::new();
+        };
         let mut members: Vec<Spawn> = Vec::new();
         for item in items {
-            let member = self.member(item)?;
-            if members.iter().any(|known| known.name == member.name) {
-                return Err(self.at(item, format!("`{}` is in it twice", member.name)));
+            let member = self.member(item);
+            if let Some(known) = members.iter().find(|known| looks_like(&known.name, &member.name)) {
+                let words = match known.name == member.name {
+                    true => format!("`{}` is in it twice", member.name),
+                    false => format!("`{}` looks like `{}`, which is in it, too", member.name, known.name),
+                };
+                self.fault(item, words);
             }
             members.push(member);
         }
-        Ok(members)
+        members
     }
 
-    fn member(&mut self, node: &Node) -> Result<Spawn, String> {
+    fn member(&mut self, node: &Node) -> Spawn {
         let mut spawn = Spawn::default();
-        for (key, value) in self.entries(node, "a member", &MEMBER_KEYS)? {
+        let before = self.faults.len();
+        for (key, value) in self.entries(node, "a member", &MEMBER_KEYS) {
             match key {
-                "name" => spawn.name = self.text(key, value)?.trim().to_owned(),
-                "role" => spawn.role = self.text(key, value)?,
-                "prompt" => spawn.prompt = self.text(key, value)?,
-                "type" => spawn.kind = Some(self.text(key, value)?),
-                "model" => spawn.model = Some(self.text(key, value)?),
+                "name" => self.text(key, value).trim().clone_into(&mut spawn.name),
+                "role" => spawn.role = self.text(key, value),
+                "prompt" => spawn.prompt = self.text(key, value),
+                "type" => spawn.kind = Some(self.kind(value)),
+                "model" => spawn.model = Some(self.text(key, value)),
                 "color" => {
                     // Once any word was one: what was written then still begins.
-                    match color(&self.text(key, value)?) {
+                    match color(&self.text(key, value)) {
                         Ok(known) => spawn.color = Some(known.to_owned()),
                         Err(words) => self.warnings.push(self.at(value, format!("{words}; it gets one that is free"))),
                     }
                 }
-                "mode" => spawn.mode = self.mode(value)?,
-                "isolation" => spawn.isolation = Some(self.isolation(value)?),
-                "auto_claim" => spawn.claims = Some(self.switch(key, value)?),
-                _ => spawn.plan_first = self.switch(key, value)?,
+                "mode" => spawn.mode = self.mode(value),
+                "isolation" => spawn.isolation = self.isolation(value),
+                "auto_claim" => spawn.claims = self.switch(key, value),
+                _ => spawn.plan_first = self.switch(key, value).unwrap_or_default(),
             }
         }
-        if let Some(why) = misfit(&spawn.name, "") {
-            return Err(self.at(node, why));
+        // Whoever is no map at all was told of.
+        let is_map = matches!(node.value, Value::Map(_)) || self.faults.len() == before;
+        if let Some(why) = misfit(&spawn.name, &self.here.lead).filter(|_| is_map) {
+            self.fault(node, why);
         }
-        if spawn.prompt.trim().is_empty() {
-            return Err(self.at(node, format!("`{}`: `prompt` is missing: what it does first", spawn.name)));
+        if is_map && spawn.prompt.trim().is_empty() {
+            self.fault(node, format!("`{}`: `prompt` is missing: what it does first", spawn.name));
         }
-        Ok(spawn)
+        spawn
     }
 
-    fn mode(&mut self, node: &Node) -> Result<Option<Mode>, String> {
-        let names = || Mode::NAMES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-        let wrong = || self.at(node, format!("`mode` is one of {}", names()));
-        let mode = node.text().and_then(Mode::named).ok_or_else(wrong)?;
+    fn kind(&mut self, node: &Node) -> String {
+        let (kind, types) = (self.text("type", node), &self.here.types);
+        if !types.is_empty() && !types.contains(&kind) {
+            let near = did_you_mean(&kind, types.iter().map(String::as_str));
+            self.fault(node, format!("there is no type `{}`{near}; there are {}", quote(&kind), types.join(", ")));
+        }
+        kind
+    }
+
+    fn mode(&mut self, node: &Node) -> Option<Mode> {
+        let Some(mode) = node.text().and_then(Mode::named) else {
+            let names = Mode::NAMES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+            self.fault(node, format!("`mode` is one of {names}"));
+            return None;
+        };
         let is_loose = mode != Mode::Default && !mode.is_stricter(Mode::Default);
         if self.file.standing != Standing::Trusted && is_loose {
             self.warnings.push(self.at(node, format!("`mode: {}` is held back: {}", mode.name(), trust::FREE)));
-            return Ok(None);
+            return None;
         }
-        Ok(Some(mode))
+        Some(mode)
     }
 
-    fn isolation(&self, node: &Node) -> Result<Isolation, String> {
+    fn isolation(&mut self, node: &Node) -> Option<Isolation> {
         match node.text() {
-            Some("worktree") => Ok(Isolation::Worktree),
-            Some("none") => Ok(Isolation::None),
-            _ => Err(self.at(node, "`isolation` is `none` or `worktree`")),
+            Some("worktree") => Some(Isolation::Worktree),
+            Some("none") => Some(Isolation::None),
+            _ => {
+                self.fault(node, "`isolation` is `none` or `worktree`");
+                None
+            }
         }
     }
 
-    fn switch(&self, key: &str, node: &Node) -> Result<bool, String> {
-        node.json().as_bool().ok_or_else(|| self.at(node, format!("`{key}` is true or false")))
+    fn switch(&mut self, key: &str, node: &Node) -> Option<bool> {
+        let is_on = node.json().as_bool();
+        if is_on.is_none() {
+            self.fault(node, format!("`{key}` is true or false"));
+        }
+        is_on
     }
 }

@@ -100,7 +100,9 @@ pub(super) enum Act {
     Show(Option<String>),
     /// List the sessions, or find the one that is meant.
     Sessions(Option<String>),
-    /// Leave this session for another one.
+    /// Let go of this session: nobody of it works here any more, and whoever wants it may have it.
+    Leave,
+    /// Leave this session for another one, or take it up again.
     Open {
         which: Which,
         settings: Box<Settings>,
@@ -144,6 +146,7 @@ pub(super) enum Done {
     Letters(Outcome<Vec<Letter>>),
     Shown { wanted: Option<String>, outcome: Outcome<Shown> },
     Sessions { wanted: Option<String>, outcome: Outcome<Vec<SessionRow>> },
+    Left,
     Opened { outcome: Outcome<Arrival>, news: News },
 }
 
@@ -267,14 +270,13 @@ impl Desk {
             Act::Continue { name, lead } => Done::Continued { lead, outcome: self.go_on(name).await },
             Act::Recruit(mates) => Done::Recruited(self.command(fresh(), Command::Team { session, mates }).await),
             Act::Roll(shown) => Done::Roll { shown, outcome: self.handle.roll(session).map(Box::new) },
-            Act::Letters => {
-                // There may be very many; what cannot be looked for is not shown.
-                let handle = self.handle.clone();
-                let looked = tokio::task::spawn_blocking(move || handle.letters(session)).await;
-                Done::Letters(looked.unwrap_or_else(|_| Ok(Vec::new())))
-            }
+            Act::Letters => Done::Letters(self.letters().await),
             Act::Show(wanted) => Done::Shown { outcome: self.show(wanted.as_deref()), wanted },
             Act::Sessions(wanted) => Done::Sessions { wanted, outcome: self.handle.sessions(SESSIONS_MAX) },
+            Act::Leave => {
+                self.handle.close(session).await;
+                Done::Left
+            }
             Act::Open { which, settings } => {
                 let news = self.look.as_ref().map(Look::now).unwrap_or_default();
                 let outcome = self.open(which, *settings, &news).await;
@@ -296,6 +298,13 @@ impl Desk {
             self.command(fresh(), Command::Continue { session: self.session, to: to.clone() }).await?;
         }
         Ok(to)
+    }
+
+    /// There may be very many; what cannot be looked for is not shown.
+    async fn letters(&self) -> Outcome<Vec<Letter>> {
+        let (handle, session) = (self.handle.clone(), self.session);
+        let looked = tokio::task::spawn_blocking(move || handle.letters(session)).await;
+        looked.unwrap_or_else(|_| Ok(Vec::new()))
     }
 
     fn show(&self, wanted: Option<&str>) -> Outcome<Shown> {
@@ -335,7 +344,9 @@ impl Desk {
         let events = if opened.resumed { self.handle.events(opened.session) } else { Ok(Vec::new()) };
         // One of the two is left: this one if the other cannot be read.
         let left = if events.is_ok() { self.session } else { opened.session };
-        self.handle.close(left).await;
+        if left != opened.session || events.is_err() {
+            self.handle.close(left).await;
+        }
         Ok(Arrival { opened: Box::new(opened), settings: Box::new(settings), events: events? })
     }
 }

@@ -175,7 +175,7 @@ impl Panel {
         ))));
         lines.extend(self.diff(permit, rows.saturating_sub(FRAME_ROWS), look));
         if !permit.rule.is_empty() {
-            let rule = format!("  {} {}", lang.because(), text::clean_line(&permit.rule));
+            let rule = format!("  {} {}", lang.because(), text::clean_line(&lang.told(&permit.rule)));
             lines.push(Line::from(Span::styled(text::cut(&rule, columns), theme.faint())));
         }
         if !permit.memory.rules().is_empty() {

@@ -30,11 +30,7 @@ const INBOX_COLUMNS: usize = 120;
 const KEYS: [(&str, &str, &str); 12] = [
     ("\\ Enter, Shift-Enter, Ctrl-J", "new line", "换行"),
     ("Alt-Enter", "interrupt and send", "中断并发送"),
-    (
-        "Esc, or the word stop",
-        "interrupt the turn; Esc twice: clear the draft",
-        "中断任务（也可输入 停止）；按两次 Esc 清空草稿",
-    ),
+    ("Esc", "interrupt (also: the word stop); twice: clear", "中断任务（也可输入 停止）；按两次 Esc 清空草稿"),
     ("Ctrl-C", "interrupt; clear the draft; twice: exit", "中断；清空草稿；按两次退出"),
     ("Ctrl-D", "exit, when the draft is empty", "草稿为空时退出"),
     ("Up, Down", "move; take a queued message back; the history", "移动光标；取回排队的消息；翻阅历史"),

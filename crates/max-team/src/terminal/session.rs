@@ -4,6 +4,7 @@
 //! user wants becomes orders ([`Session::take_acts`]). It draws nothing and waits for nothing. A message counts as
 //! sent only when the journal has it: until then its text is kept here, and comes back if it could not be sent.
 
+mod again;
 mod mates;
 mod queue;
 mod rewind;
@@ -12,7 +13,7 @@ mod team;
 use std::fmt;
 
 use max_team_core::event::{End, Event, QuestionAnswered};
-use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
+use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId};
 use max_team_core::policy::{Answer, By, Mode, Until};
 use max_team_core::team::{Model, Settings};
 use max_team_runtime::rewind::Plan;
@@ -33,6 +34,7 @@ use crate::config::choice::WhileBusy;
 use crate::team::News;
 use crate::words::Lang;
 
+use again::Held;
 pub(super) use queue::Queued;
 use team::is_of_list;
 
@@ -91,10 +93,10 @@ pub(super) struct Session {
     replaying: bool,
     /// Whether the house has said that nobody does anything.
     quiet: bool,
-    /// Whether the house has said that the session cannot go on here: nothing that is said reaches anybody any more.
-    is_stopped: bool,
-    /// Plans that ran when it could not go on here: they can still be stopped.
-    unheard: Vec<PlanId>,
+    /// Why the session cannot go on here, if the house has said so: it is let go of then.
+    stopped: Option<String>,
+    /// What is done once it is open again.
+    held: Vec<Held>,
     /// What the last turn was told, and what was taken back since it began.
     read: Vec<EnvelopeId>,
     last: Option<End>,
@@ -102,6 +104,8 @@ pub(super) struct Session {
     /// Skills that the user can ask for by name.
     skills: Vec<String>,
     mates: Mates,
+    /// Those who are to be on the team and have not begun, by name.
+    joining: Vec<String>,
     teams: Teams,
     /// What was shown that would be put back.
     rewind: Option<Box<Plan>>,
@@ -136,13 +140,14 @@ impl Session {
             seen: Vec::new(),
             replaying: false,
             quiet: false,
-            is_stopped: false,
-            unheard: Vec::new(),
+            stopped: None,
+            held: Vec::new(),
             read: Vec::new(),
             last: None,
             turns: 0,
             skills: opened.skills.clone(),
             mates: Mates::default(),
+            joining: Vec::new(),
             teams: Teams::default(),
             rewind: None,
         }
@@ -150,10 +155,9 @@ impl Session {
 
     /// Begins, or moves to another session: shows where we are and what was said last.
     pub(super) fn begin(&mut self, opened: &Opened, events: Vec<(i64, Event)>) -> Vec<Item> {
+        let is_again = self.stopped.take().is_some() && self.id == opened.session;
         self.id = opened.session;
         self.rewind = None;
-        self.is_stopped = false;
-        self.unheard.clear();
         self.turns = 0;
         self.skills.clone_from(&opened.skills);
         self.transcript = Transcript::new(self.lang, self.settings.clone());
@@ -163,6 +167,7 @@ impl Session {
         self.last = None;
         self.acts.push(Act::Status(Reason::Footer));
         self.mates.clear();
+        self.joining.clear();
         if opened.resumed {
             self.acts.push(Act::Roll(false));
         }
@@ -174,6 +179,10 @@ impl Session {
             items.push(note(report::instruction(self.lang, name, *bytes)));
         }
         items.extend(opened.notes.iter().cloned().map(note));
+        if is_again {
+            // All of it is on the screen.
+            items.clear();
+        }
         items.extend(self.lang.recovered(&opened.recovered, opened.session).map(note));
         items
     }
@@ -294,7 +303,7 @@ impl Session {
                 vec![Item::Row(Row::Error(error.to_string()))]
             }
             // What others still bring to an end is in the journal, for whoever opens the session next.
-            _ if self.is_stopped => Vec::new(),
+            _ if self.is_stopped() => Vec::new(),
             Notice::Event { session, event, .. } if *session == self.id && is_of_list(event) => {
                 self.list_changed();
                 Vec::new()
@@ -319,42 +328,13 @@ impl Session {
             }
             Notice::Idle { session, waiting } if *session == self.id => {
                 // Whoever waited for an answer that was given since goes on.
-                self.quiet = !waiting || self.questions.all().next().is_some();
+                self.quiet = (!waiting || self.questions.all().next().is_some()) && self.joining.is_empty();
                 self.seen.clear();
                 self.acts.push(Act::Status(Reason::Footer));
                 Vec::new()
             }
             _ => Vec::new(),
         }
-    }
-
-    /// The session cannot go on here. What is queued is in the journal and goes on with it, wherever it is opened next.
-    fn house_stopped(&mut self, error: &RuntimeError) -> Vec<Item> {
-        self.queue.clear();
-        self.questions.clear();
-        self.transcript.stop();
-        self.crew.clear();
-        self.mates.clear();
-        self.background.clear();
-        // Nobody hears of them here any more, and they may go on all the same.
-        self.unheard.extend(std::mem::take(&mut self.plans).running().map(|known| known.id));
-        self.quiet = true;
-        // Each who works here may say so; what to do is said once.
-        let words = match std::mem::replace(&mut self.is_stopped, true) {
-            true => error.to_string(),
-            false => format!("{error}\n{}", self.lang.stopped_house()),
-        };
-        vec![Item::Row(Row::Error(words))]
-    }
-
-    /// Whether it cannot go on here. Somebody may be at work all the same, whom nobody hears.
-    pub(super) fn is_stopped(&self) -> bool {
-        self.is_stopped
-    }
-
-    /// Why nothing can be said here, if so.
-    fn refusal(&self) -> Option<Item> {
-        self.is_stopped.then(|| Item::Row(Row::Error(self.lang.stopped_house().to_owned())))
     }
 
     fn apply(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Vec<Item> {
@@ -490,7 +470,9 @@ impl Session {
             Done::Shown { outcome: Err(error), .. } => failed(&error),
             Done::Sessions { wanted, outcome: Ok(rows) } => self.sessions(wanted, rows, now_ms),
             Done::Sessions { outcome: Err(error), .. } => failed(&error),
+            Done::Left => Vec::new(),
             Done::Opened { outcome: Err(error), news } => {
+                self.still_stopped();
                 let mut items = self.hear_of_crew(News { crew: None, ..news });
                 items.extend(failed(&self.lang.runtime_failure(&error)));
                 items
@@ -503,6 +485,12 @@ impl Session {
     fn opened(&mut self, Arrival { opened, settings, events }: Arrival, news: News) -> Vec<Item> {
         let said = self.hear_of_crew(news);
         self.settings = *settings;
+        if self.is_stopped() && opened.session == self.id {
+            let mut items = said;
+            items.extend(self.begin(&opened, events));
+            items.extend(self.go_on_again(&opened));
+            return items;
+        }
         let what = if opened.resumed { self.lang.resumed() } else { self.lang.new_session() };
         let mut items = vec![note(format!("── {what} {}", opened.session))];
         items.extend(said);
@@ -520,8 +508,8 @@ impl Session {
         // Another session can be opened from here.
         let is_possible =
             matches!(slash, Slash::Help | Slash::Quit | Slash::Clear | Slash::Resume(_) | Slash::Stop(None));
-        if let Some(refusal) = self.refusal().filter(|_| !is_possible) {
-            return vec![refusal];
+        if self.is_stopped() && !is_possible {
+            return self.try_again(Held::Command(slash));
         }
         match slash {
             Slash::Help => report::help(self.lang, self.while_busy).into_iter().map(Item::Row).collect(),
@@ -538,7 +526,10 @@ impl Session {
             }
             Slash::Model(Some(name)) => match (self.models.resolve)(&name) {
                 Ok(model) => {
-                    let now = format!("{}: {}/{}", self.lang.model_now(), model.provider, model.name);
+                    let mut now = format!("{}: {}/{}", self.lang.model_now(), model.provider, model.name);
+                    if model.price.is_none() {
+                        now.push_str(self.lang.unpriced_model());
+                    }
                     self.settings.model = model;
                     self.acts.push(Act::Configure(Box::new(self.settings.clone())));
                     vec![note(now)]

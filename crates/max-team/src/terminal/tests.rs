@@ -18,12 +18,12 @@ use crossterm::event::{KeyCode, KeyModifiers};
 use max_team_core::chat::Part;
 use max_team_core::context::Window;
 use max_team_core::context::summary::{Compacted, CompactionFailed, Why};
-use max_team_core::event::{End, Ending, Event, Interrupted, LlmEnded, Outcome, QuestionAnswered, Said};
+use max_team_core::event::{End, Ending, Event, Interrupted, LlmEnded, Outcome, QuestionAnswered, Said, TurnEnded};
 use max_team_core::id::{EnvelopeId, QuestionId};
 use max_team_core::message::{Principal, Role};
 use max_team_core::policy::{Action, Answer, By, Mode, Settled, Until};
 use max_team_core::recovery::Failure;
-use max_team_runtime::{Delta, Notice, RuntimeError};
+use max_team_runtime::{Delta, Notice, Opened, RuntimeError, Which};
 use proptest::prelude::*;
 use ratatui::layout::Size;
 use ratatui::text::Line;
@@ -31,8 +31,9 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::chat::Wish;
-use super::link::{Act, Done};
+use super::link::{Act, Arrival, Done};
 use super::screen::{Screen, View};
+use crate::team::News;
 use crate::words::Lang;
 use glass::Glass;
 use stage::{Stage, edit, intent, session_id, tool_use};
@@ -518,9 +519,9 @@ fn an_agent_that_stops_is_told_and_leaves_nothing_busy() {
     assert!(!stage.chat.session().is_busy() && !stage.chat.is_moving());
 }
 
-/// Nobody hears it any more: what is written stays in the draft, and the reason is said again instead of `sending`.
+/// It is let go of; whatever is said next opens it again first, and is not lost if that fails.
 #[test]
-fn where_a_session_cannot_go_on_nothing_is_taken() {
+fn a_session_that_has_stopped_is_opened_again_by_what_is_said_next() {
     let mut stage = Stage::new(80, 24);
     stage.say("go");
     stage.begin("go");
@@ -528,31 +529,49 @@ fn where_a_session_cannot_go_on_nothing_is_taken() {
         let error = Arc::new(RuntimeError::AgentStopped(words.into()));
         Notice::Stopped { session: session_id(), whole: true, error }
     };
-    stage.chat.notice(&stopped("disk full"));
-    stage.chat.notice(&stopped("the same of another"));
+    stage.acts.clear();
+    for words in ["disk full", "disk full", "the same of another"] {
+        stage.chat.notice(&stopped(words));
+    }
     stage.begin("too late");
-    let sentence = "This session cannot go on here.";
-    assert_eq!(stage.glass.screen().matches(sentence).count(), 1, "{}", stage.glass.screen());
+    let screen = stage.glass.screen();
+    let counts = ["This session has stopped", "disk full", "too late"].map(|words| screen.matches(words).count());
+    assert_eq!(counts, [1, 1, 0], "{screen}");
+    assert!(matches!(stage.acts.as_slice(), [Act::Leave]), "{:?}", stage.acts);
+    let takes_up = |act: &Act| matches!(act, Act::Open { which: Which::Id(id), .. } if *id == session_id());
+    let stops: [(&str, KeyCode); 3] = [("/stop", KeyCode::Enter), ("stop", KeyCode::Enter), ("", KeyCode::Esc)];
+    for (words, key) in stops {
+        stage.acts.clear();
+        stage.write(words);
+        stage.key(key);
+        assert!(matches!(stage.acts.as_slice(), [Act::Interrupt, open] if takes_up(open)), "{:?}", stage.acts);
+        let failed = Err(RuntimeError::AgentStopped("still full".into()));
+        stage.chat.done(Done::Opened { outcome: failed, news: News::default() });
+    }
     stage.acts.clear();
     stage.say("one more thing");
-    let screen = stage.glass.screen();
-    assert_eq!((screen.matches(sentence).count(), stage.acts.len()), (2, 0), "{screen}");
-    assert!(screen.contains("> one more thing") && !screen.contains("sending"), "{screen}");
-    stage.control('c');
-    stage.say("/continue");
-    assert_eq!(stage.glass.screen().matches(sentence).count(), 3, "{}", stage.glass.screen());
-    // Somebody may be at work all the same, whom nobody hears.
-    for by_key in [false, true] {
-        if by_key {
-            stage.key(KeyCode::Esc);
-        } else {
-            stage.say("/stop")
-        }
-        assert!(matches!(stage.acts.as_slice(), [Act::Interrupt]), "{:?}", stage.acts);
-        stage.acts.clear();
-    }
+    assert!(matches!(stage.acts.as_slice(), [open] if takes_up(open)), "{:?}", stage.acts);
+    let failed = Err(RuntimeError::AgentStopped("still full".into()));
+    stage.chat.done(Done::Opened { outcome: failed, news: News::default() });
+    stage.paint();
+    assert!(stage.glass.screen().contains("> one more thing"), "{}", stage.glass.screen());
+    stage.acts.clear();
+    stage.key(KeyCode::Enter);
+    let arrival = || Arrival {
+        opened: Box::new(Opened { resumed: true, continuing: true, ..stage::opened() }),
+        settings: Box::new(stage::settings()),
+        events: vec![(1, stage::started("go"))],
+    };
+    stage.chat.done(Done::Opened { outcome: Ok(arrival()), news: News::default() });
+    stage.paint();
+    let (screen, said) = (stage.glass.screen(), stage.acts.last());
+    assert_eq!(stage.glass.everything().matches("> go").count(), 1, "it is not shown again: {screen}");
+    assert!(matches!(said, Some(Act::Say { text, .. }) if text == "one more thing"), "{said:?}");
+    assert!(!stage.chat.session().is_stopped() && stage.chat.session().is_busy());
+    stage.chat.notice(&stopped("disk full"));
+    stage.acts.clear();
     stage.say("/clear");
-    assert!(matches!(stage.acts.as_slice(), [Act::Open { .. }]), "{:?}", stage.acts);
+    assert!(matches!(stage.acts.as_slice(), [.., Act::Open { which: Which::New, .. }]), "{:?}", stage.acts);
 }
 
 /// A plan or a teammate that breaks is told; the chat goes on, and so does the way to stop it.
@@ -566,8 +585,22 @@ fn where_one_of_many_stops_the_others_are_heard() {
     stage.asks(7, "2.0", edit("a", DIFF));
     stage.wait(1_000);
     let screen = stage.glass.screen();
-    assert!(screen.contains("a plan broke") && !screen.contains("cannot go on here"), "{screen}");
+    assert!(screen.contains("a plan broke") && !screen.contains("This session has stopped"), "{screen}");
     assert!(stage.chat.session().is_busy() && screen.contains("A *small* project"), "{screen}");
+}
+
+#[test]
+fn a_budget_that_may_not_have_been_spent_says_so() {
+    for (unknown_nano, is_told) in [(0, false), (956_200_000, true)] {
+        let mut stage = Stage::new(100, 24);
+        stage.say("go");
+        stage.begin("go");
+        let Event::TurnEnded(ended) = stage::ended(End::Budget) else { panic!() };
+        stage.event(Event::TurnEnded(TurnEnded { unknown_nano, ..ended }));
+        let screen = stage.glass.screen();
+        assert!(screen.contains("The budget is used up"), "{screen}");
+        assert_eq!(screen.contains("up to $0.96 of that budget is set aside"), is_told, "{screen}");
+    }
 }
 
 #[test]

@@ -405,6 +405,7 @@ impl Transcript {
         if self.lang.end(&ended.end).is_some() {
             out.push(Item::Row(Row::Ended(ended.end.clone())));
         }
+        out.extend(self.lang.budget_unknown(ended).map(|words| Item::Row(Row::Note(words))));
         let (input, output) = (turn.usage.input_total(), turn.usage.output);
         if input + output > 0 {
             let ms = since(turn.started_at_ms, at_ms);

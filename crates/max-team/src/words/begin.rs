@@ -196,6 +196,14 @@ impl Lang {
         )
     }
 
+    pub(crate) fn follows_nothing(self, why: &str) -> String {
+        say!(
+            self,
+            "what others write from now on may not be seen here, where nothing can be written: {why}",
+            "此处无法写入，别人此后写入的内容可能看不到：{why}"
+        )
+    }
+
     pub(crate) fn little_space(self, free: u64) -> String {
         let free = bytes(usize::try_from(free).unwrap_or(usize::MAX));
         say!(self, "only {free} are left on its disk", "所在磁盘只剩 {free}")

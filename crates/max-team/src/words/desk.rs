@@ -17,6 +17,7 @@ use crate::args::CostBy;
 phrases! {
     all_holds: "every hash, chain, seal and row holds, and the file is sound", "所有哈希、链条、封印和数据行均完好，文件完整";
     no_sessions_yet: "no sessions yet; start one with `max-team`", "还没有会话；用 `max-team` 开始一个";
+    unconstrained: "an agent without constraints", "不受约束的成员";
     unanswered: " (unanswered: go on with -r)", "（尚未答复：用 -r 继续）";
     the_user: "user", "用户";
     call_lost: "a model call was lost with its process", "一次模型调用随进程丢失";
@@ -62,6 +63,14 @@ impl Lang {
         match self {
             Self::En => ["PLAN", "PROPOSED", "SESSION", "DONE>", "STATE", "GOAL"],
             Self::Zh => ["计划", "提出时间", "会话", "完成>", "状态", "目标"],
+        }
+    }
+
+    /// What stands before the lines of `permissions why`.
+    pub(crate) fn why_heads(self) -> [&'static str; 5] {
+        match self {
+            Self::En => ["because", "written in", "what would change it", "an answer is remembered as", "judged for"],
+            Self::Zh => ["依据", "写于", "如何改变", "回答将记为", "判断对象"],
         }
     }
 
@@ -222,11 +231,16 @@ impl Lang {
         }
     }
 
-    pub(crate) fn said_already(self, by: &str, said: &str, at: &str) -> String {
+    pub(crate) fn said_already(self, by: &str, said: &str, at: &str, can_go: bool) -> String {
+        let back = match self {
+            Self::En if can_go => ": `max-team deny` takes it back",
+            Self::Zh if can_go => "：用 `max-team deny` 可收回",
+            _ => "",
+        };
         say!(
             self,
-            "{by} said `{said}` already ({at}); nobody has read it yet",
-            "{by} 已答复 `{said}`（{at}）；尚未有人读取"
+            "{by} said `{said}` already ({at}); nobody has read it yet{back}",
+            "{by} 已答复 `{said}`（{at}）；尚未有人读取{back}"
         )
     }
 
@@ -302,7 +316,25 @@ impl Lang {
     }
 
     pub(crate) fn answered_already(self, by: &str, said: &str, at: &str) -> String {
-        say!(self, "this was already answered: {by} {said}, {at}", "已有答复：{by} {said}，{at}")
+        say!(self, "this was already answered: `{said}` by {by}, {at}", "已有答复：`{said}`（{by}，{at}）")
+    }
+
+    /// What was said and nobody had read does not count any more.
+    pub(crate) fn taken_back(self, by: &str, said: &str, at: &str) -> String {
+        say!(
+            self,
+            "taken back, nobody had read it: `{said}` by {by}, {at}",
+            "已收回（尚无人读取）：`{said}`（{by}，{at}）"
+        )
+    }
+
+    /// What a yes for longer would be remembered as.
+    pub(crate) fn always_means(self, id: &str, rules: &str) -> String {
+        say!(
+            self,
+            "max-team approve {id} --always   allows for this session: {rules}",
+            "max-team approve {id} --always   在本会话中允许：{rules}"
+        )
     }
 
     /// What is said where nobody runs the session.

@@ -57,6 +57,14 @@ impl Lang {
         }
     }
 
+    /// What stands beside a team that cannot begin.
+    pub(crate) fn faulty_team(self, faults: usize) -> String {
+        match self {
+            Self::En => format!("✗ cannot begin: {}", super::plural(faults, "fault")),
+            Self::Zh => format!("✗ 无法开始：{faults} 处错误"),
+        }
+    }
+
     pub(crate) fn written_before(self) -> &'static str {
         match self {
             Self::En => "what was last written",

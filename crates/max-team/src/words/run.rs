@@ -1,10 +1,11 @@
 //! The phrases of a plan that is left where it stands: by whoever leaves a chat, and by runs that nobody watches.
 
-use max_team_core::event::End;
+use max_team_core::event::{End, TurnEnded};
 use max_team_core::plan::event::{About, Approve};
 use max_team_core::plan::{Plan, Status};
 
 use super::Lang;
+use crate::figures::dollars;
 
 phrases! {
     nothing_open: "there is nothing to go on with in this session; give a prompt with -p",
@@ -23,6 +24,16 @@ impl Lang {
             "needed a yes and nobody could be asked: {first}{others}; allow it by a rule (--allowed-tools), or chat",
             "需要批准但无人可问：{first}{others}；可用规则允许（--allowed-tools），或改用对话"
         )
+    }
+
+    /// What of a budget that ended a turn may not have been spent, and what to do about it.
+    pub(crate) fn budget_unknown(self, ended: &TurnEnded) -> Option<String> {
+        let money = Some(ended.unknown_nano).filter(|nano| *nano > 0).map(dollars)?;
+        Some(say!(
+            self,
+            "up to {money} of that budget is set aside for calls that were cut off: what they cost is not known, and it may be nothing; raise the budget by as much to have all of it",
+            "该预算中至多 {money} 为被中断的调用预留：其实际花费未知，也可能没有花费；将预算提高同样数额即可全额使用"
+        ))
     }
 
     /// Why a turn ended without a plain answer, and what to do next, where nobody chats.

@@ -2,7 +2,7 @@
 
 use max_team_testkit::{ModelServer, Reply};
 
-use crate::program::Program;
+use crate::program::{Program, finish};
 
 #[test]
 fn help_is_stable() {
@@ -17,6 +17,31 @@ fn asking_about_the_program_touches_nothing() {
         assert!(ran.code == 0 && !ran.out.is_empty() && ran.err.is_empty(), "{words:?}: {ran:?}");
     }
     assert!(!program.home().exists());
+}
+
+/// Wherever it stands, and whatever the locale and the settings say.
+#[test]
+fn every_command_speaks_the_language_that_is_asked_for() {
+    let program = Program::alone().variable("LANG", "C.UTF-8");
+    let table: [(&[&str], &str); 9] = [
+        (&["--lang", "zh", "ps"], "没有人在工作"),
+        (&["ps", "--lang", "zh"], "没有人在工作"),
+        (&["--lang=zh", "inbox"], "没有等待您处理的事项"),
+        (&["--lang", "zh", "team", "show"], "没有可以继续的会话"),
+        (&["team", "--lang", "zh", "show"], "没有可以继续的会话"),
+        (&["team", "show", "--lang", "zh"], "没有可以继续的会话"),
+        (&["--lang", "zh", "send", "nobody", "x"], "都没有 `nobody`"),
+        (&["--lang", "zh", "permissions", "why", "touch a"], "权限模式 `default`"),
+        (&["--lang", "zh", "-p", "hi"], "以下任选其一"),
+    ];
+    let run = |program: &Program, words: &[&str]| finish(program.team_command(words).spawn().unwrap());
+    for (words, wanted) in table {
+        let ran = run(&program, words);
+        assert!(format!("{}{}", ran.out, ran.err).contains(wanted), "{words:?}: {ran:?}");
+    }
+    let program = program.variable("LC_ALL", "zh_CN.UTF-8");
+    assert_eq!(run(&program, &["--lang", "en", "inbox"]).out, "nothing waits for you\n");
+    assert_eq!(run(&program, &["--lang", "xx", "inbox"]).code, 2);
 }
 
 #[test]

@@ -130,13 +130,13 @@ fn a_parked_plan_is_listed_shown_and_approved_once() {
     let yes = ok(program.run(&["approve", &id]));
     assert!(yes.out.contains("approved") && yes.err.contains(&format!("max-team -r {session}")), "{yes:?}");
     assert!(ok(program.run(&["inbox"])).out.contains("said `approved` already"));
-    let late = program.run(&["deny", &id, "-m", "no"]);
-    assert!(late.code == 5 && late.err.contains("owner at cli approved"), "{late:?}");
+    let late = program.run(&["approve", &id]);
+    assert!(late.code == 5 && late.err.contains("`approved` by owner at cli"), "{late:?}");
 
     let ran = ok(program.run(&["-r", &session, "-p", ""]));
     assert_eq!((ran.out.as_str(), program.read("hello.txt").as_str()), ("All of it is done.\n", "hello\n"), "{ran:?}");
     let late = program.run(&["approve", &id]);
-    assert!(late.code == 5 && late.err.contains("owner at cli approved"), "{late:?}");
+    assert!(late.code == 5 && late.err.contains("`approved` by owner at cli"), "{late:?}");
     assert_eq!(program.run(&["approve", "00000000"]).code, 1);
 }
 
@@ -146,8 +146,15 @@ fn a_plan_is_denied_with_a_reason() {
     let (program, id, session) = parked(&server);
     assert_eq!(program.run(&["approve", &id, "-m", "but"]).code, 2, "a yes to a plan takes no words");
     assert_eq!(program.run(&["approve", &id, "--retry"]).code, 2, "nothing has failed");
+    // As long as nobody has read a yes, a no takes it back; not the other way round.
+    ok(program.run(&["approve", &id]));
+    assert!(ok(program.run(&["inbox"])).out.contains("`max-team deny` takes it back"));
     let no = ok(program.run(&["deny", "-m", "not on a Friday"]));
     assert!(no.out.contains("rejected"), "{no:?}");
+    assert!(no.err.contains("taken back, nobody had read it: `approved` by owner at cli"), "{no:?}");
+    assert!(!ok(program.run(&["inbox"])).out.contains("takes it back"));
+    let late = program.run(&["approve", &id]);
+    assert!(late.code == 5 && late.err.contains("`rejected` by owner at cli"), "{late:?}");
     let ran = program.run(&["-r", &session, "-p", ""]);
     assert_eq!(ran.code, 5, "{ran:?}");
     assert!(!program.project().join("hello.txt").exists());
@@ -474,6 +481,24 @@ fn a_yes_for_the_repository_is_remembered_in_its_own() {
     let trusted: Value = serde_json::from_slice(&std::fs::read(program.home().join("trusted.json")).unwrap()).unwrap();
     let project = program.project().canonicalize().unwrap();
     assert_eq!(trusted[project.to_str().unwrap()], settings["permissions"]["allow"], "{trusted}");
+}
+
+/// What a yes for longer allows is said before it is given, and when it is, whoever runs the session; a no takes it back.
+#[test]
+fn a_yes_for_longer_to_a_session_that_nobody_runs_names_its_rule() {
+    let write = Reply::new().tool("t1", "write_file", json!({"path": "b.txt", "content": "x"}));
+    let server = ModelServer::start([write, Reply::text("Then not.")]);
+    let (program, id) = left_asking(&server);
+    let shown = ok(program.run(&["inbox", &id])).out;
+    assert!(shown.contains(&format!("max-team approve {id} --always   allows for this session: Edit")), "{shown}");
+    let yes = ok(program.run(&["approve", &id, "--always"]));
+    assert!(yes.out.contains("allowed from now on, for this session: Edit"), "{yes:?}");
+    let no = ok(program.run(&["deny", &id, "-m", "after all not"]));
+    assert!(no.err.contains("taken back, nobody had read it: `yes` by owner at cli"), "{no:?}");
+    let ran = program.run(&["-c", "-p", ""]);
+    assert_eq!((ran.code, ran.out.as_str()), (5, "Then not.\n"), "{ran:?}");
+    assert!(!program.project().join("b.txt").exists());
+    assert!(server.requests()[1].contains("after all not"));
 }
 
 /// Whoever is too late has allowed nothing.

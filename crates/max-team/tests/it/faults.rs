@@ -1,11 +1,14 @@
 //! Bad surroundings: each is a clear error with what to do next and the right exit code.
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 
-use max_team_testkit::{ModelServer, Reply};
+use max_team_journal::{Journal, Options};
+use max_team_testkit::{Gate, ModelServer, Reply};
 use serde_json::json;
 
-use crate::program::{Program, finish};
+use crate::chat::Terminal;
+use crate::program::{Program, finish, kill};
 
 #[test]
 fn no_key_says_how_to_begin() {
@@ -205,6 +208,60 @@ fn a_full_disk_is_said_and_nothing_is_lost() {
     assert!(server.requests()[1].contains("before"), "the session is still there");
 }
 
+/// The disk is full when an answer comes. Nobody owns the session then and nobody works in it; it goes on in the same chat once
+/// there is space, or in another process.
+#[test]
+fn a_disk_that_is_full_in_the_middle_of_a_turn_lets_go_of_the_session() {
+    let gates = [Gate::new(), Gate::new()];
+    let long = |gate: &Gate| Reply::text("long ".repeat(60_000)).gate_before(gate);
+    let [done, ended, said, back] = ["done here", "ended there", "said there", "back again"].map(Reply::text);
+    let server = ModelServer::start([long(&gates[0]), done, long(&gates[1]), ended, said, back]);
+    let program = Program::with(&server);
+    std::fs::create_dir(program.home()).unwrap();
+    let home = program.home();
+    let mount = |command: &str, words: &[&str]| {
+        std::process::Command::new(command).args(words).arg(&home).status().is_ok_and(|status| status.success())
+    };
+    if !mount("mount", &["-t", "tmpfs", "-o", "size=3m", "tmpfs"]) {
+        println!("skipped: only root may mount");
+        return;
+    }
+    let filler = home.join("filler");
+    let fill = || drop(std::fs::write(&filler, vec![1; 4 << 20]).unwrap_err());
+    let mut terminal = Terminal::open(&program, &[]);
+    terminal.wait("or give a task");
+    terminal.keys(&["first", "Enter"]);
+    gates[0].wait_reached();
+    fill();
+    gates[0].open();
+    terminal.wait("no space left");
+    terminal.keys(&["too early", "Enter"]);
+    terminal.wait("no space left");
+    std::fs::remove_file(&filler).unwrap();
+    let ps = program.run(&["ps"]);
+    assert!(ps.out.contains("nobody runs this session"), "{ps:?}");
+    terminal.keys(&["C-u", "/continue", "Enter"]);
+    terminal.wait("done here");
+    assert_eq!(server.count(), 2, "the call was made once more, and nothing besides");
+
+    terminal.keys(&["second", "Enter"]);
+    gates[1].wait_reached();
+    fill();
+    gates[1].open();
+    terminal.wait("no space left");
+    std::fs::remove_file(&filler).unwrap();
+    let there = program.run(&["-c", "-p", "x"]);
+    terminal.keys(&["third", "Enter"]);
+    terminal.wait("back again");
+    let screen = terminal.screen();
+    terminal.keys(&["C-d"]);
+    terminal.wait_end();
+    let verified = program.run(&["audit", "verify"]);
+    assert!(mount("umount", &[]));
+    assert_eq!((there.code, there.out.as_str(), verified.code), (0, "said there\n", 0), "{there:?} {verified:?}");
+    assert_eq!(server.requests()[5].last_user(), "third", "{screen}");
+}
+
 /// A cloned project brings settings and links; neither may lead out of it.
 #[test]
 fn a_hostile_project_stays_inside_itself() {
@@ -306,6 +363,33 @@ fn a_home_that_can_only_be_read_is_read() {
         assert!(ran.code == 1 && format!("{}{}", ran.out, ran.err).contains("cannot write"), "{arguments:?}: {ran:?}");
     }
     assert_eq!(program.run(&["mail", "list"]).out.lines().count(), 2);
+    // One that somebody has open has everything beside it that a reader needs; all the same nothing can be written.
+    let _open = Journal::open(program.home(), Options::default()).unwrap();
+    let doctor = run(&["doctor"]);
+    let place = format!("FAIL  place: cannot write `{home}`: Read-only file system");
+    assert!(doctor.code == 1 && doctor.out.contains(&place), "{doctor:?}");
+    let mut follower = program.prefixed(&walls, &["events", "--follow"]).spawn().unwrap();
+    let mut said = String::new();
+    let mut err = BufReader::new(follower.stderr.take().unwrap());
+    while !said.contains("may not be seen here") {
+        assert!(err.read_line(&mut said).unwrap() > 0, "{said}");
+    }
+    kill(&mut follower);
+}
+
+/// Who may not write there is told, whether there is a journal or not.
+#[test]
+fn a_home_of_somebody_else_is_found_by_the_doctor() {
+    let server = ModelServer::start([Reply::text("ok")]);
+    let program = Program::with(&server);
+    std::fs::create_dir(program.home()).unwrap();
+    let set = |mode| std::fs::set_permissions(program.home(), std::fs::Permissions::from_mode(mode)).unwrap();
+    set(0o500);
+    // To root nothing is forbidden.
+    let is_forbidden = std::fs::write(program.home().join("x"), "").is_err();
+    let doctor = program.run(&["doctor"]);
+    set(0o700);
+    assert!(!is_forbidden || (doctor.code == 1 && doctor.out.contains("FAIL  place: cannot write")), "{doctor:?}");
 }
 
 #[test]

@@ -423,6 +423,38 @@ fn a_written_team_begins_with_the_first_message() {
     assert!(ok(program.run(&["team", "show"])).out.contains("fay"), "{chat:?}");
 }
 
+/// Where nobody sits they begin, work until nothing is left to do, and what the lead says of it is the result. Nobody has said
+/// anything in that session: it is found all the same, also if the program dies before anything has come of it.
+#[test]
+fn a_team_is_loaded_where_nobody_sits() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::new().when(move |request| {
+        Some(match is(request, "alice") {
+            true => Reply::text("The schema is made.").gate_before(&held),
+            false => Reply::text(format!("All done: {}", request.contains("The schema is made."))),
+        })
+    }));
+    let one = "members:\n  - {name: alice, prompt: Make a schema.}\n";
+    let program = Program::team(&server).file(".max-team/teams/one.yaml", one);
+    let mut child = program.start(&["team", "load", "one"]);
+    gate.wait_reached();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let listed = ok(program.run(&["sessions", "list"])).out;
+    assert_eq!(listed.matches("ses_").count(), 1, "{listed}");
+    assert!(ok(program.run(&["team", "show"])).out.contains("alice"));
+    gate.open();
+    assert_eq!(ok(program.run(&["-c", "-p", ""])).out, "All done: true\n");
+    let ran = ok(program.run(&["team", "load", "one"]));
+    assert_eq!(ran.out, "All done: true\n", "{ran:?}");
+    let listed = ok(program.run(&["sessions", "list"])).out;
+    assert_eq!(listed.matches("ses_").count(), 2, "{listed}");
+    // A chat of lines ends when there are no more, and not before they have begun.
+    let chat = ok(program.run(&["--team", "one"]));
+    assert!(chat.out.contains("All done: true"), "{chat:?}");
+}
+
 /// A lead with three who each want to write a file.
 fn writers() -> ModelServer {
     ModelServer::start(Script::new().when(|request| {

@@ -166,6 +166,11 @@ fn people_keep_the_list_from_any_terminal() {
     );
     ok(program.run(&["tasks", "update", "1", "--status", "in_progress"]));
     ok(program.run(&["tasks", "update", "3", "--status", "deleted"]));
+    // Whoever ends what is meant for another says so in one line.
+    ok(program.run(&["tasks", "add", "For somebody"]));
+    ok(program.run(&["tasks", "update", "4", "--owner", "leo"]));
+    assert_eq!(ok(program.run(&["tasks", "update", "4", "--status", "completed"])), "#4 is completed\n");
+    ok(program.run(&["tasks", "update", "4", "--status", "deleted"]));
     insta::assert_snapshot!("tasks_list", ok(program.run(&["tasks", "list"])));
     insta::assert_snapshot!("tasks_show", ok(program.run(&["tasks", "show", "1"])));
     let refusals = [

@@ -131,7 +131,11 @@ impl Agent {
         if known.as_ref().is_some_and(|known| known.agent == id) {
             return Ok(Ok(Started::Before(started_words(name))));
         }
-        let new_namesake = || new.names.iter().find(|other| other.eq_ignore_ascii_case(name)).cloned();
+        if let Some(other) = self.works_here(name, spawn.kind()) {
+            let words = format!("`{other}` is called so already, and works here without being a teammate");
+            return Ok(Err(format!("{words}: choose another name")));
+        }
+        let new_namesake = || new.names.iter().find(|other| name::looks_like(other, name)).cloned();
         if let Some(there) = self.floor.namesake(name)?.or_else(new_namesake) {
             let words = format!("`{there}` is there already: write to it with `send_message`, or choose another name");
             return Ok(Err(words));
@@ -173,6 +177,15 @@ impl Agent {
         };
         let letter = self.assigning(id, &assignment, &text, b"spawn");
         Ok(Ok(Started::Now(Box::new(Guest { id, mate, assignment, letter }), started_words(name))))
+    }
+
+    /// The member or the type whose name people would take for this one. Who is of a type, or as a member is, may be called so.
+    fn works_here(&self, name: &str, kind: &str) -> Option<String> {
+        let team = self.floor.team();
+        let members = team.iter().flat_map(|team| &team.members).map(|mate| mate.definition.name.clone());
+        let types = self.floor.callees(self.frame.definition(), self.lead).into_iter().map(|callee| callee.name);
+        let mut others = members.chain(types).filter(|known| known != kind || known != name);
+        others.find(|known| name::looks_like(known, name))
     }
 
     fn told_first(&self, who: &Teammate, prompt: &str) -> String {

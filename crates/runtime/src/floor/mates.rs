@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use max_team_core::id::AgentId;
 use max_team_core::mates::COLORS;
+use max_team_core::mates::name::looks_like;
 
 use super::Floor;
 use crate::error::RuntimeError;
@@ -31,9 +32,9 @@ impl Floor {
         self.with_mates(|mates| mates.get(name).cloned())
     }
 
-    /// Somebody who is there and whose name differs from this one by its capital letters at most.
+    /// Somebody who is there and whose name people would take for this one.
     pub(crate) fn namesake(&self, name: &str) -> Result<Option<String>, RuntimeError> {
-        let is_like = |(known, row): &(&String, &MateRow)| row.gone.is_none() && known.eq_ignore_ascii_case(name);
+        let is_like = |(known, row): &(&String, &MateRow)| row.gone.is_none() && looks_like(known, name);
         self.with_mates(|mates| mates.iter().find(is_like).map(|(known, _)| known.clone()))
     }
 

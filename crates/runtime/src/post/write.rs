@@ -211,7 +211,9 @@ impl Post<'_> {
         let at_ms = now_ms();
         let mut commit = commit_at(at_ms);
         if !self.journal.has_mail(key)? {
-            commit.sends.push(letter(by, key, &lead, Kind::TeamRequest, json!({ "mates": mates, "by": person(by) })));
+            // The session is used from now on, also if nothing is ever said in it.
+            let body = json!({ "mates": mates, "by": person(by), "session": session });
+            commit.sends.push(letter(by, key, &lead, Kind::TeamRequest, body));
         }
         let letters = self.keep(commit).await?;
         Ok(Written { readers: vec![lead], letters, said: None, at_ms })
@@ -274,7 +276,11 @@ impl Post<'_> {
                     Some((name, row)) => readers.push(mate(name, row)),
                     None => match agents.iter().rfind(|agent| was_called(agent) && agent.is(name)) {
                         Some(agent) => readers.push(Reader { name: agent.handle(), agent: agent.agent, lead: false }),
-                        None => return Err(self.nobody(row, name)?),
+                        None => {
+                            // Whoever leads can be written to as well, and so can all of them.
+                            let others = [lead.name.as_str(), "team"].into_iter().filter(|other| !other.is_empty());
+                            return Err(self.nobody_but(row, name, others.map(str::to_owned))?);
+                        }
                     },
                 },
             }
@@ -284,12 +290,23 @@ impl Post<'_> {
         Ok(readers)
     }
 
-    /// Nobody of that name is there, but these are.
+    /// Nobody of that name is there, but these teammates are.
     fn nobody(&self, row: &SessionRow, name: &str) -> Result<RuntimeError, RuntimeError> {
+        self.nobody_but(row, name, [])
+    }
+
+    /// The same, and others who can be meant.
+    fn nobody_but(
+        &self,
+        row: &SessionRow,
+        name: &str,
+        others: impl IntoIterator<Item = String>,
+    ) -> Result<RuntimeError, RuntimeError> {
         let mates = rows::rows::<MateRow>(self.journal, &rows::mates_of(&row.session.to_string()))?;
         let there = mates.into_iter().filter(|(_, row)| row.gone.is_none()).map(|(name, _)| name);
         let mut there: Vec<String> = there.collect();
         there.sort_unstable();
+        there.extend(others);
         Ok(RuntimeError::NoReader { name: name.to_owned(), session: row.session, there })
     }
 }

@@ -113,7 +113,7 @@ impl<'j> Sessions<'j> {
         Self { journal }
     }
 
-    /// Those in which something was said, last used first.
+    /// Those in which something was said, or somebody works without a word of the lead's; last used first.
     pub fn list(&self, limit: usize) -> Result<Vec<SessionRow>, RuntimeError> {
         let mut sessions = Vec::new();
         for last in self.journal.list(LAST, limit, None)? {
@@ -121,6 +121,15 @@ impl<'j> Sessions<'j> {
             let asked = self.journal.get(ASKED, &last.key)?;
             sessions.extend(opened.and_then(|opened| row_of(&last.key, &opened, Some(&last.value), asked.as_deref())));
         }
+        for used in self.journal.list(USED, limit, None)? {
+            if self.journal.get(LAST, &used.key)?.is_none()
+                && let Some(row) = used.key.parse().ok().and_then(|session| self.row(session).ok())
+            {
+                sessions.push(SessionRow { last_at_ms: used.sort_ms, answered: true, ..row });
+            }
+        }
+        sessions.sort_by_key(|row| std::cmp::Reverse(row.last_at_ms));
+        sessions.truncate(limit);
         Ok(sessions)
     }
 
@@ -211,12 +220,13 @@ impl<'j> Sessions<'j> {
         let here = cwd.display().to_string();
         let found = self.journal.get(IN_DIRECTORY, &here)?;
         let session = found.and_then(|id| std::str::from_utf8(&id).ok()?.parse().ok());
-        let said = self.row(session.ok_or_else(|| RuntimeError::NothingToContinue(here.clone()))?)?;
-        let mut latest = (said.last_at_ms, said);
+        let said = session.map(|session| self.row(session)).transpose()?;
+        let mut latest = said.map(|said| (said.last_at_ms, said));
         for table in [LAST, USED] {
-            latest = self.newest_in(table, &here, latest.0)?.unwrap_or(latest);
+            let after_ms = latest.as_ref().map_or(i64::MIN, |(at_ms, _)| *at_ms);
+            latest = self.newest_in(table, &here, after_ms)?.or(latest);
         }
-        Ok(latest.1)
+        latest.map(|(_, row)| row).ok_or(RuntimeError::NothingToContinue(here))
     }
 
     /// The session of a directory that comes first in a table, with its time, if that is after the given one: only sessions that

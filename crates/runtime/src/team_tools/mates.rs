@@ -184,7 +184,7 @@ pub(super) fn tools() -> [TeamTool; 5] {
     let spawn = json!({
         "type": "object", "required": ["name", "role", "prompt"],
         "properties": {
-            "name": text("What everybody calls it: letters, digits, - and _; nobody else's."),
+            "name": text("What everybody calls it: letters, digits, - _ and ., not digits alone; nobody else's: no member's or type's that it is not of."),
             "role": text("What it is there for, in a few words."),
             "prompt": text("What to do first, self-contained."),
             "type": text("The type of agent that it is; left out: `general`."),

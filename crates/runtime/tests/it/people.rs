@@ -63,7 +63,7 @@ async fn words_for_a_teammate_are_read_once_and_answered_to_the_user() {
     assert!(matches!(sent.as_slice(), [one] if matches!(one.fate, Fate::Acted(Some(_)))), "{sent:?}");
     let answer = all.iter().find(|letter| letter.text() == "Tabs it is.").unwrap();
     assert_eq!((answer.from.as_str(), answer.to.as_str(), &answer.fate), ("alice", "user", &Fate::Delivered));
-    for (to, wanted) in [("carol", "there are `alice`"), ("alcie", "there is nobody `alcie`")] {
+    for (to, wanted) in [("carol", "there are `alice`, `max`, `team`"), ("alcie", "there is nobody `alcie`")] {
         let refused = order(&team, 8, Command::Write { session, to: vec![to.into()], text: "hi".into() }).await;
         assert!(refused.as_ref().is_err_and(|error| error.to_string().contains(wanted)), "{refused:?}");
     }
@@ -97,6 +97,15 @@ async fn teammates_that_a_user_wants_begin_once() {
     let why = request.unwrap().fate.why().unwrap().to_owned();
     for wanted in ["`alice` is there already", "there is no type `wizard`; there are `general`"] {
         assert!(why.contains(wanted), "{why}");
+    }
+    // Nobody is called like somebody else, nor so that people would think so.
+    let odd = ["leo", "Leo", "explore", "а1ice", "аӏісе", "7"].map(|name| spawn(name, None)).to_vec();
+    order(&team, 7, Command::Team { session, mates: odd }).await.unwrap();
+    rest(&mut notices).await;
+    let request = letters(&journal, session).into_iter().rfind(|letter| letter.envelope.kind == Kind::TeamRequest);
+    let why = request.unwrap().fate.why().unwrap().to_owned();
+    for name in ["leo", "Leo", "explore", "а1ice", "аӏісе", "7"] {
+        assert!(why.contains(&format!("`{name}`: ")), "{name}: {why}");
     }
     // Nobody is painted like somebody else who is there or comes; a colour of former times is one that is free.
     let mates = vec![painted("bob", "teal"), painted("dora", "green")];

@@ -167,7 +167,8 @@ impl Chat {
         } else if !self.editor.is_empty() {
             self.hint = Some(Hint::EscAgain);
         } else if self.session.is_stopped() {
-            self.session.interrupt();
+            let items = self.session.slash(Slash::Stop(None));
+            self.show(items);
         } else if self.session.is_team_at_work() || !self.session.background().is_empty() {
             self.hint = Some(Hint::TeamGoesOn);
         }

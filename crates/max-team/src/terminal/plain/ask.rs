@@ -78,7 +78,7 @@ impl<W: Write> Plain<W> {
         let (tool, target) = (clean_line(&permit.tool), clean_line(&permit.target));
         let rule = match permit.rule.as_str() {
             "" => String::new(),
-            rule => format!(" ({} {})", lang.because(), clean_line(rule)),
+            rule => format!(" ({} {})", lang.because(), clean_line(&lang.told(rule))),
         };
         if permit.merges {
             writeln!(self.out, "? {who} {} ({target})", lang.has_changes())?;

@@ -16,6 +16,7 @@ use super::super::rows::Row;
 use super::super::transcript::Item;
 use super::{Session, note};
 use crate::config::choice::WhileBusy;
+use crate::exit::Stop;
 use crate::headless::is_unfinished;
 
 /// Letters of a session that is gone on with that are shown again; the last ones.
@@ -49,9 +50,8 @@ impl Session {
 
     /// Says something to the lead, or writes it to whomever it begins with.
     pub(in super::super) fn speak(&mut self, text: String, how: WhileBusy) -> Vec<Item> {
-        if let Some(refusal) = self.refusal() {
-            self.returned.push(text);
-            return vec![refusal];
+        if self.is_stopped() {
+            return self.speak_again(text, how);
         }
         match self.mates.addressed(&text, &self.who) {
             // Whoever is talked to here anyway is simply talked to.
@@ -133,6 +133,7 @@ impl Session {
             _ => return Vec::new(),
         };
         self.quiet = true;
+        self.joining.clear();
         vec![Item::Row(Row::Error(self.lang.runtime_failure(&failed)))]
     }
 
@@ -155,6 +156,9 @@ impl Session {
 
     pub(in super::super) fn recruit(&mut self, mates: Vec<Spawn>) {
         self.quiet = false;
+        // The house says when all of it is over.
+        self.turns = self.turns.max(1);
+        self.joining = mates.iter().map(|mate| mate.name.clone()).collect();
         self.acts.push(Act::Recruit(mates));
     }
 
@@ -174,7 +178,10 @@ impl Session {
                 }
                 warnings.into_iter().map(note).collect()
             }
-            Err(error) => vec![Item::Row(Row::Error(format!("{error:#}")))],
+            Err(error) => {
+                let words = error.downcast_ref::<Stop>().map(|stop| stop.words(self.lang).to_owned());
+                vec![Item::Row(Row::Error(words.unwrap_or_else(|| format!("{error:#}"))))]
+            }
         }
     }
 
@@ -238,6 +245,7 @@ impl Session {
             Event::AgentEnded(ended) => vec![note(self.lang.mate_ended(&ended.name, &ended.by, &ended.reason))],
             Event::Mailed(letter) => self.hear_of_letter(from, letter).into_iter().collect(),
             Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => {
+                self.joining.clear();
                 vec![Item::Row(Row::Error(self.lang.not_joined(&refused.why)))]
             }
             _ => Vec::new(),

@@ -145,7 +145,10 @@ impl Session {
         match event {
             // Whoever works beside the session keeps nobody waiting.
             Event::TurnStarted(_) if from.aside => {}
-            Event::TurnStarted(_) => self.quiet = false,
+            Event::TurnStarted(_) => {
+                self.quiet = false;
+                self.joining.retain(|name| **name != *from.name);
+            }
             Event::QuestionAsked(asked) => {
                 let title = self.crew.title(from);
                 self.questions.ask_at(from, &from.name, title, asked);
@@ -313,10 +316,8 @@ impl Session {
 
     /// Stops what runs: a task of a plan, all plans, or the lead.
     pub(super) fn stop(&mut self, task: Option<String>) -> Vec<Item> {
-        if self.is_stopped {
-            self.acts.push(Act::Interrupt);
-            self.acts.extend(self.unheard.iter().map(|plan| Act::Stop { plan: *plan, task: None }));
-            return Vec::new();
+        if self.is_stopped() {
+            return self.stop_again();
         }
         let Some(task) = task else {
             let mut plans: Vec<PlanId> = self.plans.running().map(|known| known.id).collect();

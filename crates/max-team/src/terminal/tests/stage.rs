@@ -315,7 +315,8 @@ pub(crate) fn started(text: &str) -> Event {
 
 pub(crate) fn ended(end: End) -> Event {
     let turn = TurnId::new(Uuid::from_u128(3));
-    Event::TurnEnded(TurnEnded { turn, end, text: String::new(), structured: None, charges: Vec::new(), short: None })
+    let (text, charges) = (String::new(), Vec::new());
+    Event::TurnEnded(TurnEnded { turn, end, text, structured: None, charges, short: None, unknown_nano: 0 })
 }
 
 pub(crate) fn runs(key: &str, tool: &str, action: Action) -> Event {

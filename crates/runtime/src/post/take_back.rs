@@ -1,0 +1,50 @@
+//! An answer that nobody has read, taken back for another one.
+
+use max_team_core::event::{Event, Withdrawn};
+use max_team_core::id::EnvelopeId;
+use max_team_core::message::Principal;
+use max_team_journal::{Fence, Strength, Worker};
+
+use super::{Pending, Post, asks, read_answer};
+use crate::error::RuntimeError;
+use crate::rows;
+use crate::session;
+use crate::shared::{append, commit_at, now_ms};
+
+impl Post<'_> {
+    /// Takes back what was answered and nobody has read. The session is owned meanwhile, so that nobody reads it in the same
+    /// moment: where somebody runs it, this is refused by name.
+    pub async fn take_back(&self, by: &Principal, worker: &Worker, pending: &Pending) -> Result<(), RuntimeError> {
+        let session = pending.session.ok_or_else(|| RuntimeError::NoSession(pending.row.address.clone()))?;
+        let resource = session::stream(session);
+        let epoch = self.journal.claim(&resource, worker).await?;
+        let fence = Fence { resource: resource.clone(), worker: worker.id(), epoch };
+        let taken = self.withdraw_answers(by, pending, fence).await;
+        // A claim that cannot be given back dies with the process.
+        drop(self.journal.release(&resource, worker, epoch).await);
+        taken
+    }
+
+    async fn withdraw_answers(&self, by: &Principal, pending: &Pending, fence: Fence) -> Result<(), RuntimeError> {
+        let mail = self.journal.pending_mail(&pending.row.address)?;
+        let answers = mail.iter().filter(|letter| asks(letter) == Some(pending.row.question));
+        let answers: Vec<EnvelopeId> =
+            answers.filter(|letter| read_answer(letter).is_some()).map(|letter| letter.id).collect();
+        if answers.is_empty() {
+            return Ok(());
+        }
+        let mut commit = commit_at(now_ms());
+        let stream = fence.resource.clone();
+        for envelope in &answers {
+            let event = Event::Withdrawn(Withdrawn { envelope: *envelope });
+            commit.projections.extend(rows::project(&stream, commit.at_ms, &event));
+            commit.appends.push(append(&stream, &event, &by.address())?);
+        }
+        commit.fence = Some(fence);
+        commit.acks = answers;
+        // Whoever takes it back is about to be told so.
+        commit.strength = Strength::Full;
+        self.journal.commit(commit).await?;
+        Ok(())
+    }
+}
