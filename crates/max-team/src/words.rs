@@ -82,6 +82,7 @@ phrases! {
     waiting_for_you: "waiting for your answer", "等待您的答复";
     esc_interrupts: "esc to interrupt", "按 Esc 中断";
     queued: "queued", "排队中";
+    waits_word: "waits", "等待中";
     next_step: "for the next step", "下一步告知";
     up_takes_back: " (Up takes it back)", "（按 ↑ 取回）";
     nothing_to_continue: "There is nothing to go on with: nobody was interrupted.", "没有可继续的内容：没有被中断的工作。";

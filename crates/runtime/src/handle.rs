@@ -130,8 +130,13 @@ pub enum Command {
         /// The task.
         task: Option<String>,
     },
-    /// Stop the turn; what is done is kept.
+    /// Stop the turn; what is done is kept. What the user has said meanwhile is told next.
     Interrupt {
+        /// The session.
+        session: SessionId,
+    },
+    /// Stop the turn; what is done is kept. Nothing begins before somebody writes anew.
+    Halt {
         /// The session.
         session: SessionId,
     },

@@ -178,7 +178,7 @@ impl House {
             session,
             agent: lead,
             resumed,
-            continuing: is_at_work || waiting.iter().any(begins),
+            continuing: is_at_work || waiting.iter().any(|letter| begins(letter, &seat.turn)),
             history: seat.turn.history().to_vec(),
             queued: waiting.iter().filter_map(unread).collect(),
             last: seat.turn.last().cloned(),
@@ -388,7 +388,8 @@ impl House {
                 self.tell(session, Control::Uncompact(reply)).await?;
                 heard(done).await?.then_some(()).ok_or(RuntimeError::NothingCompacted)
             }
-            Command::Interrupt { session } => self.floor(session)?.interrupt(&Stopper::person(&order.by)).await,
+            Command::Interrupt { session } => self.floor(session)?.interrupt(&Stopper::person(&order.by), false).await,
+            Command::Halt { session } => self.floor(session)?.interrupt(&Stopper::person(&order.by), true).await,
             Command::Configure { session, settings } => {
                 self.floor(session)?.set_mode(settings.mode);
                 self.floor(session)?.cap(crate::plan::cap(&settings));
@@ -676,9 +677,10 @@ fn at(cwd: &Path, row: SessionRow) -> Result<SessionRow, RuntimeError> {
     Err(RuntimeError::Elsewhere { session: row.session, cwd: row.cwd })
 }
 
-/// Whether a letter begins something; that files were put back is only told with what the user says next.
-fn begins(letter: &Envelope) -> bool {
-    letter.kind != Kind::FilesRewound
+/// Whether a letter begins something; that files were put back is only told with what the user says next, and what a stop has
+/// left waits for that, too.
+fn begins(letter: &Envelope, lead: &Turn) -> bool {
+    letter.kind != Kind::FilesRewound && !lead.held().is_some_and(|held| held.holds(letter))
 }
 
 /// What a letter of the user's says that nobody has read.

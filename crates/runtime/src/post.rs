@@ -27,7 +27,7 @@ use crate::rows::{self, AgentRow, AnsweredRow, InboxRow, Matter, said};
 use crate::session;
 use crate::shared::{commit_at, now_ms};
 
-pub use go_on::CONTINUE;
+pub use go_on::{CONTINUE, READ_ON};
 pub use write::{Parting, Reader, Written};
 
 /// Who asks, where it is no agent.

@@ -20,7 +20,8 @@ use max_team_core::plan::Draft;
 use max_team_core::plan::event::{About, Say};
 use max_team_core::policy::{Answer, By, Deed};
 use max_team_runtime::{
-    Asked, CONTINUE, Command, Delta, Notice, Open, Order, Origin, Recovered, RuntimeError, Scope, Spawn, TeamHandle,
+    Asked, CONTINUE, Command, Delta, Notice, Open, Order, Origin, READ_ON, Recovered, RuntimeError, Scope, Spawn,
+    TeamHandle,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -126,8 +127,10 @@ impl Headless {
         let command = match &self.task {
             Task::Say(text) if text.is_empty() => {
                 let stopped = opened.last.as_ref().is_some_and(|last| is_unfinished(&last.end));
-                (stopped && !opened.continuing)
-                    .then(|| Command::Queue { session, text: CONTINUE.trim_end().to_owned() })
+                // What waits since a stop is read as well.
+                let words = if stopped { CONTINUE } else { READ_ON };
+                ((stopped || !opened.queued.is_empty()) && !opened.continuing)
+                    .then(|| Command::Queue { session, text: words.trim_end().to_owned() })
             }
             // A question of its own: whatever a turn that is still open is about is answered first.
             Task::Say(text) => Some(Command::Queue { session, text: text.clone() }),

@@ -68,6 +68,8 @@ pub(super) enum Act {
     /// How does the shared list stand.
     Tasks,
     Interrupt,
+    /// The same, and what waits goes on waiting.
+    Halt,
     /// Sum up what was said, keeping this above all.
     Compact(String),
     Uncompact,
@@ -250,6 +252,7 @@ impl Desk {
             Act::Plan(plan) => Done::Plan { plan, outcome: self.handle.plan(plan).map(Box::new) },
             Act::Tasks => Done::Tasks(self.handle.tasks(session)),
             Act::Interrupt => Done::Interrupted(self.command(fresh(), Command::Interrupt { session }).await),
+            Act::Halt => Done::Interrupted(self.command(fresh(), Command::Halt { session }).await),
             Act::Compact(keep) => Done::Compacted(self.command(fresh(), Command::Compact { session, keep }).await),
             Act::Uncompact => Done::Compacted(self.command(fresh(), Command::Uncompact { session }).await),
             Act::Moments => Done::Moments(self.handle.moments(session)),

@@ -14,6 +14,7 @@ use std::fmt;
 use max_team_core::event::{End, Event, QuestionAnswered};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::policy::{Answer, By, Mode, Until};
+use max_team_core::stop::Held;
 use max_team_core::team::{Model, Settings};
 use max_team_runtime::rewind::Plan;
 use max_team_runtime::{Notice, Opened, Origin, RuntimeError, SessionRow, Status, Team, Which};
@@ -78,6 +79,8 @@ pub(super) struct Session {
     queue: Vec<Queued>,
     /// What Enter does while a turn runs.
     while_busy: WhileBusy,
+    /// What a stop has left waiting at the lead.
+    held: Option<Held>,
     /// The message that is being taken back.
     taking_back: Option<EnvelopeId>,
     status: Option<Status>,
@@ -127,6 +130,7 @@ impl Session {
             questions: Questions::default(),
             queue: Vec::new(),
             while_busy: WhileBusy::default(),
+            held: None,
             taking_back: None,
             status: None,
             counted_nano: 0,
@@ -159,8 +163,7 @@ impl Session {
         self.transcript = Transcript::new(self.lang, self.settings.clone());
         self.questions.clear();
         self.queue_again(&opened.queued);
-        self.status = None;
-        self.last = None;
+        (self.status, self.last, self.held) = (None, None, None);
         self.acts.push(Act::Status(Reason::Footer));
         self.mates.clear();
         if opened.resumed {
@@ -254,7 +257,7 @@ impl Session {
 
     /// Whether a turn runs or is about to.
     pub(super) fn is_busy(&self) -> bool {
-        self.transcript.is_busy() || !self.queue.is_empty()
+        self.transcript.is_busy() || self.queue.iter().any(|queued| !self.is_left_waiting(queued.key))
     }
 
     /// Orders to send, oldest first.
@@ -267,10 +270,16 @@ impl Session {
         std::mem::take(&mut self.returned)
     }
 
+    /// Stops the turn that runs; what was said meanwhile is told next.
     pub(super) fn interrupt(&mut self) {
         if self.transcript.activity() != Activity::Stopping {
             self.acts.push(Act::Interrupt);
         }
+    }
+
+    /// Stops whoever is at work; nothing begins before somebody writes anew.
+    pub(super) fn halt(&mut self) {
+        self.acts.push(Act::Halt);
     }
 
     pub(super) fn answer(&mut self, question: QuestionId, answer: Answer) {
@@ -372,18 +381,20 @@ impl Session {
             Event::Withdrawn(withdrawn) => self.was_read(&[withdrawn.envelope]),
             Event::Steered(steered) => self.was_read(&steered.envelopes),
             Event::TurnStarted(started) => {
-                self.quiet = false;
+                (self.quiet, self.held) = (false, None);
                 self.turns = self.turns.max(1);
                 self.read.clear();
                 self.was_read(&[started.envelope]);
                 self.was_read(&started.letters);
             }
+            Event::Interrupted(interrupted) => items.extend(self.left_waiting(interrupted)),
             Event::QuestionAsked(asked) => self.questions.ask(from, &self.who, asked),
             Event::QuestionAnswered(answered) => items.extend(self.answered(answered)),
             Event::ToolDone(done) => self.questions.close(from.agent, &done.key),
             Event::TurnEnded(ended) => {
                 self.questions.close_all_of(from.agent);
                 self.last = Some(ended.end.clone());
+                items.extend(self.tell_of_waiting());
                 // The team may go on for long before the house says that nobody does anything.
                 if !self.replaying && self.is_team_at_work() {
                     self.acts.push(Act::Status(Reason::Footer));

@@ -156,6 +156,23 @@ impl Lang {
         say!(self, "in the background: {whose} · /stop stops it", "后台命令：{whose} · /stop 可停止")
     }
 
+    /// Letters wait since somebody was stopped; without a name, the lead.
+    pub(crate) fn letters_wait(self, who: Option<&str>, count: usize) -> String {
+        let (letters, wait) = if count == 1 { ("letter", "waits") } else { ("letters", "wait") };
+        match who {
+            None => say!(
+                self,
+                "✉ {count} {letters} {wait}; write or /continue",
+                "✉ 有 {count} 封信在等待；写点什么或输入 /continue"
+            ),
+            Some(who) => say!(
+                self,
+                "✉ {who}: {count} {letters} {wait}; write to {who} or /continue {who}",
+                "✉ {who}：有 {count} 封信在等待；给 {who} 写信或输入 /continue {who}"
+            ),
+        }
+    }
+
     pub(crate) fn command_stopped(self, who: &str, command: &str) -> String {
         say!(self, "■ {who}: stopped in the background: {command}", "■ {who}：已停止后台命令 {command}")
     }

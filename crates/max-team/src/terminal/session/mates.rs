@@ -6,7 +6,7 @@ use max_team_core::event::Event;
 use max_team_core::mates::name::{Means, means};
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::near::nearest;
-use max_team_runtime::{CONTINUE, Letter, Origin, Roll, Spawn};
+use max_team_runtime::{CONTINUE, Letter, Origin, READ_ON, Roll, Spawn};
 use serde_json::Value;
 
 use super::super::link::{Act, Done};
@@ -105,8 +105,10 @@ impl Session {
         if self.is_busy() {
             return vec![note(self.lang.busy_first().to_owned())];
         }
-        let lead = self.last.as_ref().is_some_and(is_unfinished);
-        let items = if lead { self.say(CONTINUE.trim_end().to_owned()) } else { Vec::new() };
+        let is_unfinished = self.last.as_ref().is_some_and(is_unfinished);
+        let lead = is_unfinished || self.tell_of_waiting().is_some();
+        let words = if is_unfinished { CONTINUE } else { READ_ON };
+        let items = if lead { self.say(words.trim_end().to_owned()) } else { Vec::new() };
         match name {
             None => self.acts.push(Act::Continue { name: None, lead }),
             Some(_) if !lead => return vec![note(self.lang.nothing_to_continue().to_owned())],

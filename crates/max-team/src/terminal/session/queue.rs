@@ -1,5 +1,6 @@
 //! What the user says while a turn runs: on its way, waiting to be read, taken back.
 
+use max_team_core::event::Interrupted;
 use max_team_core::id::EnvelopeId;
 use max_team_core::stop::is_stop;
 use max_team_runtime::{self as runtime, RuntimeError};
@@ -40,7 +41,7 @@ impl Session {
             if !self.is_busy() && self.plans.is_moving() {
                 return vec![note(self.lang.stop_hint_long().to_owned())];
             }
-            self.interrupt();
+            self.halt();
             return Vec::new();
         }
         if how == WhileBusy::Interrupt && self.is_busy() {
@@ -50,6 +51,30 @@ impl Session {
         self.queue.push(Queued { key, text: text.clone(), wait });
         self.acts.push(Act::Say { key, text, wait });
         Vec::new()
+    }
+
+    /// The lead was stopped: what is left waiting by that is told of once it has stopped.
+    pub(super) fn left_waiting(&mut self, interrupted: &Interrupted) -> Option<Item> {
+        if let Some(held) = &interrupted.held {
+            self.held = Some(held.clone());
+        }
+        if self.transcript.is_busy() { None } else { self.tell_of_waiting() }
+    }
+
+    /// That letters wait, and for what.
+    pub(super) fn tell_of_waiting(&self) -> Option<Item> {
+        let count = self.held.as_ref().map_or(0, |held| held.letters.len());
+        (count > 0 && !self.is_busy()).then(|| note(self.lang.letters_wait(None, count)))
+    }
+
+    /// Whether a message waits since a stop.
+    pub(super) fn is_left_waiting(&self, key: EnvelopeId) -> bool {
+        self.held.as_ref().is_some_and(|held| held.letters.contains(&key))
+    }
+
+    /// Whether all messages that nobody has read wait for a new one.
+    pub(in super::super) fn is_held(&self) -> bool {
+        !self.queue.is_empty() && !self.is_busy()
     }
 
     /// Asks for the last message back that nobody has read. Returns whether there is one.

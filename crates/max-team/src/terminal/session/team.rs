@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use max_team_core::event::Event;
+use max_team_core::event::{Event, Interrupted};
 use max_team_core::id::{PlanId, QuestionId};
 use max_team_core::plan::event::{About, PlanAnswered, PlanAsked, Say};
 use max_team_core::plan::{Draft, Plan, Status};
@@ -149,6 +149,9 @@ impl Session {
             Event::QuestionAsked(asked) => {
                 let title = self.crew.title(from);
                 self.questions.ask_at(from, &from.name, title, asked);
+            }
+            Event::Interrupted(Interrupted { held: Some(held), .. }) if !held.letters.is_empty() => {
+                items.push(note(self.lang.letters_wait(Some(&from.name), held.letters.len())));
             }
             Event::QuestionAnswered(answered) => items.extend(self.answered(answered)),
             Event::ToolDone(done) => self.questions.close(from.agent, &done.key),
@@ -314,7 +317,7 @@ impl Session {
     /// Stops what runs: a task of a plan, all plans, or the lead.
     pub(super) fn stop(&mut self, task: Option<String>) -> Vec<Item> {
         if self.is_stopped {
-            self.acts.push(Act::Interrupt);
+            self.halt();
             self.acts.extend(self.unheard.iter().map(|plan| Act::Stop { plan: *plan, task: None }));
             return Vec::new();
         }
@@ -326,7 +329,7 @@ impl Session {
                 plans.extend(self.plans.open().last().map(|known| known.id));
             }
             if is_at_work {
-                self.interrupt();
+                self.halt();
             } else if plans.is_empty() {
                 return vec![note(self.lang.nothing_runs().to_owned())];
             }

@@ -9,6 +9,7 @@ use max_team_core::ledger::Ledger;
 use max_team_core::mates::{AgentEnded, CommandBegun, CommandOver, Life, Teammate};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::policy::{Action, Answer, By, Memory};
+use max_team_core::stop::Held;
 use max_team_runtime::{Asked, Fate, Letter, Opened, Origin, RuntimeError, Status};
 use serde_json::json;
 use uuid::Uuid;
@@ -192,7 +193,10 @@ fn a_letter_to_one_who_ended_comes_back() {
         let mut stage = stage(lang);
         let hal = mate(11, "hal", "blue");
         begins(&mut stage, &hal, "Look around");
-        stage.event_from(hal.clone(), Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: true }));
+        stage.event_from(
+            hal.clone(),
+            Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: true, held: None }),
+        );
         stage.event_from(hal.clone(), stage::ended(End::Interrupted));
         let body = json!({
             "text": "A message to `hal` was not delivered, because it is no more: look at the blue file",
@@ -379,7 +383,8 @@ fn what_runs_in_the_background_is_shown_and_stopped() {
     ends(&mut stage, &sal, "They run.");
     stage.wait(1_000);
     insta::assert_snapshot!("mates_background_80x24", stage.glass.screen());
-    let interrupts = |stage: &Stage| stage.acts.iter().filter(|act| matches!(act, Act::Interrupt)).count();
+    let stops = |act: &&Act| matches!(act, Act::Interrupt | Act::Halt);
+    let interrupts = |stage: &Stage| stage.acts.iter().filter(stops).count();
     stage.key(KeyCode::Esc);
     assert!(stage.glass.screen().contains("the team goes on: “stop” or /stop stops it"), "{}", stage.glass.screen());
     assert_eq!(interrupts(&stage), 0);
@@ -470,4 +475,16 @@ fn a_bound_is_not_shown_as_a_sum() {
         let Row::Table(rows) = report::cost(Lang::En, &status(unknown), &Plans::default()) else { unreachable!() };
         assert_eq!(rows[0].1, shown.trim_matches([' ', '·']), "`/cost` has the same sum: {rows:?}");
     }
+}
+
+#[test]
+fn letters_to_a_teammate_that_is_stopped_have_a_row() {
+    let mut stage = stage(Lang::En);
+    let bob = mate(11, "bob", "blue");
+    begins(&mut stage, &bob, "Work");
+    let letters = vec![EnvelopeId::new(Uuid::from_u128(1)), EnvelopeId::new(Uuid::from_u128(2))];
+    let held = Some(Held { letters, since: None });
+    stage.event_from(bob, Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: false, held }));
+    let screen = stage.glass.screen();
+    assert!(screen.contains("✉ bob: 2 letters wait; write to bob or /continue bob"), "{screen}");
 }

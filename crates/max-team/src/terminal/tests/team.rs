@@ -85,11 +85,14 @@ fn escape_leaves_the_team_alone_and_stop_stops_it() {
     house.stage.key(KeyCode::Esc);
     assert_eq!(house.stage.chat.hint(), Some(Hint::TeamGoesOn));
     assert!(house.stage.glass.screen().contains("/stop"));
-    assert!(!house.stage.acts.iter().any(|act| matches!(act, Act::Interrupt | Act::Stop { .. })));
+    assert!(!house.stage.acts.iter().any(|act| matches!(act, Act::Interrupt | Act::Halt | Act::Stop { .. })));
     for word in ["停", "stop"] {
         house.stage.say(word);
         let acts = &house.stage.acts;
-        assert!(!acts.iter().any(|act| matches!(act, Act::Interrupt | Act::Stop { .. } | Act::Say { .. })), "{acts:?}");
+        assert!(
+            !acts.iter().any(|act| matches!(act, Act::Interrupt | Act::Halt | Act::Stop { .. } | Act::Say { .. })),
+            "{acts:?}"
+        );
     }
     assert_eq!(house.stage.glass.screen().matches("the team goes on; /stop stops it").count(), 2);
     house.stage.say("/stop nope");
