@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use max_team_core::event::{End, Event, Replied, Stopper};
 use max_team_core::hash::Hash;
-use max_team_core::id::{AgentId, EnvelopeId, TurnId};
+use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::limits::SNAPSHOT_ENTRIES_MIN;
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::policy::Class;
@@ -149,7 +149,6 @@ impl Agent {
         let mut assignment = self.turn.assignment();
         let mut stopped_by = self.turn.stopped_by();
         let mut quiet = self.turn.is_quiet();
-        let mut turn = self.turn.current();
         for event in events {
             commit.appends.push(append(&self.stream, event, &actor)?);
             commit.projections.extend(rows::project(&self.stream, at_ms, event));
@@ -167,7 +166,6 @@ impl Agent {
                 Event::TurnStarted(started) => {
                     assignment = started.assignment.as_ref();
                     quiet = started.quiet;
-                    turn = Some(started.turn);
                 }
                 Event::TurnEnded(over) => {
                     if self.lead && !self.turn.is_compacting() {
@@ -202,7 +200,7 @@ impl Agent {
         if extra.sends.iter().any(is_read_at_once) {
             commit.strength = Strength::Full;
         }
-        commit.sends = self.counted(extra.sends, turn);
+        commit.sends = self.counted(extra.sends, events);
         for (stream, event) in &extra.others {
             if let Event::Withdrawn(_) = event {
                 // The user is about to be told that nobody will read it.
@@ -216,9 +214,14 @@ impl Agent {
     }
 
     /// The letters of a teammate say how many led to them; those of everybody who works for others, in which turn they were written.
-    fn counted(&self, mut letters: Vec<Envelope>, turn: Option<TurnId>) -> Vec<Envelope> {
+    fn counted(&self, mut letters: Vec<Envelope>, events: &[Event]) -> Vec<Envelope> {
         let hops = if self.turn.mate().is_some() { self.turn.hops().saturating_add(1) } else { 0 };
-        let cause = turn.filter(|_| !self.lead).map(|turn| turn.to_string());
+        let begun = events.iter().find_map(|event| match event {
+            Event::TurnStarted(started) => Some(started.turn),
+            _ => None,
+        });
+        let turn = begun.or(self.turn.current()).filter(|_| !self.lead && !letters.is_empty());
+        let cause = turn.map(|turn| turn.to_string());
         for letter in &mut letters {
             (letter.hops, letter.cause) = (hops, cause.clone());
         }
