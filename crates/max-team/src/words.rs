@@ -106,6 +106,8 @@ phrases! {
     window_too_small: "make the window larger to see and answer the question", "请放大窗口以查看并回答问题";
     no: "no", "拒绝";
     with_comment: "comment", "附言";
+    answers: "answer", "回答";
+    question_put_off: "a question waits for you · /inbox brings it back", "有问题等待您回答 · 用 /inbox 重新打开";
     scroll_keys: "PgUp/PgDn scroll", "PgUp/PgDn 滚动";
     comment_on_yes: "Your words along with the yes (Enter sends, Esc goes back):",
         "同意并附言（Enter 发送，Esc 返回）：";

@@ -570,8 +570,15 @@ impl House {
 
     /// Takes a message back, if nobody has read it: whoever reads it decides, so there is one winner.
     async fn withdraw(&self, session: SessionId, letter: EnvelopeId, by: &Principal) -> Result<(), RuntimeError> {
+        let floor = self.floor(session)?;
+        let found = Post::new(&self.shared.journal).unread_by(session, letter)?;
+        let (address, letter) = found.unwrap_or((session::agent_stream(floor.lead), letter));
+        if !floor.is_taken(&address) {
+            // Whoever has gone home is back for it.
+            floor.ring(&address);
+        }
         let (reply, done) = oneshot::channel();
-        self.tell(session, Control::Withdraw { letter, reply }).await?;
+        floor.tell(&address, Control::Withdraw { letter, reply }).await?;
         if !heard(done).await? {
             return Err(RuntimeError::Taken);
         }

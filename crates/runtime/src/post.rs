@@ -28,7 +28,7 @@ use crate::session;
 use crate::shared::{commit_at, now_ms};
 
 pub use go_on::{CONTINUE, READ_ON};
-pub use write::{Parting, Reader, Written};
+pub use write::{Parting, Reader, Written, letter_of};
 
 /// Who asks, where it is no agent.
 const PLAN: &str = "plan";

@@ -84,6 +84,7 @@ pub(super) enum Act {
     Status(Reason),
     /// Write to teammates, or to the lead beside them.
     Write {
+        key: EnvelopeId,
         to: Vec<String>,
         text: String,
     },
@@ -139,7 +140,7 @@ pub(super) enum Done {
     Rewound(Outcome<rewind::Outcome>),
     Configured(Outcome<()>),
     Status { reason: Reason, outcome: Outcome<Box<Status>> },
-    Written { to: Vec<String>, text: String, outcome: Outcome<()> },
+    Written { key: EnvelopeId, to: Vec<String>, text: String, outcome: Outcome<()> },
     Continued { lead: bool, outcome: Outcome<Vec<String>> },
     Recruited(Outcome<()>),
     Roll { shown: bool, outcome: Outcome<Box<Roll>> },
@@ -263,9 +264,9 @@ impl Desk {
                 Done::Configured(self.command(fresh(), command).await)
             }
             Act::Status(reason) => Done::Status { reason, outcome: self.handle.status(session).await.map(Box::new) },
-            Act::Write { to, text } => {
+            Act::Write { key, to, text } => {
                 let command = Command::Write { session, to: to.clone(), text: text.clone() };
-                Done::Written { outcome: self.command(fresh(), command).await, to, text }
+                Done::Written { key, outcome: self.command(key, command).await, to, text }
             }
             Act::Continue { name, lead } => Done::Continued { lead, outcome: self.go_on(name).await },
             Act::Recruit(mates) => Done::Recruited(self.command(fresh(), Command::Team { session, mates }).await),

@@ -35,6 +35,7 @@ use crate::team::News;
 use crate::words::Lang;
 
 pub(super) use queue::Queued;
+use queue::Sent;
 use team::is_of_list;
 
 /// Turns of a resumed session that are shown again.
@@ -79,6 +80,8 @@ pub(super) struct Session {
     queue: Vec<Queued>,
     /// What Enter does while a turn runs.
     while_busy: WhileBusy,
+    /// What was written to teammates, as far as it is not known to be read, oldest first.
+    sent: Vec<Sent>,
     /// What a stop has left waiting at the lead.
     held: Option<Held>,
     /// The message that is being taken back.
@@ -130,6 +133,7 @@ impl Session {
             questions: Questions::default(),
             queue: Vec::new(),
             while_busy: WhileBusy::default(),
+            sent: Vec::new(),
             held: None,
             taking_back: None,
             status: None,
@@ -163,6 +167,7 @@ impl Session {
         self.transcript = Transcript::new(self.lang, self.settings.clone());
         self.questions.clear();
         self.queue_again(&opened.queued);
+        self.sent.clear();
         (self.status, self.last, self.held) = (None, None, None);
         self.acts.push(Act::Status(Reason::Footer));
         self.mates.clear();

@@ -176,6 +176,10 @@ fn status(chat: &Chat, look: Look, now_ms: i64) -> Vec<Line<'static>> {
     if session.questions.first().is_some() {
         return vec![Line::from(Span::styled(format!("⏸ {}", lang.waiting_for_you()), look.theme.warning()))];
     }
+    if session.questions.is_put_off() && session.transcript().running().next().is_none() {
+        let words = text::cut(&format!("⏸ {}", lang.question_put_off()), look.columns);
+        return vec![Line::default(), Line::from(Span::styled(words, look.theme.warning()))];
+    }
     if !session.is_busy() {
         return team_status(chat, look);
     }

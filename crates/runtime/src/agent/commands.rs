@@ -32,10 +32,10 @@ impl Agent {
     /// That each of its commands is over, for whoever brings all to an end that runs.
     pub(super) fn commands_ended(&self) -> impl Iterator<Item = CommandOver> {
         let known = self.background.known();
-        self.turn.commands().iter().map(move |CommandBegun { id, .. }| {
+        self.turn.commands().iter().map(move |CommandBegun { id, name }| {
             let known = known.iter().find(|known| known.id == *id);
             let stopped = known.is_none_or(|known| !known.is_over);
-            CommandOver { id: id.clone(), lost: known.is_none(), stopped }
+            CommandOver { id: id.clone(), lost: known.is_none(), stopped, name: name.clone() }
         })
     }
 
@@ -93,7 +93,8 @@ impl Agent {
                     true
                 }
             };
-            events.push(Event::CommandOver(CommandOver { id: id.clone(), lost, stopped }));
+            let (id, name) = (id.clone(), if lost { name.clone() } else { String::new() });
+            events.push(Event::CommandOver(CommandOver { id, lost, stopped, name }));
         }
         if events.is_empty() {
             return Ok(false);

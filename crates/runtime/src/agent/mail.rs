@@ -77,6 +77,7 @@ impl Agent {
         }
         self.put_off &= !all;
         let all = all | std::mem::take(&mut self.noted);
+        let was_busy = self.turn.is_busy();
         let mut sorted = Sorted::default();
         for letter in self.floor.mail(&self.stream, all)? {
             if self.turn.gone().is_some() && !self.is_for_review(&letter) {
@@ -90,6 +91,12 @@ impl Agent {
         if self.reviewed {
             // What else has come stays where it is.
             return Ok(());
+        }
+        if was_busy && !self.turn.is_busy() {
+            // One of them has ended the turn: what was meant for it is read anew, with what came behind, in order.
+            self.steer_no_more();
+            self.left_over = true;
+            return self.part(ends).await;
         }
         // Somebody who speaks is answered before what else has come.
         let (mut first, mut rest) = if said.is_empty() { (news, Vec::new()) } else { (said, news) };

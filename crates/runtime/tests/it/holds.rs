@@ -7,7 +7,9 @@ use max_team_core::event::Event;
 use max_team_core::id::{AgentId, SessionId, TurnId};
 use max_team_core::message::{Envelope, Kind};
 use max_team_journal::{Commit, Death, Journal};
-use max_team_runtime::{Census, Command, Enrolled, Order, Post, Reason, Standing, TeamHandle, Which};
+use max_team_runtime::{
+    Census, Command, Enrolled, Fate, Order, Post, Reason, RuntimeError, Standing, TeamHandle, Which,
+};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -181,7 +183,7 @@ async fn what_comes_of_work_that_began_before_a_stop_wakes_nobody() {
         Event::TurnStarted(started) => Some((stream, started.turn)),
         _ => None,
     });
-    let (stream, turn) = begun.last().unwrap();
+    let (stream, turn) = begun.into_iter().next_back().unwrap();
     let late = async |text: &str, turn: TurnId| {
         let to = format!("agent/{}", max.person.agent.unwrap());
         let body = json!({ "mate": "bob", "from": "bob", "color": "blue", "text": text });
@@ -248,4 +250,33 @@ fn whenever_the_program_dies_a_stop_holds() {
         }
     }
     assert!(checked > 2, "a story that short proves nothing");
+}
+
+/// A teammate's letter is its own to give back, like a lead's.
+#[tokio::test]
+async fn what_was_written_to_a_teammate_is_taken_back_before_it_is_read() {
+    let folder = project();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), BOB);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    assert!(rest(&mut notices).await.waiting, "bob asks");
+    let fate = |text: &str| {
+        let all = Census::new(&journal).letters(session).unwrap();
+        all.into_iter().find(|letter| letter.text() == text).unwrap().fate
+    };
+    let take_back = async |text: &str| order(&team, Command::Withdraw { session, letter: key(text) }).await;
+    write(&team, session, "second").await;
+    assert_eq!(fate("second"), Fate::Delivered);
+    take_back("second").await.unwrap();
+    assert_eq!(fate("second"), Fate::Withdrawn);
+    assert!(matches!(take_back("second").await, Err(RuntimeError::Taken)));
+    write(&team, session, "third").await;
+    stop(Way::Bob, &team, &journal, session).await;
+    rest(&mut notices).await;
+    write(&team, session, "fourth").await;
+    rest(&mut notices).await;
+    assert!(matches!(take_back("third").await, Err(RuntimeError::Taken)), "it was read");
+    let told = inputs(&journal, GENERAL).join("|");
+    let (third, fourth) = (told.find("third"), told.find("fourth"));
+    assert!(third.is_some() && third < fourth && !told.contains("second"), "{told}");
 }

@@ -17,6 +17,7 @@ use super::super::crew::Crew;
 use super::super::link::{Act, Shown};
 use super::super::list::List;
 use super::super::plans::{Drawn, Heard, Known, Plans};
+use super::super::question::Matter;
 use super::super::report;
 use super::super::rows::Row;
 use super::super::transcript::{Item, Transcript, text_of};
@@ -142,6 +143,7 @@ impl Session {
             return self.written(&[from.name.to_string()], text.to_owned());
         }
         let mut items = self.hear_of_mates(from, event);
+        self.mate_read(from.agent, event);
         match event {
             // Whoever works beside the session keeps nobody waiting.
             Event::TurnStarted(_) if from.aside => {}
@@ -309,9 +311,22 @@ impl Session {
         all
     }
 
-    pub(super) fn show_inbox(&self) -> Vec<Item> {
+    pub(super) fn show_inbox(&mut self) -> Vec<Item> {
         let waits: Vec<_> = self.questions.all().collect();
-        vec![Item::Row(report::inbox(self.lang, &waits))]
+        let items = vec![Item::Row(report::inbox(self.lang, &waits))];
+        self.questions.unpark();
+        items
+    }
+
+    /// Puts a question off; how it comes back.
+    pub(in super::super) fn put_off(&mut self, id: QuestionId) -> String {
+        let question = self.questions.all().find(|question| question.id == id);
+        let words = match question.map(|question| (&question.matter, &question.by.name)) {
+            Some((Matter::Permit(permit), who)) => self.lang.put_off(who, &permit.tool),
+            _ => self.lang.parked_hint().to_owned(),
+        };
+        self.questions.park(id);
+        words
     }
 
     /// Stops what runs: a task of a plan, all plans, or the lead.
