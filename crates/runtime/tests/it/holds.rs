@@ -88,7 +88,8 @@ async fn letters_to_whoever_is_stopped_wait_for_a_new_one() {
                 journal = journal.reopen().unwrap();
                 team = house_of(&journal, folder.path(), BOB);
                 notices = team.watch();
-                team.open(owner(), folder.path(), leading(Which::Latest)).await.unwrap();
+                let opened = team.open(owner(), folder.path(), leading(Which::Latest)).await.unwrap();
+                assert_eq!(opened.recovered.mail, 0, "{way:?}");
                 rest(&mut notices).await;
             }
             assert_eq!(inputs(&journal, GENERAL).len(), 1, "{way:?}, {restarts}");
@@ -146,7 +147,8 @@ async fn what_was_said_to_a_lead_waits_with_it_except_where_a_key_stops_it() {
                 team = house_of(&journal, folder.path(), TWICE);
                 notices = team.watch();
                 let opened = team.open(owner(), folder.path(), open(Which::Latest)).await.unwrap();
-                assert_eq!((opened.continuing, opened.queued.len()), (false, 1), "{way:?}");
+                let found = (opened.continuing, opened.queued.len(), opened.recovered.mail);
+                assert_eq!(found, (false, 1, 0), "{way:?}");
                 rest(&mut notices).await;
             }
             assert_eq!(inputs(&journal, "solo"), ["do it"], "{way:?}, {restarts}");

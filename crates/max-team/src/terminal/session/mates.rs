@@ -6,7 +6,7 @@ use max_team_core::event::Event;
 use max_team_core::mates::name::{Means, means};
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::near::nearest;
-use max_team_runtime::{CONTINUE, Letter, Origin, READ_ON, Roll, Spawn};
+use max_team_runtime::{CONTINUE, Enrolled, Letter, Origin, READ_ON, Reason, Roll, Spawn};
 use serde_json::Value;
 
 use super::super::background::Gone;
@@ -190,8 +190,17 @@ impl Session {
         self.mates.read(roll);
         // Who was here before us may have written.
         self.acts.extend((!shown && !roll.mates.is_empty()).then_some(Act::Letters));
-        let is_any = shown && !roll.mates.is_empty();
-        is_any.then(|| Item::Row(report::roll(self.lang, roll, now_ms))).into_iter().collect()
+        if shown {
+            let is_any = !roll.mates.is_empty();
+            return is_any.then(|| Item::Row(report::roll(self.lang, roll, now_ms))).into_iter().collect();
+        }
+        // Whom a stop has left with letters unread is not gone on with.
+        let waits = |mate: &Enrolled| match &mate.person.reason {
+            Some(Reason::Blocked(why)) if mate.is_active() => why.strip_prefix(Reason::LETTERS)?.parse().ok(),
+            _ => None,
+        };
+        let row = |mate: &Enrolled| waits(mate).map(|count| self.lang.letters_wait(Some(&mate.person.name), count));
+        roll.mates.iter().filter_map(row).map(note).collect()
     }
 
     /// The last letters of a session that is gone on with, as they were shown when they were written.
