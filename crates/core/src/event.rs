@@ -30,6 +30,7 @@ use crate::plan::event::{
 use crate::policy::{self, Action, By, Class};
 use crate::recovery::Failure;
 use crate::rewind::{FilesChanged, RewindEnded, Rewound, Told};
+use crate::stop::Held;
 use crate::tasks::{ItemAdded, ItemMoved, ItemWritten};
 use crate::team::{Definition, Model, Settings};
 use crate::turn::Forked;
@@ -601,6 +602,9 @@ pub struct Interrupted {
     /// Whether whoever is stopped ends with it, and is not to be gone on with.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ends: bool,
+    /// What is left waiting by it; `None`: what waits is told at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<Held>,
 }
 
 /// Whoever or whatever stops something: a name to tell, and what is behind it.
@@ -612,18 +616,20 @@ pub struct Stopper {
     pub who: Option<By>,
     /// Whether whoever is stopped ends with it.
     pub ends: bool,
+    /// What is left waiting by it.
+    pub held: Option<Held>,
 }
 
 impl Stopper {
     /// A person, told by the door they came through.
     pub fn person(by: &Principal) -> Self {
-        Self { name: by.door.clone(), who: Some(By::person(by)), ends: false }
+        Self { name: by.door.clone(), who: Some(By::person(by)), ends: false, held: None }
     }
 }
 
 impl From<&str> for Stopper {
     fn from(name: &str) -> Self {
-        Self { name: name.to_owned(), who: None, ends: false }
+        Self { name: name.to_owned(), who: None, ends: false, held: None }
     }
 }
 

@@ -1,4 +1,9 @@
-//! The words that stop a turn: a rule, so that nobody waits for a model to understand them.
+//! The words that stop a turn: a rule, so that nobody waits for a model to understand them. And what a stop leaves waiting.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{EnvelopeId, TurnId};
+use crate::message::Envelope;
 
 /// All of them, in small letters.
 const WORDS: [&str; 5] = ["stop", "/stop", "打断", "停", "停止"];
@@ -9,9 +14,56 @@ pub fn is_stop(message: &str) -> bool {
     WORDS.iter().any(|word| message.eq_ignore_ascii_case(word))
 }
 
+/// What a person's stop leaves waiting, until something comes that is newer than the stop: then all of it is told.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Held {
+    /// The letters that had come.
+    pub letters: Vec<EnvelopeId>,
+    /// Where everybody was stopped: what turns that began before this one write is no news either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<TurnId>,
+}
+
+impl Held {
+    /// Whether a letter waits with the others.
+    pub fn holds(&self, letter: &Envelope) -> bool {
+        let turn = letter.cause.as_deref().and_then(|cause| cause.parse::<TurnId>().ok());
+        self.letters.contains(&letter.id) || turn.zip(self.since).is_some_and(|(turn, since)| turn < since)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
+    use crate::message::Kind;
+
+    #[test]
+    fn what_is_newer_than_a_stop_does_not_wait_with_what_is_older() {
+        let turn = |number| TurnId::new(Uuid::from_u128(number));
+        let letter = |number, cause: Option<TurnId>| {
+            let id = EnvelopeId::new(Uuid::from_u128(number));
+            let letter = Envelope::new(id, "agent/b", "agent/a", Kind::Text, serde_json::Value::Null, 0);
+            Envelope { cause: cause.map(|cause| cause.to_string()), ..letter }
+        };
+        let letters = vec![EnvelopeId::new(Uuid::from_u128(1))];
+        let alone = Held { letters: letters.clone(), since: None };
+        let all = Held { letters, since: Some(turn(5)) };
+        // Which letter, written in which turn; whether it waits where one was stopped, and where everybody was.
+        let table = [
+            (1, None, true, true),
+            (1, Some(turn(9)), true, true),
+            (2, None, false, false),
+            (2, Some(turn(4)), false, true),
+            (2, Some(turn(6)), false, false),
+        ];
+        for (number, cause, is_held_alone, is_held_by_all) in table {
+            let letter = letter(number, cause);
+            let waits = (alone.holds(&letter), all.holds(&letter));
+            assert_eq!(waits, (is_held_alone, is_held_by_all), "{number} {cause:?}");
+        }
+    }
 
     #[test]
     fn only_whole_messages_stop() {

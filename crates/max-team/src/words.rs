@@ -82,6 +82,7 @@ phrases! {
     waiting_for_you: "waiting for your answer", "等待您的答复";
     esc_interrupts: "esc to interrupt", "按 Esc 中断";
     queued: "queued", "排队中";
+    waits_word: "waits", "等待中";
     next_step: "for the next step", "下一步告知";
     up_takes_back: " (Up takes it back)", "（按 ↑ 取回）";
     nothing_to_continue: "There is nothing to go on with: nobody was interrupted.", "没有可继续的内容：没有被中断的工作。";
@@ -105,6 +106,8 @@ phrases! {
     window_too_small: "make the window larger to see and answer the question", "请放大窗口以查看并回答问题";
     no: "no", "拒绝";
     with_comment: "comment", "附言";
+    answers: "answer", "回答";
+    question_put_off: "a question waits for you · /inbox brings it back", "有问题等待您回答 · 用 /inbox 重新打开";
     scroll_keys: "PgUp/PgDn scroll", "PgUp/PgDn 滚动";
     comment_on_yes: "Your words along with the yes (Enter sends, Esc goes back):",
         "同意并附言（Enter 发送，Esc 返回）：";

@@ -68,11 +68,11 @@ pub enum Command {
         /// The words.
         text: String,
     },
-    /// Take back what was said and nobody has read; its letter's id is the key of the order that said it.
+    /// Take back what was said to the lead, or written to one teammate, and nobody has read.
     Withdraw {
         /// The session.
         session: SessionId,
-        /// The letter.
+        /// The key of the order that said or wrote it.
         letter: EnvelopeId,
     },
     /// Write to somebody of a session, open here or not: teammates by name, `team` for everybody, the lead.
@@ -130,8 +130,13 @@ pub enum Command {
         /// The task.
         task: Option<String>,
     },
-    /// Stop the turn; what is done is kept.
+    /// Stop the turn; what is done is kept. What the user has said meanwhile is told next.
     Interrupt {
+        /// The session.
+        session: SessionId,
+    },
+    /// Stop the turn; what is done is kept. Nothing begins before somebody writes anew.
+    Halt {
         /// The session.
         session: SessionId,
     },

@@ -189,7 +189,7 @@ impl House {
             session,
             agent: lead,
             resumed,
-            continuing: is_at_work || waiting.iter().any(begins),
+            continuing: is_at_work || waiting.iter().any(|letter| begins(letter, &seat.turn)),
             history: seat.turn.history().to_vec(),
             queued: waiting.iter().filter_map(unread).collect(),
             last: seat.turn.last().cloned(),
@@ -399,7 +399,8 @@ impl House {
                 self.tell(session, Control::Uncompact(reply)).await?;
                 heard(done).await?.then_some(()).ok_or(RuntimeError::NothingCompacted)
             }
-            Command::Interrupt { session } => self.interrupt(session, &order).await,
+            Command::Interrupt { session } => self.interrupt(session, &order, false).await,
+            Command::Halt { session } => self.interrupt(session, &order, true).await,
             Command::Configure { session, settings } => {
                 self.floor(session)?.set_mode(settings.mode);
                 self.floor(session)?.cap(crate::plan::cap(&settings));
@@ -410,9 +411,9 @@ impl House {
     }
 
     /// Stops everybody of a session. Where it is not open, whoever opens it next reads that before anything else is done.
-    async fn interrupt(&self, session: SessionId, order: &Order) -> Result<(), RuntimeError> {
+    async fn interrupt(&self, session: SessionId, order: &Order, halts: bool) -> Result<(), RuntimeError> {
         match self.floor(session) {
-            Ok(floor) => floor.interrupt(&Stopper::person(&order.by)).await,
+            Ok(floor) => floor.interrupt(&Stopper::person(&order.by), halts).await,
             Err(_) => {
                 let lead = Sessions::new(&self.shared.journal).row(session)?.lead;
                 Post::new(&self.shared.journal).interrupt(&order.by, order.key, lead).await.map(drop)
@@ -591,8 +592,15 @@ impl House {
 
     /// Takes a message back, if nobody has read it: whoever reads it decides, so there is one winner.
     async fn withdraw(&self, session: SessionId, letter: EnvelopeId, by: &Principal) -> Result<(), RuntimeError> {
+        let floor = self.floor(session)?;
+        let found = Post::new(&self.shared.journal).unread_by(session, letter)?;
+        let (address, letter) = found.unwrap_or((session::agent_stream(floor.lead), letter));
+        if !floor.is_taken(&address) {
+            // Whoever has gone home is back for it.
+            floor.ring(&address);
+        }
         let (reply, done) = oneshot::channel();
-        self.tell(session, Control::Withdraw { letter, reply }).await?;
+        floor.tell(&address, Control::Withdraw { letter, reply }).await?;
         if !heard(done).await? {
             return Err(RuntimeError::Taken);
         }
@@ -697,9 +705,10 @@ fn at(cwd: &Path, row: SessionRow) -> Result<SessionRow, RuntimeError> {
     Err(RuntimeError::Elsewhere { session: row.session, cwd: row.cwd })
 }
 
-/// Whether a letter begins something; that files were put back is only told with what the user says next.
-fn begins(letter: &Envelope) -> bool {
-    letter.kind != Kind::FilesRewound
+/// Whether a letter begins something; that files were put back is only told with what the user says next, and what a stop has
+/// left waits for that, too.
+fn begins(letter: &Envelope, lead: &Turn) -> bool {
+    letter.kind != Kind::FilesRewound && !lead.held().is_some_and(|held| held.holds(letter))
 }
 
 /// What a letter of the user's says that nobody has read.

@@ -28,8 +28,8 @@ use crate::rows::{self, AgentRow, AnsweredRow, InboxRow, Matter, said};
 use crate::session;
 use crate::shared::{commit_at, now_ms};
 
-pub use go_on::CONTINUE;
-pub use write::{Parting, Reader, Written};
+pub use go_on::{CONTINUE, READ_ON};
+pub use write::{Parting, Reader, Written, letter_of};
 
 /// Who asks, where it is no agent.
 const PLAN: &str = "plan";

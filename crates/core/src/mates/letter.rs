@@ -32,6 +32,18 @@ pub fn wrapped(about: About<'_>, text: &str) -> String {
     format!("{head}>\n{}\n</{TAG}>", body(text.trim()))
 }
 
+/// What somebody said, without the letters that were told behind it; and whether there were any.
+pub fn unwrapped(told: &str) -> (&str, bool) {
+    let (open, close) = (format!("<{TAG} "), format!("</{TAG}>"));
+    let mut words = told.trim_end();
+    while words.ends_with(&close) {
+        let Some(at) = words.rfind(&open) else { break };
+        words = words.get(..at).unwrap_or_default().trim_end();
+    }
+    let has_letters = words.len() < told.trim_end().len();
+    (if has_letters { words } else { told }, has_letters)
+}
+
 /// Values are ours or were checked; whatever else they hold ends no attribute.
 fn attribute(value: &str) -> String {
     value.chars().filter(|letter| !matches!(letter, '"' | '<' | '>') && !letter.is_control()).collect()
@@ -67,6 +79,17 @@ mod tests {
         let about = About { from: "bob", kind: Some(Kind::PlanApprovalRequest), request: "q1", ..About::default() };
         let head = "<teammate-message teammate_id=\"bob\" type=\"plan_approval_request\" request_id=\"q1\">\n";
         assert!(wrapped(about, "x").starts_with(head));
+    }
+
+    #[test]
+    fn what_was_said_is_told_from_what_was_written_behind_it() {
+        let letter = |text: &str| wrapped(About { from: "bob", ..About::default() }, text);
+        let two = format!("go on\n\nplease\n\n{}\n\n{}", letter("it was stopped"), letter("</teammate-message> x"));
+        assert_eq!(unwrapped(&two), ("go on\n\nplease", true));
+        assert_eq!(unwrapped(&letter("alone")), ("", true));
+        for said in ["go on\n", "what is </teammate-message>", "<teammate-message is a tag"] {
+            assert_eq!(unwrapped(said), (said, false), "{said}");
+        }
     }
 
     #[test]

@@ -118,6 +118,13 @@ pub struct CommandBegun {
     pub name: String,
 }
 
+impl CommandBegun {
+    /// That it ended with whoever ran it.
+    pub fn lost(&self) -> CommandOver {
+        CommandOver { id: self.id.clone(), lost: true, stopped: true, name: self.name.clone() }
+    }
+}
+
 /// It is over (agent stream).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandOver {
@@ -129,6 +136,9 @@ pub struct CommandOver {
     /// Whether somebody who stopped its agent, or whom that works for, has ended it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
+    /// What it was, where whoever hears of it may not have heard of its beginning.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
 }
 
 /// A letter could not be brought to whom it was for, or was not accepted (the stream of whoever it was for).

@@ -4,7 +4,9 @@ use super::tools::misfits;
 use super::{Call, Calling, Current, Identity, Phase, Status, Turn, call_key};
 use crate::chat::{Message, Part};
 use crate::context::Weight;
-use crate::event::{AgentStarted, Configured, End, Ending, Event, LlmEnded, LlmIntent, Outcome, ToolDone, ToolIntent};
+use crate::event::{
+    AgentStarted, Configured, End, Ending, Event, Interrupted, LlmEnded, LlmIntent, Outcome, ToolDone, ToolIntent,
+};
 use crate::hash::Hash;
 use crate::id::QuestionId;
 use crate::limits::REPEATS_WARNED;
@@ -18,7 +20,7 @@ impl Turn {
             Event::Configured(configured) => self.reconfigure(configured),
             Event::Forked(forked) => self.inherit(&forked.past),
             Event::TurnStarted(started) => {
-                self.halted = None;
+                (self.halted, self.held) = (None, None);
                 let current = Current::new(started.turn, started.assignment.clone());
                 self.current = Some(Current { quiet: started.quiet, ..current });
                 self.echoes = if started.quiet { self.echoes.saturating_add(1) } else { 0 };
@@ -64,12 +66,7 @@ impl Turn {
                 None => self.drafts.push(task.clone()),
             },
             Event::PlanSubmitted(_) => self.drafts.clear(),
-            Event::Interrupted(interrupted) => {
-                if let Some(current) = &mut self.current {
-                    current.interrupted = Some(interrupted.by.clone());
-                    current.stopper.clone_from(&interrupted.who);
-                }
-            }
+            Event::Interrupted(interrupted) => self.stop(interrupted),
             Event::TurnEnded(ended) => {
                 // What was granted for a task ends with the work on it.
                 self.grants.retain(|grant| grant.until != Until::Task);
@@ -98,6 +95,16 @@ impl Turn {
         if let Some(settings) = &started.settings {
             self.ledger.cap_nano = settings.budget_nano;
             self.settings = Some((**settings).clone());
+        }
+    }
+
+    fn stop(&mut self, interrupted: &Interrupted) {
+        if let Some(held) = &interrupted.held {
+            self.held = Some(Box::new(held.clone()));
+        }
+        if let Some(current) = &mut self.current {
+            current.interrupted = Some(interrupted.by.clone());
+            current.stopper.clone_from(&interrupted.who);
         }
     }
 

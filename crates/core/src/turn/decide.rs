@@ -51,6 +51,7 @@ impl Turn {
             }
             (Input::Compact { turn, keep }, None) => self.asked_to_compact(turn, keep, now),
             (Input::Uncompact, None) => self.uncompact().into_iter().collect(),
+            (Input::Interrupt { by }, None) if self.gone.is_none() => interrupted_again(by),
             (_, None) | (Input::Begin { .. }, Some(_)) => Vec::new(),
             (input, Some(current)) => self.decide_busy(current, input, now),
         }
@@ -115,9 +116,8 @@ impl Turn {
             {
                 self.unanswered(current, calls, &key, action, now)
             }
-            (Input::Interrupt { by }, phase) if current.interrupted.is_none() => {
-                self.interrupt(current, phase, by, now)
-            }
+            (Input::Interrupt { by }, _) if current.interrupted.is_some() => interrupted_again(by),
+            (Input::Interrupt { by }, phase) => self.interrupt(current, phase, by, now),
             (Input::Moot { words }, Phase::Working(calls)) if current.reviewing.is_some() && !is_settling(calls) => {
                 moot(current, calls, &words)
             }
@@ -140,9 +140,9 @@ impl Turn {
     }
 
     fn interrupt(&self, current: &Current, phase: &Phase, by: Stopper, now: &Now) -> Vec<Event> {
-        let Stopper { name, who, ends } = by;
+        let Stopper { name, who, ends, held } = by;
         let stopped = Current { interrupted: Some(name.clone()), stopper: who.clone(), ..current.clone() };
-        let mut events = vec![Event::Interrupted(Interrupted { by: name, who, ends })];
+        let mut events = vec![Event::Interrupted(Interrupted { by: name, who, ends, held })];
         match phase {
             Phase::Idle | Phase::Calling(_) => {}
             Phase::Ready | Phase::Waiting(..) => events.push(Event::TurnEnded(ended(&stopped, End::Interrupted, None))),
@@ -231,6 +231,12 @@ impl Ahead {
     pub(super) fn add(&mut self, parts: &[Part]) {
         self.0.push(Weight::of_parts(parts));
     }
+}
+
+/// There is nothing to stop, or it stops already: what may be new is what is left waiting.
+fn interrupted_again(by: Stopper) -> Vec<Event> {
+    let Stopper { name, who, ends, held } = by;
+    held.map(|held| Event::Interrupted(Interrupted { by: name, who, ends, held: Some(held) })).into_iter().collect()
 }
 
 /// Ends a turn that nobody can go on with.

@@ -34,6 +34,7 @@ use crate::message::{Assignment, Envelope};
 use crate::plan::Task;
 use crate::policy::{Action, Answer, By, Class, Deed, Grant, Memory};
 use crate::rewind::Told;
+use crate::stop::Held;
 use crate::team::{Definition, Settings};
 
 pub use past::{Forked, Past};
@@ -57,6 +58,9 @@ pub struct Turn {
     /// What it was at when it was stopped, as long as it has begun nothing since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     halted: Option<Box<Halted>>,
+    /// What a person's stop has left waiting, as long as nothing has begun since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    held: Option<Box<Held>>,
     /// Tasks that were written down and not proposed yet.
     #[serde(default)]
     drafts: Vec<Task>,
@@ -564,6 +568,11 @@ impl Turn {
     /// The last turn, if it was stopped.
     pub fn halted(&self) -> Option<&Halted> {
         self.halted.as_deref()
+    }
+
+    /// What a person's stop has left waiting.
+    pub fn held(&self) -> Option<&Held> {
+        self.held.as_deref()
     }
 
     /// What a person has allowed.

@@ -20,7 +20,8 @@ use max_team_core::plan::Draft;
 use max_team_core::plan::event::{About, Say};
 use max_team_core::policy::{Answer, By, Deed};
 use max_team_runtime::{
-    Asked, CONTINUE, Command, Delta, Notice, Open, Order, Origin, Recovered, RuntimeError, Scope, Spawn, TeamHandle,
+    Asked, CONTINUE, Command, Delta, Notice, Open, Opened, Order, Origin, READ_ON, Recovered, RuntimeError, Scope,
+    Spawn, TeamHandle,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -125,9 +126,7 @@ impl Headless {
         tally.team = open.team.as_ref().is_some_and(|team| !team.members.is_empty());
         let command = match &self.task {
             Task::Say(text) if text.is_empty() => {
-                let stopped = opened.last.as_ref().is_some_and(|last| is_unfinished(&last.end));
-                (stopped && !opened.continuing)
-                    .then(|| Command::Queue { session, text: CONTINUE.trim_end().to_owned() })
+                unsaid(&opened).map(|words| Command::Queue { session, text: words.trim_end().to_owned() })
             }
             // A question of its own: whatever a turn that is still open is about is answered first.
             Task::Say(text) => Some(Command::Queue { session, text: text.clone() }),
@@ -503,6 +502,13 @@ impl Headless {
     fn print_line(&self, line: &Value) -> anyhow::Result<()> {
         Ok(self.out.put(line.to_string())?)
     }
+}
+
+/// What a lead is told that is to go on without words: it was stopped, or what was said to it waits since then.
+fn unsaid(opened: &Opened) -> Option<&'static str> {
+    let is_stopped = opened.last.as_ref().is_some_and(|last| is_unfinished(&last.end));
+    let words = if is_stopped { CONTINUE } else { READ_ON };
+    ((is_stopped || !opened.queued.is_empty()) && !opened.continuing).then_some(words)
 }
 
 /// Whether a turn stopped at a bound or a failure that may be gone now, rather than where it wanted to.

@@ -18,6 +18,15 @@ struct Command {
     name: String,
 }
 
+/// A command that came to no end of its own.
+#[derive(Debug)]
+pub(super) struct Gone {
+    pub(super) who: String,
+    pub(super) command: String,
+    /// Whether it died with the program.
+    pub(super) is_lost: bool,
+}
+
 impl Background {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -39,8 +48,8 @@ impl Background {
         found
     }
 
-    /// Something happened to somebody. Returns whose command was stopped, and which, if one was.
-    pub(super) fn hear(&mut self, from: &Origin, event: &Event) -> Option<(String, String)> {
+    /// Something happened to somebody. Returns whose command was stopped or is lost, and which, if one was.
+    pub(super) fn hear(&mut self, from: &Origin, event: &Event) -> Option<Gone> {
         let agent = from.agent?;
         match event {
             Event::CommandBegun(begun) => {
@@ -49,9 +58,12 @@ impl Background {
                 None
             }
             Event::CommandOver(over) => {
-                let index = self.0.iter().position(|known| known.agent == agent && known.id == over.id)?;
-                let Command { who, name, .. } = self.0.remove(index);
-                over.stopped.then_some((who, name))
+                let index = self.0.iter().position(|known| known.agent == agent && known.id == over.id);
+                let known = index.map(|index| self.0.remove(index));
+                // One that died with an earlier process began before we came.
+                let name = known.map(|known| known.name).or(Some(over.name.clone())).filter(|name| !name.is_empty())?;
+                let gone = Gone { who: from.name.to_string(), command: name, is_lost: over.lost };
+                (over.stopped || over.lost).then_some(gone)
             }
             // They end with whoever began them.
             Event::AgentEnded(_) => {

@@ -70,6 +70,10 @@ pub(super) struct Chat {
     /// What others did while a block was being written: shown once that is whole.
     held: Vec<Row>,
     typed_at_ms: i64,
+    /// Whether the last key has left the draft empty without sending it.
+    is_cleared: bool,
+    /// The letter that has just chosen an answer: with one behind it, it is the first of a message.
+    chosen_by: Option<char>,
     /// When another question last took the place of the first.
     swapped_at_ms: i64,
     now_ms: i64,
@@ -98,6 +102,8 @@ impl Chat {
             finished: Vec::new(),
             held: Vec::new(),
             typed_at_ms: 0,
+            is_cleared: false,
+            chosen_by: None,
             swapped_at_ms: 0,
             now_ms: 0,
             columns,
@@ -206,7 +212,12 @@ impl Chat {
 
     /// When keys may answer.
     fn quiet_at_ms(&self) -> i64 {
-        self.typed_at_ms.max(self.swapped_at_ms).saturating_add_unsigned(QUIET_MS)
+        self.typed_at_ms.saturating_add_unsigned(QUIET_MS).max(self.swapped_until_ms())
+    }
+
+    /// When another question that has come first has been there long enough to be seen.
+    fn swapped_until_ms(&self) -> i64 {
+        self.swapped_at_ms.saturating_add_unsigned(QUIET_MS)
     }
 
     /// What came from elsewhere may have put another question first; whoever looks at it needs time to see it.

@@ -179,7 +179,9 @@ impl Crew {
             }
         };
         let mate = self.mates.get_mut(index)?;
-        mate.is_found_waiting = false;
+        // Whoever is configured anew, or written to, still waits.
+        let moves = matches!(event, Event::QuestionAnswered(_) | Event::ToolDone(_) | Event::TurnEnded(_));
+        mate.is_found_waiting &= !(begins || moves) || matches!(event, Event::QuestionAsked(_));
         if let Event::TurnStarted(started) = event {
             // The member's own notices say so only from the next one on.
             let given = started.assignment.as_ref();

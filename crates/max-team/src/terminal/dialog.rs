@@ -105,20 +105,29 @@ impl Dialog {
         }
     }
 
-    /// Whether a letter answers; one that does not begins a message.
+    /// Whether a letter chooses an answer, or is part of one; one that is not begins a message.
     pub(super) fn takes(&self, letter: char, question: Option<&Question>) -> bool {
         match (&self.form, question.map(|question| &question.matter)) {
             (Form::Words(_), _) => true,
             (Form::Plan(gate), Some(Matter::Plan { about, .. })) => gate.takes(letter, about),
-            (_, Some(Matter::Permit(permit))) if permit.merges => "yn".contains(letter.to_ascii_lowercase()),
-            _ => "yanc".contains(letter.to_ascii_lowercase()),
+            (_, Some(Matter::Permit(permit))) => Panel::takes(letter, permit),
+            _ => false,
+        }
+    }
+
+    /// The letter that has chosen something was the first of a message.
+    pub(super) fn unchoose(&mut self) {
+        match &mut self.form {
+            Form::Permit(panel) => panel.unchoose(),
+            Form::Plan(gate) => gate.unchoose(),
+            Form::None | Form::Words(_) => {}
         }
     }
 
     /// A key, while the question is what the user looks at.
     pub(super) fn key(&mut self, key: KeyEvent, question: &Question, scene: Scene<'_>, look: Look) -> Option<Verdict> {
         match (&mut self.form, &question.matter) {
-            (Form::Permit(panel), Matter::Permit(permit)) => panel.key(key, permit).map(Verdict::Answer),
+            (Form::Permit(panel), Matter::Permit(permit)) => panel.key(key, permit),
             (Form::Words(reply), Matter::Words(words)) => reply.key(key, words).map(Verdict::Answer),
             (Form::Plan(gate), Matter::Plan { about, .. }) => gate.key(key, about, scene, look.lang),
             _ => None,

@@ -8,6 +8,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use max_team_core::plan::Plan;
 use max_team_core::plan::event::{About, Ruling, Say};
 use max_team_runtime::Team;
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::amend::{Amend, Change};
@@ -115,6 +116,11 @@ impl Gate {
         self.is_modal() || options(about).iter().any(|(key, ..)| *key == letter.to_ascii_lowercase())
     }
 
+    /// Nothing is chosen but what stands first.
+    pub(super) fn unchoose(&mut self) {
+        self.chosen = 0;
+    }
+
     pub(super) fn key(&mut self, key: KeyEvent, about: &About, scene: Scene<'_>, lang: Lang) -> Option<Verdict> {
         self.flaw = None;
         match &mut self.step {
@@ -159,10 +165,9 @@ impl Gate {
             KeyCode::Right | KeyCode::Down | KeyCode::Tab => self.chosen = (self.chosen + 1).min(last),
             KeyCode::Enter => return options.get(self.chosen).and_then(|(_, pick, _)| self.pick(*pick)),
             KeyCode::Char(letter) => {
+                // It only chooses, and Enter says it: the first letter of a message is no answer.
                 let letter = letter.to_ascii_lowercase();
-                let found = options.iter().position(|(key, ..)| *key == letter)?;
-                self.chosen = found;
-                return options.get(found).and_then(|(_, pick, _)| self.pick(*pick));
+                self.chosen = options.iter().position(|(key, ..)| *key == letter)?;
             }
             _ => {}
         }
@@ -259,27 +264,40 @@ impl Gate {
         lines
     }
 
-    /// The choices, in as many rows as they need; a choice is never split.
     fn choices(&self, about: &About, look: Look) -> Vec<Line<'static>> {
         let Look { columns, theme, lang } = look;
-        let mut lines: Vec<Line<'static>> = Vec::new();
-        let mut used = usize::MAX;
-        for (index, (key, pick, words)) in options(about).iter().enumerate() {
+        let names: Vec<String> = options(about).iter().map(|(key, ..)| key.to_string()).collect();
+        let labelled = options(about).iter().zip(&names).enumerate().map(|(index, ((_, pick, words), name))| {
             let style = if index == self.chosen { theme.chosen() } else { theme.strong() };
-            let key = if *pick == Pick::Later { "Esc".to_owned() } else { key.to_string() };
-            let (key, words) = (format!(" {key} "), format!(" {}   ", words(lang)));
-            let width = text::width(&key) + text::width(words.trim_end());
-            if used.saturating_add(width) > columns {
-                lines.push(Line::from(Span::raw("  ")));
-                used = 2;
-            }
-            used += text::width(&key) + text::width(&words);
-            if let Some(line) = lines.last_mut() {
-                line.spans.extend([Span::styled(key, style), Span::raw(words)]);
-            }
-        }
-        lines
+            let key = if *pick == Pick::Later { "Esc" } else { name.as_str() };
+            (key, words(lang), style)
+        });
+        let mut all: Vec<Labelled> = labelled.collect();
+        all.push(("Enter", lang.answers(), theme.strong()));
+        choices(&all, columns)
     }
+}
+
+/// A key, what it does, and how it looks.
+pub(super) type Labelled<'a> = (&'a str, &'a str, Style);
+
+/// Keys and what they do, in as many rows as they need; none is split.
+pub(super) fn choices(all: &[Labelled<'_>], columns: usize) -> Vec<Line<'static>> {
+    let mut lines: Vec<Line<'static>> = Vec::new();
+    let mut used = usize::MAX;
+    for (key, words, style) in all {
+        let (key, words) = (format!(" {key} "), format!(" {words}   "));
+        let width = text::width(&key) + text::width(words.trim_end());
+        if used.saturating_add(width) > columns {
+            lines.push(Line::from(Span::raw("  ")));
+            used = 2;
+        }
+        used += text::width(&key) + text::width(&words);
+        if let Some(line) = lines.last_mut() {
+            line.spans.extend([Span::styled(key, *style), Span::raw(words)]);
+        }
+    }
+    lines
 }
 
 /// What is asked, in a line.

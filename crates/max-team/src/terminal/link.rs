@@ -68,6 +68,8 @@ pub(super) enum Act {
     /// How does the shared list stand.
     Tasks,
     Interrupt,
+    /// The same, and what waits goes on waiting.
+    Halt,
     /// Sum up what was said, keeping this above all.
     Compact(String),
     Uncompact,
@@ -82,6 +84,7 @@ pub(super) enum Act {
     Status(Reason),
     /// Write to teammates, or to the lead beside them.
     Write {
+        key: EnvelopeId,
         to: Vec<String>,
         text: String,
     },
@@ -139,7 +142,7 @@ pub(super) enum Done {
     Rewound(Outcome<rewind::Outcome>),
     Configured(Outcome<()>),
     Status { reason: Reason, outcome: Outcome<Box<Status>> },
-    Written { to: Vec<String>, text: String, outcome: Outcome<()> },
+    Written { key: EnvelopeId, to: Vec<String>, text: String, outcome: Outcome<()> },
     Continued { lead: bool, outcome: Outcome<Vec<String>> },
     Recruited(Outcome<()>),
     Roll { shown: bool, outcome: Outcome<Box<Roll>> },
@@ -253,6 +256,7 @@ impl Desk {
             Act::Plan(plan) => Done::Plan { plan, outcome: self.handle.plan(plan).map(Box::new) },
             Act::Tasks => Done::Tasks(self.handle.tasks(session)),
             Act::Interrupt => Done::Interrupted(self.command(fresh(), Command::Interrupt { session }).await),
+            Act::Halt => Done::Interrupted(self.command(fresh(), Command::Halt { session }).await),
             Act::Compact(keep) => Done::Compacted(self.command(fresh(), Command::Compact { session, keep }).await),
             Act::Uncompact => Done::Compacted(self.command(fresh(), Command::Uncompact { session }).await),
             Act::Moments => Done::Moments(self.handle.moments(session)),
@@ -263,9 +267,9 @@ impl Desk {
                 Done::Configured(self.command(fresh(), command).await)
             }
             Act::Status(reason) => Done::Status { reason, outcome: self.handle.status(session).await.map(Box::new) },
-            Act::Write { to, text } => {
+            Act::Write { key, to, text } => {
                 let command = Command::Write { session, to: to.clone(), text: text.clone() };
-                Done::Written { outcome: self.command(fresh(), command).await, to, text }
+                Done::Written { key, outcome: self.command(key, command).await, to, text }
             }
             Act::Continue { name, lead } => Done::Continued { lead, outcome: self.go_on(name).await },
             Act::Recruit(mates) => Done::Recruited(self.command(fresh(), Command::Team { session, mates }).await),

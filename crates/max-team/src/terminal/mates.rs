@@ -3,8 +3,10 @@
 //! They are known from what they do, and from the registry where they did it before we came.
 
 use max_team_core::event::{Event, Outcome};
+use max_team_core::id::EnvelopeId;
 use max_team_core::mates::name::{Means, means, misfit};
 use max_team_core::mates::word::Word;
+use max_team_core::message::{Envelope, Kind};
 use max_team_runtime::{Origin, Roll, SEND_MESSAGE};
 use serde_json::Value;
 
@@ -15,6 +17,8 @@ const LETTERS_MAX: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Mates {
     there: Vec<Known>,
+    /// Letters that came to nothing and were told.
+    told: Vec<EnvelopeId>,
 }
 
 /// A teammate.
@@ -39,6 +43,20 @@ impl Mates {
 
     pub(super) fn clear(&mut self) {
         self.there.clear();
+        self.told.clear();
+    }
+
+    /// Whether nobody has been told of a letter that came to nothing. After a session is opened it may come twice: as what was
+    /// written before, and as what has just happened.
+    pub(super) fn is_news(&self, letter: &Envelope) -> bool {
+        !self.told.contains(&letter.id)
+    }
+
+    /// Such a letter is told.
+    pub(super) fn tell(&mut self, letter: &Envelope) {
+        if matches!(letter.kind, Kind::Undelivered | Kind::ShutdownRejected) && self.is_news(letter) {
+            self.told.push(letter.id);
+        }
     }
 
     /// Something happened to somebody: whoever begins is there, whoever ends is not.
@@ -141,7 +159,7 @@ mod tests {
 
     fn mates(names: &[&str]) -> Mates {
         let known = |name: &&str| Known { name: (*name).to_owned(), color: "blue".to_owned() };
-        Mates { there: names.iter().map(known).collect() }
+        Mates { there: names.iter().map(known).collect(), ..Mates::default() }
     }
 
     #[test]

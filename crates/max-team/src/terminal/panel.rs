@@ -7,16 +7,18 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use max_team_core::policy::{Answer, By, Memory, Settled, Until};
 use ratatui::text::{Line, Span};
 
+use super::dialog::Verdict;
 use super::diff;
 use super::editor::Editor;
+use super::gate::{Labelled, choices};
 use super::question::Permit;
 use super::rows::Look;
 use super::text;
 
 /// Where answers given here come from.
 pub(super) const PLACE: &str = "terminal";
-/// Rows around the diff: who, target, rule, what is remembered, options.
-const FRAME_ROWS: usize = 6;
+/// Rows around the diff: who, target, rule, what is remembered, options in two rows.
+const FRAME_ROWS: usize = 7;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Choice {
@@ -58,16 +60,16 @@ impl Choice {
         }
     }
 
-    /// What a letter, or Esc, stands for.
-    fn of(key: KeyCode, merges: bool) -> Option<Self> {
-        match key {
-            KeyCode::Char('y' | 'Y') => Some(Self::Once),
-            KeyCode::Char('a' | 'A') => Some(Self::Session),
-            KeyCode::Char('n' | 'N') if merges => Some(Self::Drop),
-            KeyCode::Esc if merges => Some(Self::Later),
-            KeyCode::Char('n' | 'N') | KeyCode::Esc => Some(Self::No),
-            _ => None,
-        }
+    /// What a letter stands for, where it is offered.
+    fn of(letter: char, permit: &Permit) -> Option<Self> {
+        let choice = match letter.to_ascii_lowercase() {
+            'y' => Self::Once,
+            'a' => Self::Session,
+            'n' if permit.merges => Self::Drop,
+            'n' => Self::No,
+            _ => return None,
+        };
+        Self::among(permit).contains(&choice).then_some(choice)
     }
 }
 
@@ -94,33 +96,34 @@ impl Panel {
         self.comment.as_mut()
     }
 
-    /// A key, while the question is what the user looks at. Returns the answer, if that was one.
-    pub(super) fn key(&mut self, key: KeyEvent, permit: &Permit) -> Option<Answer> {
+    /// Whether a letter chooses something.
+    pub(super) fn takes(letter: char, permit: &Permit) -> bool {
+        Choice::of(letter, permit).is_some()
+    }
+
+    /// Nothing is chosen but what stands first.
+    pub(super) fn unchoose(&mut self) {
+        self.choice = Choice::default();
+    }
+
+    /// A key, while the question is what the user looks at. Returns what it came to, if that was something. A letter only
+    /// chooses, and Enter says it: the first letter of a message is no answer.
+    pub(super) fn key(&mut self, key: KeyEvent, permit: &Permit) -> Option<Verdict> {
         if self.comment.is_some() {
-            return self.comment_key(key);
+            return self.comment_key(key).map(Verdict::Answer);
         }
         if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
             return None;
         }
         let all = Choice::among(permit);
-        if let Some(choice) = Choice::of(key.code, permit.merges) {
-            if !all.contains(&choice) {
-                return None;
-            }
-            // What holds for longer than this once takes a second key: the first letter of a message is no promise.
-            if choice.until().is_some() {
-                self.choice = choice;
-                return None;
-            }
-            return Some(self.answer(choice, String::new()));
-        }
         match key.code {
-            KeyCode::Enter => return Some(self.answer(self.choice, String::new())),
-            KeyCode::Tab if !permit.merges => self.comment = Some(Editor::default()),
-            KeyCode::Char('c' | 'C') if !permit.merges => {
-                self.choice = Choice::No;
-                self.comment = Some(Editor::default());
+            KeyCode::Enter => return Some(Verdict::Answer(self.answer(self.choice, String::new()))),
+            KeyCode::Esc if permit.merges => {
+                return Some(Verdict::Answer(self.answer(Choice::Later, String::new())));
             }
+            KeyCode::Esc => return Some(Verdict::Later),
+            KeyCode::Char(letter) => self.choice = Choice::of(letter, permit).unwrap_or(self.choice),
+            KeyCode::Tab if !permit.merges => self.comment = Some(Editor::default()),
             KeyCode::Left => self.choice = self.choice.step(-1, all),
             KeyCode::Right => self.choice = self.choice.step(1, all),
             KeyCode::Up => self.scroll = self.scroll.saturating_sub(1),
@@ -183,7 +186,7 @@ impl Panel {
             let words = format!("  {} {}", lang.remembered_as(), text::clean_line(&rules));
             lines.push(Line::from(Span::styled(text::cut(&words, columns), theme.faint())));
         }
-        lines.push(self.options(permit, look));
+        lines.extend(self.options(permit, look));
         lines
     }
 
@@ -210,14 +213,13 @@ impl Panel {
         lines
     }
 
-    fn options(&self, permit: &Permit, look: Look) -> Line<'static> {
-        let Look { theme, lang, .. } = look;
+    fn options(&self, permit: &Permit, look: Look) -> Vec<Line<'static>> {
+        let Look { columns, theme, lang } = look;
         if self.comment.is_some() {
             let words = if self.choice == Choice::No { lang.comment_on_no() } else { lang.comment_on_yes() };
-            return Line::from(Span::styled(format!("  {words}"), theme.warning()));
+            return vec![Line::from(Span::styled(format!("  {words}"), theme.warning()))];
         }
-        let mut spans = vec![Span::raw("  ")];
-        // Few letters answer, for any other begins a message: what lasts longer is chosen by the arrows.
+        // Few letters choose, for any other begins a message: the rest is chosen by the arrows.
         let options = [
             (Choice::Once, "y", if permit.merges { lang.take_all() } else { lang.yes_once() }),
             (Choice::Task, "→", lang.yes_task()),
@@ -225,18 +227,18 @@ impl Panel {
             (Choice::Repository, "→", lang.yes_repository()),
             (Choice::No, "n", lang.no()),
             (Choice::Drop, "n", lang.drop_all()),
-            (Choice::Later, "Esc", lang.leave_it()),
         ];
-        for (choice, key, words) in options.into_iter().filter(|(choice, ..)| Choice::among(permit).contains(choice)) {
-            let style = if choice == self.choice { theme.chosen() } else { theme.strong() };
-            spans.push(Span::styled(format!(" {key} "), style));
-            spans.push(Span::raw(format!(" {words}   ")));
-        }
+        let is_offered = |(choice, ..): &(Choice, _, _)| Choice::among(permit).contains(choice);
+        let style = |choice| if choice == self.choice { theme.chosen() } else { theme.strong() };
+        let mut all: Vec<Labelled> =
+            options.into_iter().filter(is_offered).map(|(choice, key, words)| (key, words, style(choice))).collect();
         if !permit.merges {
-            spans.push(Span::styled(" Tab ", theme.strong()));
-            spans.push(Span::raw(lang.with_comment()));
+            all.push(("Tab", lang.with_comment(), theme.strong()));
         }
-        Line::from(spans)
+        all.push(("Enter", lang.answers(), theme.strong()));
+        let later = if permit.merges { lang.leave_it() } else { lang.later() };
+        all.push(("Esc", later, style(Choice::Later)));
+        choices(&all, columns)
     }
 }
 

@@ -238,6 +238,11 @@ impl Questions {
         self.open.iter().chain(&self.parked)
     }
 
+    /// Whether an agent's question was put off.
+    pub(super) fn is_put_off(&self) -> bool {
+        self.parked.iter().any(|question| !matches!(question.matter, Matter::Plan { .. }))
+    }
+
     /// Puts a question off.
     pub(super) fn park(&mut self, id: QuestionId) {
         if let Some(index) = self.open.iter().position(|question| question.id == id) {

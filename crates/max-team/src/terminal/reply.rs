@@ -20,6 +20,8 @@ pub(super) struct Reply {
     pub(super) editor: Editor,
     /// The option that Enter takes.
     chosen: usize,
+    /// The digit that has just chosen it.
+    digit: Option<char>,
 }
 
 impl Reply {
@@ -27,6 +29,7 @@ impl Reply {
     pub(super) fn key(&mut self, key: KeyEvent, words: &Words) -> Option<Answer> {
         let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
         let fresh = self.editor.is_empty();
+        let digit_before = self.digit.take();
         match key.code {
             KeyCode::Esc if fresh => return Some(answer(false, String::new())),
             KeyCode::Esc => self.editor.clear(),
@@ -37,16 +40,28 @@ impl Reply {
             KeyCode::Enter => return Some(answer(true, self.editor.take().trim().to_owned())),
             KeyCode::Char(digit @ '1'..='9') if fresh && plain => {
                 let index = digit.to_digit(10).and_then(|digit| usize::try_from(digit).ok()).unwrap_or(0);
-                match index.checked_sub(1).and_then(|index| words.options.get(index)) {
-                    Some(option) => return Some(answer(true, option.clone())),
-                    None => drop(self.editor.key(key)),
+                match index.checked_sub(1).filter(|index| *index < words.options.len()) {
+                    // It only chooses, and Enter says it: it may be the first of an answer in words.
+                    Some(index) if digit_before.is_none() => (self.chosen, self.digit) = (index, Some(digit)),
+                    _ => self.write(digit_before, key),
                 }
             }
+            KeyCode::Backspace if fresh => self.chosen = 0,
             KeyCode::Up if fresh => self.chosen = self.chosen.saturating_sub(1),
             KeyCode::Down if fresh => self.chosen = (self.chosen + 1).min(words.options.len().saturating_sub(1)),
+            KeyCode::Char(_) if plain => self.write(digit_before, key),
             _ => drop(self.editor.key(key)),
         }
         None
+    }
+
+    /// Writes a letter, and the digit before it that has chosen an option: it was part of the words.
+    fn write(&mut self, digit: Option<char>, key: KeyEvent) {
+        if let Some(digit) = digit {
+            self.chosen = 0;
+            self.editor.insert(digit.encode_utf8(&mut [0; 4]));
+        }
+        self.editor.key(key);
     }
 
     /// The rows, at most so many: the title, the question, its options, the keys.

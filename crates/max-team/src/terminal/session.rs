@@ -15,6 +15,7 @@ use std::fmt;
 use max_team_core::event::{End, Event, QuestionAnswered};
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId};
 use max_team_core::policy::{Answer, By, Mode, Until};
+use max_team_core::stop::Held;
 use max_team_core::team::{Model, Settings};
 use max_team_runtime::rewind::Plan;
 use max_team_runtime::{Notice, Opened, Origin, RuntimeError, SessionRow, Status, Team, Which};
@@ -34,8 +35,9 @@ use crate::config::choice::WhileBusy;
 use crate::team::News;
 use crate::words::Lang;
 
-use again::Held;
+use again::Later;
 pub(super) use queue::Queued;
+use queue::Sent;
 use team::is_of_list;
 
 /// Turns of a resumed session that are shown again.
@@ -80,6 +82,10 @@ pub(super) struct Session {
     queue: Vec<Queued>,
     /// What Enter does while a turn runs.
     while_busy: WhileBusy,
+    /// What was written to teammates, as far as it is not known to be read, oldest first.
+    sent: Vec<Sent>,
+    /// What a stop has left waiting at the lead.
+    held: Option<Held>,
     /// The message that is being taken back.
     taking_back: Option<EnvelopeId>,
     status: Option<Status>,
@@ -96,7 +102,7 @@ pub(super) struct Session {
     /// Why the session cannot go on here, if the house has said so: it is let go of then.
     stopped: Option<String>,
     /// What is done once it is open again.
-    held: Vec<Held>,
+    later: Vec<Later>,
     /// What the last turn was told, and what was taken back since it began.
     read: Vec<EnvelopeId>,
     last: Option<End>,
@@ -131,6 +137,8 @@ impl Session {
             questions: Questions::default(),
             queue: Vec::new(),
             while_busy: WhileBusy::default(),
+            sent: Vec::new(),
+            held: None,
             taking_back: None,
             status: None,
             counted_nano: 0,
@@ -141,7 +149,7 @@ impl Session {
             replaying: false,
             quiet: false,
             stopped: None,
-            held: Vec::new(),
+            later: Vec::new(),
             read: Vec::new(),
             last: None,
             turns: 0,
@@ -163,8 +171,8 @@ impl Session {
         self.transcript = Transcript::new(self.lang, self.settings.clone());
         self.questions.clear();
         self.queue_again(&opened.queued);
-        self.status = None;
-        self.last = None;
+        self.sent.clear();
+        (self.status, self.last, self.held) = (None, None, None);
         self.acts.push(Act::Status(Reason::Footer));
         self.mates.clear();
         self.joining.clear();
@@ -263,7 +271,7 @@ impl Session {
 
     /// Whether a turn runs or is about to.
     pub(super) fn is_busy(&self) -> bool {
-        self.transcript.is_busy() || !self.queue.is_empty()
+        self.transcript.is_busy() || self.queue.iter().any(|queued| !self.is_left_waiting(queued.key))
     }
 
     /// Orders to send, oldest first.
@@ -276,10 +284,16 @@ impl Session {
         std::mem::take(&mut self.returned)
     }
 
+    /// Stops the turn that runs; what was said meanwhile is told next.
     pub(super) fn interrupt(&mut self) {
         if self.transcript.activity() != Activity::Stopping {
             self.acts.push(Act::Interrupt);
         }
+    }
+
+    /// Stops whoever is at work; nothing begins before somebody writes anew.
+    pub(super) fn halt(&mut self) {
+        self.acts.push(Act::Halt);
     }
 
     pub(super) fn answer(&mut self, question: QuestionId, answer: Answer) {
@@ -352,18 +366,20 @@ impl Session {
             Event::Withdrawn(withdrawn) => self.was_read(&[withdrawn.envelope]),
             Event::Steered(steered) => self.was_read(&steered.envelopes),
             Event::TurnStarted(started) => {
-                self.quiet = false;
+                (self.quiet, self.held) = (false, None);
                 self.turns = self.turns.max(1);
                 self.read.clear();
                 self.was_read(&[started.envelope]);
                 self.was_read(&started.letters);
             }
+            Event::Interrupted(interrupted) => items.extend(self.left_waiting(interrupted)),
             Event::QuestionAsked(asked) => self.questions.ask(from, &self.who, asked),
             Event::QuestionAnswered(answered) => items.extend(self.answered(answered)),
             Event::ToolDone(done) => self.questions.close(from.agent, &done.key),
             Event::TurnEnded(ended) => {
                 self.questions.close_all_of(from.agent);
                 self.last = Some(ended.end.clone());
+                items.extend(self.tell_of_waiting());
                 // The team may go on for long before the house says that nobody does anything.
                 if !self.replaying && self.is_team_at_work() {
                     self.acts.push(Act::Status(Reason::Footer));
@@ -509,7 +525,7 @@ impl Session {
         let is_possible =
             matches!(slash, Slash::Help | Slash::Quit | Slash::Clear | Slash::Resume(_) | Slash::Stop(None));
         if self.is_stopped() && !is_possible {
-            return self.try_again(Held::Command(slash));
+            return self.try_again(Later::Command(slash));
         }
         match slash {
             Slash::Help => report::help(self.lang, self.while_busy).into_iter().map(Item::Row).collect(),

@@ -89,6 +89,8 @@ fn a_conversation_at_80x24() {
     insta::assert_snapshot!("question_80x24", stage.glass.screen());
 
     assert_eq!(stage.key(KeyCode::Char('y')), None);
+    assert!(!stage.acts.iter().any(|act| matches!(act, Act::Answer { .. })), "it only chooses");
+    stage.key(KeyCode::Enter);
     let Some(Act::Answer { answer, .. }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
     assert_eq!((answer.allow, answer.always, &answer.by), (true, false, &By::Person("terminal".into())));
     stage.runs("2.0", "edit_file", edit("README.md", DIFF));
@@ -120,9 +122,9 @@ fn a_conversation_at_120x40() {
 #[test]
 fn what_is_in_a_copy_is_taken_dropped_or_left() {
     let table = [
-        (vec![KeyCode::Char('y')], Settled::Taken),
+        (vec![KeyCode::Char('y'), KeyCode::Enter], Settled::Taken),
         (vec![KeyCode::Enter], Settled::Taken),
-        (vec![KeyCode::Char('n')], Settled::Dropped),
+        (vec![KeyCode::Char('n'), KeyCode::Enter], Settled::Dropped),
         (vec![KeyCode::Right, KeyCode::Enter], Settled::Dropped),
         (vec![KeyCode::Esc], Settled::Left),
         (vec![KeyCode::Tab, KeyCode::Right, KeyCode::Right, KeyCode::Enter], Settled::Left),
@@ -171,6 +173,7 @@ fn a_conversation_in_chinese_without_colour() {
     stage.press(KeyCode::Char('u'), KeyModifiers::CONTROL);
     stage.wait(1_000);
     stage.key(KeyCode::Char('n'));
+    stage.key(KeyCode::Enter);
     stage.done("1.0", Ending::Refused, "The user said no.", true, 0);
     stage.end(End::Failed { failure: Failure::Auth, detail: "invalid x-api-key".into() });
     insta::assert_snapshot!("chinese_end_80x24", stage.glass.screen());
@@ -273,9 +276,60 @@ fn a_question_under_somebodys_typing_is_not_answered_by_it() {
     for _ in 0..4 {
         stage.key(KeyCode::Backspace);
     }
-    stage.wait(1_000);
+    // Once it is cleared, a letter chooses at once.
     stage.write("n");
-    assert!(stage.acts.iter().any(|act| matches!(act, Act::Answer { .. })));
+    stage.key(KeyCode::Enter);
+    let Some(Act::Answer { answer, .. }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
+    assert!(!answer.allow);
+}
+
+/// Letters only choose: whatever a sentence begins with, it goes whole into the draft and answers nothing.
+#[test]
+fn a_sentence_answers_no_question() {
+    for words in ["yes but slowly", "no", "all good, go on", "any", "nay", "can you wait", "12 files?"] {
+        let mut stage = Stage::new(80, 24);
+        conversation(&mut stage);
+        stage.asks(7, "2.0", edit("README.md", DIFF));
+        stage.wait(1_000);
+        stage.write(words);
+        let screen = stage.glass.screen();
+        assert!(screen.contains(&format!("> {words}")), "{screen}");
+        stage.wait(1_000);
+        stage.key(KeyCode::Enter);
+        assert!(!stage.acts.iter().any(|act| matches!(act, Act::Answer { .. })), "{words}: {:?}", stage.acts);
+        assert!(matches!(stage.acts.last(), Some(Act::Say { text, .. }) if text == words), "{:?}", stage.acts);
+    }
+    // A letter that was a slip is taken back, and the other one counts.
+    let mut stage = Stage::new(80, 24);
+    conversation(&mut stage);
+    stage.asks(7, "2.0", edit("README.md", DIFF));
+    stage.wait(1_000);
+    for key in [KeyCode::Char('y'), KeyCode::Backspace, KeyCode::Char('n'), KeyCode::Enter] {
+        stage.key(key);
+    }
+    let Some(Act::Answer { answer, .. }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
+    assert!(!answer.allow);
+}
+
+/// Who does not answer has not said no: the question stays, and comes back when it is asked for.
+#[test]
+fn a_question_that_is_put_off_is_no_answer() {
+    let mut stage = Stage::new(80, 24);
+    conversation(&mut stage);
+    stage.asks(7, "2.0", edit("README.md", DIFF));
+    stage.wait(1_000);
+    assert!(stage.glass.screen().contains(" Esc  later"), "{}", stage.glass.screen());
+    stage.acts.clear();
+    stage.key(KeyCode::Esc);
+    assert!(stage.acts.is_empty(), "{:?}", stage.acts);
+    let screen = stage.glass.screen();
+    assert!(screen.contains("Max goes on waiting for your answer (edit_file)"), "{screen}");
+    assert!(screen.contains("⏸ a question waits for you") && !screen.contains("A *small* project"), "{screen}");
+    stage.say("/inbox");
+    stage.wait(1_000);
+    assert!(stage.glass.screen().contains("A *small* project"), "{}", stage.glass.screen());
+    stage.key(KeyCode::Enter);
+    assert!(matches!(stage.acts.last(), Some(Act::Answer { answer, .. }) if answer.allow), "{:?}", stage.acts);
 }
 
 #[test]
@@ -287,7 +341,8 @@ fn questions_are_answered_one_by_one_with_words_or_elsewhere() {
     }
     stage.wait(1_000);
     assert!(stage.glass.screen().contains("1 of 3 questions"));
-    stage.key(KeyCode::Char('c'));
+    stage.key(KeyCode::Char('n'));
+    stage.key(KeyCode::Tab);
     stage.write("use tabs 用制表符");
     assert!(stage.glass.screen().contains("> use tabs 用制表符"));
     stage.key(KeyCode::Enter);
@@ -367,7 +422,7 @@ fn escape_and_ctrl_c_interrupt_clear_and_leave() {
     stage.write("draft");
     stage.key(KeyCode::Esc);
     assert_eq!(interrupts(&stage), 1);
-    stage.event(Event::Interrupted(Interrupted { by: "terminal".into(), who: None, ends: false }));
+    stage.event(Event::Interrupted(Interrupted { by: "terminal".into(), who: None, ends: false, held: None }));
     assert!(stage.glass.screen().contains("stopping"));
     stage.control('c');
     assert_eq!(interrupts(&stage), 1, "it is stopping already");

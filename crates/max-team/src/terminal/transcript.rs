@@ -9,6 +9,7 @@ use max_team_core::chat::{Answer, Part, Role, Usage};
 use max_team_core::event::{Event, LlmEnded, LlmIntent, Outcome, ToolDone, TurnEnded};
 use max_team_core::id::EnvelopeId;
 use max_team_core::ledger::{Charge, Price};
+use max_team_core::mates::letter::unwrapped;
 use max_team_core::policy::{Action, Deed};
 use max_team_core::recovery::Failure;
 use max_team_core::team::Settings;
@@ -229,19 +230,18 @@ impl Transcript {
         match event {
             Event::Configured(configured) => self.settings = configured.settings.clone(),
             Event::TurnStarted(started) => {
-                let row = if is_news(started.envelope) {
-                    Row::Note(format!("✉ {}", self.lang.news()))
+                if is_news(started.envelope) {
+                    out.push(self.news());
                 } else {
-                    Row::Said(text_of(&started.input))
-                };
-                out.push(Item::Row(row));
+                    out.extend(self.said(&started.input));
+                }
                 let beside =
                     started.rewound.iter().map(|told| Row::Note(format!("⟲ {}", self.lang.told_rewound(told))));
                 out.extend(beside.map(Item::Row));
                 self.turn = Some(Turn::new(at_ms));
             }
             Event::Forked(forked) => out.extend(self.past(&forked.past)),
-            Event::Steered(steered) => out.push(Item::Row(Row::Said(text_of(&steered.input)))),
+            Event::Steered(steered) => out.extend(self.said(&steered.input)),
             Event::CompactionAsked(_) => self.turn = Some(Turn::new(at_ms)),
             Event::Compacted(compacted) => {
                 let (before, after) = compacted.messages;
@@ -271,6 +271,18 @@ impl Transcript {
             _ => {}
         }
         out
+    }
+
+    fn news(&self) -> Item {
+        Item::Row(Row::Note(format!("✉ {}", self.lang.news())))
+    }
+
+    /// What the user said. What the team wrote was told behind it, and is not the user's.
+    fn said(&self, input: &[Part]) -> Vec<Item> {
+        let told = text_of(input);
+        let (words, has_news) = unwrapped(&told);
+        let said = (!words.is_empty()).then(|| Item::Row(Row::Said(words.to_owned())));
+        said.into_iter().chain(has_news.then(|| self.news())).collect()
     }
 
     /// What was said before the session began to go on from it: the last of it.

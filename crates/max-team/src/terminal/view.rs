@@ -176,6 +176,10 @@ fn status(chat: &Chat, look: Look, now_ms: i64) -> Vec<Line<'static>> {
     if session.questions.first().is_some() {
         return vec![Line::from(Span::styled(format!("⏸ {}", lang.waiting_for_you()), look.theme.warning()))];
     }
+    if session.questions.is_put_off() && session.transcript().running().next().is_none() {
+        let words = text::cut(&format!("⏸ {}", lang.question_put_off()), look.columns);
+        return vec![Line::default(), Line::from(Span::styled(words, look.theme.warning()))];
+    }
     if !session.is_busy() {
         return team_status(chat, look);
     }
@@ -243,7 +247,7 @@ fn team_status(chat: &Chat, look: Look) -> Vec<Line<'static>> {
 fn queue(chat: &Chat, look: Look) -> Vec<Line<'static>> {
     let session = chat.session();
     let waiting = session.queue();
-    if !session.transcript().is_busy() && waiting.len() <= 1 {
+    if !session.transcript().is_busy() && waiting.len() <= 1 && !session.is_held() {
         return Vec::new();
     }
     let draw = |words: String| Line::from(Span::styled(text::cut(&words, look.columns), look.theme.faint()));
@@ -253,7 +257,11 @@ fn queue(chat: &Chat, look: Look) -> Vec<Line<'static>> {
         .take(QUEUE_ROWS_MAX)
         .enumerate()
         .map(|(index, queued)| {
-            let when = if queued.wait { look.lang.queued() } else { look.lang.next_step() };
+            let when = match queued.wait {
+                _ if session.is_held() => look.lang.waits_word(),
+                true => look.lang.queued(),
+                false => look.lang.next_step(),
+            };
             let hint = if index == 0 { look.lang.up_takes_back() } else { "" };
             draw(format!("  ⧗ {when}{hint}: {}", clean_line(&queued.text)))
         })
@@ -332,7 +340,7 @@ fn above(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
     work.extend(resting(chat, look));
     work.extend(background(chat, look));
     let sent = match (session.queue(), transcript.is_busy()) {
-        ([only], false) => Row::Said(only.text.clone()).lines(look),
+        ([only], false) if !session.is_held() => Row::Said(only.text.clone()).lines(look),
         _ => Vec::new(),
     };
     for (group, more) in [(Group::Work, work), (Group::User, sent)] {

@@ -125,9 +125,10 @@ impl Lang {
                 let what = self.phrase(what);
                 say!(self, "waiting for {what}", "等待 {what}")
             }
-            Reason::Blocked(what) => match what.strip_prefix(Reason::DECISION) {
-                Some(error) => say!(self, "a decision: {error}", "需要决定：{error}"),
-                None => self.phrase(what).to_owned(),
+            Reason::Blocked(what) => match (what.strip_prefix(Reason::DECISION), what.strip_prefix(Reason::LETTERS)) {
+                (Some(error), _) => say!(self, "a decision: {error}", "需要决定：{error}"),
+                (None, Some(count)) => say!(self, "letters wait: {count}", "有 {count} 封信在等待"),
+                (None, None) => self.phrase(what).to_owned(),
             },
             Reason::Failed(why) => self.failed_with(self.phrase(why), false),
         }

@@ -164,6 +164,48 @@ impl Lang {
         say!(self, "in the background: {whose} · /stop stops it", "后台命令：{whose} · /stop 可停止")
     }
 
+    /// Letters wait since somebody was stopped; without a name, the lead.
+    pub(crate) fn letters_wait(self, who: Option<&str>, count: usize) -> String {
+        let (letters, wait) = if count == 1 { ("letter", "waits") } else { ("letters", "wait") };
+        match who {
+            None => say!(
+                self,
+                "✉ {count} {letters} {wait}; write or /continue",
+                "✉ 有 {count} 封信在等待；写点什么或输入 /continue"
+            ),
+            Some(who) => say!(
+                self,
+                "✉ {who}: {count} {letters} {wait}; write to {who} or /continue {who}",
+                "✉ {who}：有 {count} 封信在等待；给 {who} 写信或输入 /continue {who}"
+            ),
+        }
+    }
+
+    /// A question was put off.
+    pub(crate) fn put_off(self, who: &str, tool: &str) -> String {
+        say!(
+            self,
+            "⏸ {who} goes on waiting for your answer ({tool}); /inbox brings the question back",
+            "⏸ {who} 继续等待您的答复（{tool}）；用 /inbox 重新打开该问题"
+        )
+    }
+
+    pub(crate) fn letter_taken_back(self, to: &str) -> String {
+        say!(self, "✉ taken back: {to} has not read it", "✉ 已收回：{to} 还没有读")
+    }
+
+    pub(crate) fn letter_was_read(self, to: &str) -> String {
+        say!(
+            self,
+            "✉ {to} has it already: what you send now is another letter",
+            "✉ {to} 已经收到：现在发送的是另一封信"
+        )
+    }
+
+    pub(crate) fn command_lost(self, who: &str, command: &str) -> String {
+        say!(self, "■ {who}: ended with the program: {command}", "■ {who}：随程序终止：{command}")
+    }
+
     pub(crate) fn command_stopped(self, who: &str, command: &str) -> String {
         say!(self, "■ {who}: stopped in the background: {command}", "■ {who}：已停止后台命令 {command}")
     }

@@ -280,3 +280,47 @@ fn what_resting_teammates_have_left_running_is_seen_and_stopped() {
     let again = program.run(&["stop", "tim"]);
     assert!(again.code == 1 && again.err.contains("does nothing"), "{again:?}");
 }
+
+/// A stop from another terminal stays though letters wait, also when the chat is killed; then all of them are read together.
+#[test]
+fn a_stop_stays_though_letters_wait_and_outlives_a_kill() {
+    let gate = Gate::new();
+    let first = gate.clone();
+    let server = ModelServer::start(Script::new().when(move |request| {
+        let texts = request.user_texts();
+        let is_mate = texts.first().is_some_and(|text| text.starts_with("You are `bob`"));
+        Some(match (is_mate, texts.len(), request.tool_results()) {
+            (true, 1, _) => Reply::text("never said").gate_before(&first),
+            (false, 1, 0) => {
+                let spawn = json!({"name": "bob", "role": "worker", "prompt": "Work."});
+                Reply::new().tool("s1", "spawn_teammate", spawn)
+            }
+            _ => Reply::text("Noted."),
+        })
+    }));
+    let program = Program::team(&server);
+    let mut terminal = Terminal::open(&program, &FREE);
+    terminal.wait("or give a task");
+    terminal.keys(&["work", "Enter"]);
+    gate.wait_reached();
+    for words in ["second", "third"] {
+        assert_eq!(program.run(&["send", "bob", words]).code, 0);
+    }
+    assert_eq!(program.run(&["stop", "bob"]).code, 0);
+    terminal.wait("bob: 2 letters wait; write to bob or /continue bob");
+    gate.open();
+    terminal.kill();
+    drop(terminal);
+    std::fs::remove_file(program.home().with_file_name("screen")).unwrap();
+    let asked = server.count();
+    let mut terminal = Terminal::open(&program, &["-c"]);
+    terminal.wait("bob: 2 letters wait; write to bob or /continue bob");
+    let shown = program.run(&["team", "show"]).out;
+    assert!(shown.contains("letters wait: 2") && !shown.contains("starting"), "{shown}");
+    assert_eq!(server.count(), asked, "nobody has asked a model since");
+    terminal.keys(&["@bob fourth", "Enter"]);
+    assert!(soon(|| server.count() > asked), "{}", terminal.screen());
+    let told = server.requests()[asked].last_user();
+    let places = ["second", "third", "fourth"].map(|words| told.find(words));
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{told}");
+}

@@ -146,7 +146,9 @@ impl Agent {
         };
         let at_ms = now_ms();
         let resting = self.floor.with_commands().unwrap_or_default();
-        let mut all: Vec<AgentId> = working.into_iter().map(|(agent, _)| agent).chain(resting).collect();
+        // Who has something to read is about to begin.
+        let written = self.floor.with_mail().unwrap_or_default();
+        let mut all: Vec<AgentId> = working.into_iter().map(|(agent, _)| agent).chain(resting).chain(written).collect();
         all.sort_unstable();
         all.dedup();
         let stopped = all.into_iter().filter(|agent| is_apart(*agent)).map(|agent| {

@@ -49,7 +49,7 @@ const NAMES_TOLD_MAX: usize = 16;
 pub(crate) const TIME_OVER: &str = "its time is over";
 
 fn time_over() -> Stopper {
-    Stopper { name: TIME_OVER.to_owned(), who: Some(By::Rule(TIME_OVER.to_owned())), ends: false }
+    Stopper { name: TIME_OVER.to_owned(), who: Some(By::Rule(TIME_OVER.to_owned())), ends: false, held: None }
 }
 
 impl Agent {
@@ -501,7 +501,7 @@ impl Agent {
                     () = cancel.cancelled() => {}
                     () = answered.cancelled() => {}
                     () = beat::worked(timeout, || floor.is_waiting(&address)) => {
-                        let stop = Control::Interrupt { by: time_over() };
+                        let stop = Control::Interrupt { by: time_over(), all: true };
                         // One that has just gone home has answered; of one that never sat down nothing will come.
                         let has_gone = floor.tell(&address, stop).await.is_err() && !floor.is_closing();
                         if has_gone && !floor.has_written(&address, &caller) {

@@ -32,10 +32,10 @@ impl Agent {
     /// That each of its commands is over, for whoever brings all to an end that runs.
     pub(super) fn commands_ended(&self) -> impl Iterator<Item = CommandOver> {
         let known = self.background.known();
-        self.turn.commands().iter().map(move |CommandBegun { id, .. }| {
+        self.turn.commands().iter().map(move |CommandBegun { id, name }| {
             let known = known.iter().find(|known| known.id == *id);
             let stopped = known.is_none_or(|known| !known.is_over);
-            CommandOver { id: id.clone(), lost: known.is_none(), stopped }
+            CommandOver { id: id.clone(), lost: known.is_none(), stopped, name: name.clone() }
         })
     }
 
@@ -45,20 +45,15 @@ impl Agent {
         self.commands_ended().filter(|over| over.stopped).map(Event::CommandOver).collect()
     }
 
-    /// Stops the turn that runs, if one does, and what it left running.
+    /// Stops the turn that runs, if one does, and what it left running; for a lead, also while it rests, whoever works for it.
     pub(super) async fn interrupt(&mut self, by: Stopper, acks: Vec<EnvelopeId>) -> Result<(), RuntimeError> {
         self.follow().await?;
         let mut events = self.commands_stopped();
-        events.extend(self.decide(Input::Interrupt { by }));
-        self.commit(events, Extra::acks(acks)).await?;
-        self.background.stop_all();
-        Ok(())
-    }
-
-    /// Stops whatever is done for this lead while it rests, and what it has left running itself.
-    pub(super) async fn stop_apart(&mut self, by: &Stopper) -> Result<(), RuntimeError> {
-        let sends = self.stopping_apart(by);
-        self.commit(self.commands_stopped(), Extra { sends, ..Extra::default() }).await?;
+        let stopped = self.decide(Input::Interrupt { by: by.clone() });
+        // Where that is an event, the commit that says so stops the others.
+        let sends = if stopped.is_empty() { self.stopping_apart(&by) } else { Vec::new() };
+        events.extend(stopped);
+        self.commit(events, Extra { sends, ..Extra::acks(acks) }).await?;
         self.background.stop_all();
         Ok(())
     }
@@ -72,6 +67,10 @@ impl Agent {
             // What one did that was stopped is known once it has ended.
             let seen = self.files_seen();
             self.commit(seen, Extra::default()).await?;
+            return Ok(false);
+        }
+        // It is told once whoever was stopped has begun something.
+        if self.turn.held().is_some() {
             return Ok(false);
         }
         let known = self.background.known();
@@ -94,7 +93,8 @@ impl Agent {
                     true
                 }
             };
-            events.push(Event::CommandOver(CommandOver { id: id.clone(), lost, stopped }));
+            let (id, name) = (id.clone(), if lost { name.clone() } else { String::new() });
+            events.push(Event::CommandOver(CommandOver { id, lost, stopped, name }));
         }
         if events.is_empty() {
             return Ok(false);

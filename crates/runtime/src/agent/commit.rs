@@ -155,7 +155,8 @@ impl Agent {
             extra.sends.extend(self.held_letter(event, at_ms));
             match event {
                 Event::Interrupted(interrupted) => {
-                    let by = Stopper { name: interrupted.by.clone(), who: interrupted.who.clone(), ends: false };
+                    let by =
+                        Stopper { name: interrupted.by.clone(), who: interrupted.who.clone(), ends: false, held: None };
                     extra.sends.extend(self.stopping(&by));
                     extra.sends.extend(self.stopping_apart(&by));
                     stopped_by = Some(&interrupted.by);
@@ -199,7 +200,7 @@ impl Agent {
         if extra.sends.iter().any(is_read_at_once) {
             commit.strength = Strength::Full;
         }
-        commit.sends = self.counted(extra.sends);
+        commit.sends = self.counted(extra.sends, events);
         for (stream, event) in &extra.others {
             if let Event::Withdrawn(_) = event {
                 // The user is about to be told that nobody will read it.
@@ -212,11 +213,17 @@ impl Agent {
         Ok(Written { commit, replies, answered })
     }
 
-    /// The letters of a teammate say how many led to them.
-    fn counted(&self, mut letters: Vec<Envelope>) -> Vec<Envelope> {
-        if self.turn.mate().is_some() {
-            let hops = self.turn.hops().saturating_add(1);
-            letters.iter_mut().for_each(|letter| letter.hops = hops);
+    /// The letters of a teammate say how many led to them; those of everybody who works for others, in which turn they were written.
+    fn counted(&self, mut letters: Vec<Envelope>, events: &[Event]) -> Vec<Envelope> {
+        let hops = if self.turn.mate().is_some() { self.turn.hops().saturating_add(1) } else { 0 };
+        let begun = events.iter().find_map(|event| match event {
+            Event::TurnStarted(started) => Some(started.turn),
+            _ => None,
+        });
+        let turn = begun.or(self.turn.current()).filter(|_| !self.lead && !letters.is_empty());
+        let cause = turn.map(|turn| turn.to_string());
+        for letter in &mut letters {
+            (letter.hops, letter.cause) = (hops, cause.clone());
         }
         letters
     }

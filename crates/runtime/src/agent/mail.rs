@@ -53,8 +53,10 @@ struct Sorted {
     ends: Vec<Envelope>,
     /// Needs nothing more.
     seen: Vec<EnvelopeId>,
-    /// Something was said that begins the turn after.
-    is_full: bool,
+    /// Begins the turn after.
+    later: Vec<Envelope>,
+    /// What of it begins a turn, in the order it came.
+    came: Vec<EnvelopeId>,
 }
 
 impl Sorted {
@@ -63,7 +65,7 @@ impl Sorted {
     fn joins(&self, letter: &Envelope) -> bool {
         let is_said = |letter: &Envelope| letter.kind == Kind::UserInput && !waits(letter);
         let joins_all = |first: &Envelope| is_said(first) && is_said(letter) && first.from == letter.from;
-        !self.is_full && self.said.first().is_none_or(joins_all)
+        self.later.is_empty() && self.said.first().is_none_or(joins_all)
     }
 }
 
@@ -75,6 +77,7 @@ impl Agent {
         }
         self.put_off &= !all;
         let all = all | std::mem::take(&mut self.noted);
+        let was_busy = self.turn.is_busy();
         let mut sorted = Sorted::default();
         for letter in self.floor.mail(&self.stream, all)? {
             if self.turn.gone().is_some() && !self.is_for_review(&letter) {
@@ -83,14 +86,27 @@ impl Agent {
                 self.sort(letter, &mut sorted).await?;
             }
         }
-        let Sorted { said, news, mut notes, ends, seen, .. } = sorted;
+        let Sorted { said, news, later, mut notes, ends, seen, .. } = sorted;
         self.commit(Vec::new(), Extra::acks(seen)).await?;
         if self.reviewed {
             // What else has come stays where it is.
             return Ok(());
         }
+        if was_busy && !self.turn.is_busy() {
+            // One of them has ended the turn: what was meant for it is read anew, with what came behind, in order.
+            self.steer_no_more();
+            self.left_over = true;
+            return self.part(ends).await;
+        }
         // Somebody who speaks is answered before what else has come.
-        let (first, rest) = if said.is_empty() { (news, Vec::new()) } else { (said, news) };
+        let (mut first, mut rest) = if said.is_empty() { (news, Vec::new()) } else { (said, news) };
+        if self.is_held(&first) && self.is_held(&rest) && self.is_held(&later) {
+            self.noted |= !first.is_empty();
+            first.clear();
+            rest.clear();
+        } else if self.turn.held().is_some() {
+            notes.splice(0..0, std::mem::take(&mut rest));
+        }
         // Whoever is told to end at once begins nothing more: what it was written goes back.
         let is_ending = ends.iter().any(|letter| letter.kind == Kind::Shutdown);
         let waits = (self.turn.is_busy() || is_ending) && !first.is_empty();
@@ -104,6 +120,7 @@ impl Agent {
 
     /// Carries a letter out, or says what becomes of it.
     async fn sort(&mut self, letter: Envelope, sorted: &mut Sorted) -> Result<(), RuntimeError> {
+        sorted.came.extend(self.is_beginning(&letter).then_some(letter.id));
         match letter.kind {
             _ if parting::is_end(&letter) => {
                 if self.turn.is_busy() && letter.kind == Kind::ShutdownRequest {
@@ -137,11 +154,7 @@ impl Agent {
             _ if is_note(&letter, self.lead) => sorted.notes.push(letter),
             _ if self.is_news(&letter) => sorted.news.push(letter),
             Kind::TaskResult | Kind::Text => self.take_result(&letter).await?,
-            Kind::Shutdown if self.lead && !self.turn.is_busy() => {
-                self.stop_apart(&stopper(&letter)).await?;
-                sorted.seen.push(letter.id);
-            }
-            Kind::Shutdown if is_stopped(&letter) => self.interrupt(stopper(&letter), vec![letter.id]).await?,
+            Kind::Shutdown if is_stopped(&letter) => self.stop_by(&letter, &sorted.came).await?,
             Kind::Shutdown => {
                 let by = stopper(&letter);
                 self.step(Input::Interrupt { by }, Extra::acks(vec![letter.id])).await?;
@@ -150,7 +163,10 @@ impl Agent {
                 sorted.said.push(letter)
             }
             // It begins a turn of its own, and so does what came after it.
-            Kind::UserInput | Kind::TaskAssign => (self.left_over, sorted.is_full) = (true, true),
+            Kind::UserInput | Kind::TaskAssign => {
+                self.left_over = true;
+                sorted.later.push(letter);
+            }
             // That somebody waits or rests is known from its own stream.
             Kind::IdleNotification | Kind::PermissionRequest | Kind::SandboxPermissionRequest => {
                 sorted.seen.push(letter.id)
@@ -626,7 +642,7 @@ pub(super) fn stopper(letter: &Envelope) -> Stopper {
     let name = text_at(&letter.body, "by");
     let said = letter.body.get("who").and_then(|who| By::deserialize(who).ok());
     let who = if letter.from.starts_with("user/") { Some(By::Person(name.clone())) } else { said };
-    Stopper { name, who, ends: parting::is_end(letter) }
+    Stopper { name, who, ends: parting::is_end(letter), held: None }
 }
 
 pub(crate) fn text_at(body: &Value, key: &str) -> String {

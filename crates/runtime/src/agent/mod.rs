@@ -17,6 +17,7 @@ mod compact;
 mod cx;
 mod flight;
 mod frame;
+mod hold;
 mod images;
 mod mail;
 mod mates;
@@ -87,6 +88,8 @@ pub(crate) const SNAPSHOT_VERSION: u32 = 2;
 pub(crate) enum Control {
     Interrupt {
         by: Stopper,
+        /// Whether what the user has said waits, too.
+        all: bool,
     },
     /// Somebody has begun with a task.
     Begun {
@@ -414,8 +417,7 @@ impl Agent {
     async fn heed(&mut self, control: Option<Control>) -> Result<bool, RuntimeError> {
         match control {
             None | Some(Control::Stop) => return Ok(false),
-            Some(Control::Interrupt { by }) if !self.turn.is_busy() => self.interrupt_idle(by).await?,
-            Some(Control::Interrupt { by }) => self.interrupt(by, Vec::new()).await?,
+            Some(Control::Interrupt { by, all }) => self.stop_here(by, all).await?,
             Some(Control::Configure { settings, by }) => self.reconfigure(*settings, by).await?,
             Some(Control::GoOn) => self.ask_later().await?,
             Some(Control::Redefine(next)) => self.redefined = Some(next),
@@ -471,15 +473,6 @@ impl Agent {
         });
         self.step(unmade.unwrap_or(Input::Recovered), Extra::default()).await?;
         Ok(!self.turn.is_busy())
-    }
-
-    /// Whoever speaks and says stop at once means what they have just said.
-    async fn interrupt_idle(&mut self, by: Stopper) -> Result<(), RuntimeError> {
-        Box::pin(self.take_mail(true)).await?;
-        if self.turn.is_busy() {
-            return self.interrupt(by, Vec::new()).await;
-        }
-        self.stop_apart(&by).await
     }
 
     /// Whether it may go home once it has nothing to do. A lead stays; commands in the background end with their agent; and a

@@ -48,7 +48,8 @@ impl Agent {
 
     /// Takes the next task from the list, if it is somebody who does and has nothing else to do; whether it has begun.
     pub(super) async fn take_up(&mut self) -> Result<bool, RuntimeError> {
-        if !self.turn.mate().is_some_and(|mate| mate.claims) || self.turn.gone().is_some() {
+        let is_free = self.turn.gone().is_none() && self.turn.held().is_none();
+        if !is_free || !self.turn.mate().is_some_and(|mate| mate.claims) {
             return Ok(false);
         }
         for _ in 0..LIST_WRITE_TRIES_MAX {

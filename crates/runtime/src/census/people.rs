@@ -10,10 +10,12 @@ use max_team_core::event::End;
 use max_team_core::id::{AgentId, PlanId, SessionId};
 use max_team_core::plan::{Plan, Status, TaskView, Waits};
 use max_team_core::policy::Deed;
+use max_team_core::stop::Held;
 use max_team_core::turn::{Effect, Turn};
 use serde::{Deserialize, Serialize};
 
 use super::{Census, SESSIONS_MAX};
+use crate::agent::is_note;
 use crate::error::RuntimeError;
 use crate::rows::{self, AgentRow};
 use crate::session::{self, SessionRow, Sessions};
@@ -89,6 +91,13 @@ impl Reason {
     pub const ROUNDS: &str = "the limit of rounds was reached";
     /// What stands in front of an error that somebody has to decide about.
     pub const DECISION: &str = "a decision: ";
+    /// What stands in front of the number of letters that wait since somebody was stopped.
+    pub const LETTERS: &str = "letters wait: ";
+
+    /// So many letters wait since it was stopped.
+    fn unread(count: usize) -> Self {
+        Self::Blocked(format!("{}{count}", Self::LETTERS))
+    }
 
     /// Why somebody does nothing after a turn that ended so.
     pub(crate) fn of(end: &End) -> Self {
@@ -356,9 +365,15 @@ impl<'c> Room<'c> {
         giver: &str,
     ) -> Result<(Standing, Option<Reason>, Option<Doing>), RuntimeError> {
         if !turn.is_busy() {
-            let mail = self.census.journal.pending_mail(&session::agent_stream(agent))?;
-            let standing = if mail.is_empty() { Standing::Ready } else { Standing::Starting };
-            return Ok((standing, if mail.is_empty() { last(turn) } else { None }, None));
+            let mut mail = self.census.journal.pending_mail(&session::agent_stream(agent))?;
+            // What is only told with something else begins nothing.
+            mail.retain(|letter| !is_note(letter, agent == self.row.lead));
+            let is_held = |held: &Held| mail.iter().all(|letter| held.holds(letter));
+            return Ok(match mail.len() {
+                0 => (Standing::Ready, last(turn), None),
+                count if turn.held().is_some_and(is_held) => (Standing::Stopped, Some(Reason::unread(count)), None),
+                _ => (Standing::Starting, None, None),
+            });
         }
         let pending = turn.pending();
         let waits = |effect: &Effect| match effect {

@@ -208,9 +208,10 @@ impl Floor {
     }
 
     /// Stops everybody who is at work, or only the lead, who stops the others. Where the lead is no more, nobody else would.
-    pub(crate) async fn interrupt(&self, by: &Stopper) -> Result<(), RuntimeError> {
+    /// `all`: what the user has said waits, too.
+    pub(crate) async fn interrupt(&self, by: &Stopper, all: bool) -> Result<(), RuntimeError> {
         let lead = session::agent_stream(self.lead);
-        let told = self.tell(&lead, Control::Interrupt { by: by.clone() }).await;
+        let told = self.tell(&lead, Control::Interrupt { by: by.clone(), all }).await;
         if !matches!(told, Err(RuntimeError::NotOpen(_) | RuntimeError::AgentStopped(_))) {
             return told;
         }
@@ -218,7 +219,7 @@ impl Floor {
         let others: Vec<String> = lock(&self.chairs).keys().filter(is_other).cloned().collect();
         for address in others {
             // One that leaves meanwhile has stopped.
-            drop(self.tell(&address, Control::Interrupt { by: by.clone() }).await);
+            drop(self.tell(&address, Control::Interrupt { by: by.clone(), all }).await);
         }
         Ok(())
     }
@@ -295,6 +296,16 @@ impl Floor {
         if let Some(chair) = lock(&self.chairs).get_mut(address) {
             chair.give(&mail);
         }
+        Ok(mail)
+    }
+
+    /// What is in a mailbox, also what is not stored yet, left where it is.
+    pub(crate) fn unread(&self, address: &str) -> Result<Vec<Envelope>, RuntimeError> {
+        let handed = lock(&self.chairs).get(address).map_or_else(Vec::new, |chair| chair.letters.clone());
+        let mut mail = self.shared.journal.pending_mail(address)?;
+        let is_new = |letter: &Envelope| mail.iter().all(|known| known.id != letter.id);
+        let handed: Vec<Envelope> = handed.into_iter().filter(is_new).collect();
+        mail.extend(handed);
         Ok(mail)
     }
 

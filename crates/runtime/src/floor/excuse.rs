@@ -9,7 +9,7 @@ use max_team_core::event::{End, Event};
 use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
 use max_team_core::ledger::Left;
-use max_team_core::mates::{AgentEnded, CommandBegun, CommandOver, Life, parting};
+use max_team_core::mates::{AgentEnded, Life, parting};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::event::Spent;
 use max_team_core::tasks::{Doer, Why};
@@ -89,8 +89,7 @@ impl Floor {
             let ended = AgentEnded { session, name: mate.name.clone(), by, reason, forced: true };
             let row = MateRow { agent, color: String::new(), claims: false, gone: Some(ended.clone()) };
             // What it has left running ended with its loop.
-            let over = |begun: &CommandBegun| CommandOver { id: begun.id.clone(), lost: true, stopped: true };
-            let commands = turn.commands().iter().map(|begun| Event::CommandOver(over(begun)));
+            let commands = turn.commands().iter().map(|begun| Event::CommandOver(begun.lost()));
             for event in commands.chain([Event::AgentEnded(ended)]) {
                 commit.appends.push(append(&address, &event, &commit.actor)?);
                 commit.projections.extend(rows::project(&address, at_ms, &event));

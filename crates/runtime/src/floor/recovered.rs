@@ -2,6 +2,7 @@
 
 use max_team_core::id::PlanId;
 use max_team_core::message::Envelope;
+use max_team_core::stop::Held;
 use max_team_core::turn::Turn;
 
 use super::{Floor, fold_plan};
@@ -28,9 +29,12 @@ impl Floor {
         let is_mine = |address: &str| post::session_at(journal, address) == Some(self.session);
         let leads = session::agent_stream(self.lead);
         for address in journal.mailboxes()?.into_iter().filter(|address| is_mine(address)) {
-            // What only waits to be told has done what it does.
+            let held = if address == leads { lead.held().cloned() } else { self.held_at(&address)? };
+            // What only waits to be told has done what it does, and what a stop has left is not gone on with.
             let is_told = |letter: &&Envelope| {
-                is_note(letter, address == leads) || (address == leads && lead.requests().is_accepted(letter.id))
+                is_note(letter, address == leads)
+                    || (address == leads && lead.requests().is_accepted(letter.id))
+                    || held.as_ref().is_some_and(|held| held.holds(letter))
             };
             found.mail += journal.pending_mail(&address)?.iter().filter(|letter| !is_told(letter)).count();
         }
@@ -40,5 +44,11 @@ impl Floor {
             found.approvals += usize::from(is_mine(&row.address) && post.noted(&row)?.is_none());
         }
         Ok(found)
+    }
+
+    /// What a stop has left waiting at an address.
+    fn held_at(&self, address: &str) -> Result<Option<Held>, RuntimeError> {
+        let Some(agent) = address.strip_prefix("agent/").and_then(|id| id.parse().ok()) else { return Ok(None) };
+        Ok(self.shared.fold_agent(agent)?.0.held().cloned())
     }
 }

@@ -127,7 +127,7 @@ impl PlanLoop {
                         self.parked = true;
                         return Err(RuntimeError::NotOpen(self.floor.session));
                     }
-                    Some(Control::Interrupt { by }) => stopped = Some(Input::Stop { task: None, by: by.name }),
+                    Some(Control::Interrupt { by, .. }) => stopped = Some(Input::Stop { task: None, by: by.name }),
                     // Only for show, or for agents.
                     Some(_) => {}
                 },

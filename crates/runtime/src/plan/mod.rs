@@ -182,7 +182,7 @@ impl PlanLoop {
                 biased;
                 control = self.controls.recv() => match control {
                     None | Some(Control::Stop) => return Ok(()),
-                    Some(Control::Interrupt { by }) => self.step(Input::Stop { task: None, by: by.name }).await?,
+                    Some(Control::Interrupt { by, .. }) => self.step(Input::Stop { task: None, by: by.name }).await?,
                     Some(Control::Begun { task, attempt }) => self.begun(task, attempt).await?,
                     Some(
                         Control::Configure { .. }
@@ -286,7 +286,7 @@ impl PlanLoop {
             }
             next = match self.controls.try_recv() {
                 Ok(Control::Begun { task, attempt }) => Some((task, attempt)),
-                Ok(Control::Interrupt { by }) => {
+                Ok(Control::Interrupt { by, .. }) => {
                     self.decide(Input::Stop { task: None, by: by.name }, &mut batch);
                     None
                 }

@@ -20,17 +20,21 @@ use crate::shared::{commit_at, now_ms};
 /// What somebody is told who was stopped and is to go on.
 pub const CONTINUE: &str = include_str!("../../../../prompts/continue.md");
 
+/// What somebody is told who was stopped with nothing but unread letters.
+pub const READ_ON: &str = include_str!("../../../../prompts/read_on.md");
+
 /// Somebody who was stopped.
 struct Stopped {
     row: AgentRow,
-    /// What it was at.
-    given: Assignment,
+    /// What it was at; nothing, if it was at rest and only what it was written waits.
+    given: Option<Assignment>,
     /// Where its stream ends.
     head: u64,
 }
 
 impl Post<'_> {
-    /// The teammates and the tasks in the background of a session that a person has interrupted and that have begun nothing since.
+    /// The teammates and the tasks in the background of a session that a person has interrupted, or whose letters wait since then,
+    /// and that have begun nothing since.
     pub fn stopped(&self, session: SessionId) -> Result<Vec<Reader>, RuntimeError> {
         Ok(self.halted(session)?.iter().map(|halted| reader(&halted.row)).collect())
     }
@@ -46,15 +50,18 @@ impl Post<'_> {
         let at_ms = now_ms();
         let (mut commit, mut readers) = (commit_at(at_ms), Vec::new());
         for Stopped { row, given, head } in halted {
-            let (reader, attempt) = (reader(&row), given.attempt + 1);
+            let reader = reader(&row);
             // Whoever says it twice before it is heard says it once.
             let id = derived(&[reader.address().as_bytes(), &head.to_le_bytes(), b"go on"]);
             if !self.journal.has_mail(id)? {
-                let assignment = Assignment { attempt, ..given };
-                let body = json!({
-                    "text": CONTINUE.trim_end(), "assignment": assignment, "by": person(by), "session": session,
-                });
-                commit.sends.push(letter(by, id, &reader, Kind::TaskAssign, body));
+                let mut body = json!({ "text": READ_ON.trim_end(), "by": person(by), "session": session });
+                let kind = if given.is_some() { Kind::TaskAssign } else { Kind::UserInput };
+                if let (Some(given), Some(body)) = (given, body.as_object_mut()) {
+                    let assignment = Assignment { attempt: given.attempt + 1, ..given };
+                    body.insert("text".to_owned(), json!(CONTINUE.trim_end()));
+                    body.insert("assignment".to_owned(), json!(assignment));
+                }
+                commit.sends.push(letter(by, id, &reader, kind, body));
             }
             readers.push(reader);
         }
@@ -79,7 +86,10 @@ impl Post<'_> {
             let halted = turn.halted().filter(|halted| turn.gone().is_none() && is_person(halted));
             // A call of its lead's that was stopped is its lead's to make again.
             let given = halted.and_then(|halted| halted.assignment.clone()).filter(|given| !given.life.is_call());
-            found.extend(given.map(|given| Stopped { row: row.clone(), given, head }));
+            let is_held = turn.gone().is_none() && turn.held().is_some_and(|held| !held.letters.is_empty());
+            if given.is_some() || is_held {
+                found.push(Stopped { row: row.clone(), given, head });
+            }
         }
         Ok(found)
     }

@@ -8,7 +8,7 @@ use max_team_core::event::{Event, Said};
 use max_team_core::id::{AgentId, EnvelopeId, SessionId};
 use max_team_core::limits::{CALL_TEXT_BYTES_MAX, MAIL_WAITING_MAX, MATES_LOADED_MAX, MESSAGE_BYTES_MAX, QUEUE_MAX};
 use max_team_core::mates::name::{self, Means};
-use max_team_core::message::{Envelope, Kind, Principal};
+use max_team_core::message::{Address, Envelope, Kind, Principal};
 use max_team_core::policy::Mode;
 use max_team_journal::{Commit, Strength};
 use serde_json::{Value, json};
@@ -133,6 +133,23 @@ impl Post<'_> {
         }
         let letters = self.keep(commit).await?;
         Ok(Written { readers, letters, said, at_ms })
+    }
+
+    /// The letter that an order has written to somebody other than the lead who has not read it, and where it lies. Where
+    /// several have it there is none that could be taken back.
+    pub(crate) fn unread_by(
+        &self,
+        session: SessionId,
+        order: EnvelopeId,
+    ) -> Result<Option<(Address, EnvelopeId)>, RuntimeError> {
+        let mut found = Vec::new();
+        for row in Census::new(self.journal).agents(session)? {
+            let (address, letter) = (session::agent_stream(row.agent), letter_of(order, row.agent));
+            if self.journal.pending_mail(&address)?.iter().any(|known| known.id == letter) {
+                found.push((address, letter));
+            }
+        }
+        Ok(found.pop().filter(|_| found.is_empty()))
     }
 
     /// Lets teammates come to an end.
@@ -318,7 +335,12 @@ fn was_called(row: &AgentRow) -> bool {
 
 /// The same letter has the same id, however often it is sent.
 pub(super) fn of(key: EnvelopeId, reader: &Reader) -> EnvelopeId {
-    derived(&[key.to_string().as_bytes(), reader.address().as_bytes(), b"written"])
+    letter_of(key, reader.agent)
+}
+
+/// The letter to somebody that an order of that key writes.
+pub fn letter_of(key: EnvelopeId, agent: AgentId) -> EnvelopeId {
+    derived(&[key.to_string().as_bytes(), session::agent_stream(agent).as_bytes(), b"written"])
 }
 
 pub(super) fn letter(by: &Principal, id: EnvelopeId, reader: &Reader, kind: Kind, body: Value) -> Envelope {

@@ -236,7 +236,9 @@ async fn play_stop(journal: &Journal, root: &Path) {
     }
     let [(eva, _)] = Census::new(journal).commands(session, None).unwrap().try_into().unwrap();
     Post::new(journal).interrupt(&owner(), key("stop"), eva.agent).await.unwrap();
-    super::until(&mut notices, "command_over").await;
+    // That of the other may be told later than it was written down.
+    while !matches!(&*super::until(&mut notices, "command_over").await, Event::CommandOver(over) if over.id == "sh-2") {
+    }
 }
 
 /// The word that stops is as good as the end of what it stops: whenever the program dies behind it, nobody is woken next time.

@@ -8,6 +8,7 @@ mod compact;
 mod crashes;
 mod crew;
 mod denials;
+mod holds;
 mod idle;
 mod limits;
 mod mates;

@@ -22,8 +22,17 @@ impl Chat {
         if let Some(answer) = self.dialog.editor().filter(|_| answers) {
             return answer.insert(text);
         }
+        self.was_a_message();
         self.typed_at_ms = self.now_ms;
         self.paste_into_draft(text);
+    }
+
+    /// What follows a letter that has chosen an answer makes it the first of a message.
+    fn was_a_message(&mut self) {
+        if let Some(letter) = self.chosen_by.take() {
+            self.dialog.unchoose();
+            self.editor.insert(letter.encode_utf8(&mut [0; 4]));
+        }
     }
 
     pub(super) fn paste_into_draft(&mut self, text: &str) {
@@ -59,13 +68,27 @@ impl Chat {
         if control && key.code == KeyCode::Char('d') && self.editor.is_empty() && !self.writes_answer() {
             return Some(Wish::Leave);
         }
-        if self.dialog.is_modal() || (self.question_has_focus() && !self.begins_a_message(key)) {
+        if self.dialog.is_modal() || (self.is_for_question(key) && !self.begins_a_message(key)) {
             self.question_key(key);
             return None;
         }
+        self.was_a_message();
         let wish = self.draft_key(key, hint);
         self.typed_at_ms = self.now_ms;
+        // What was sent may be followed by more.
+        self.is_cleared = self.editor.is_empty() && key.code != KeyCode::Enter;
         wish
+    }
+
+    /// Whether a key is for the question. Whoever has cleared what they wrote may choose at once; to answer takes Enter behind that.
+    fn is_for_question(&self, key: KeyEvent) -> bool {
+        let chooses = match key.code {
+            KeyCode::Char(_) => self.is_cleared,
+            KeyCode::Enter => self.chosen_by.is_some(),
+            _ => false,
+        };
+        let is_open = self.session.questions.first().is_some() && self.editor.is_empty() && self.question_fits;
+        self.question_has_focus() || (chooses && is_open && self.now_ms >= self.swapped_until_ms())
     }
 
     fn question_key(&mut self, key: KeyEvent) {
@@ -73,24 +96,31 @@ impl Chat {
         let Some(question) = self.session.questions.first() else { return };
         let id = question.id;
         self.dialog.face(Some(question));
+        if self.chosen_by.take().is_some() && key.code == KeyCode::Backspace {
+            return self.dialog.unchoose();
+        }
+        if let (KeyCode::Char(letter), false) = (key.code, self.dialog.is_modal() || self.dialog.wants_words()) {
+            self.chosen_by = Some(letter);
+        }
         match self.dialog.key(key, question, scene(&self.session), look) {
             None => return,
             Some(Verdict::Answer(answer)) => self.session.answer(id, answer),
             Some(Verdict::Decide(say)) => self.session.decide(id, say),
             Some(Verdict::Later) => {
-                let words = self.session.lang.parked_hint().to_owned();
-                self.session.questions.park(id);
+                let words = self.session.put_off(id);
                 self.show(vec![Item::Row(Row::Note(words))]);
             }
         }
         self.dialog.face(self.session.questions.first());
     }
 
-    /// A letter that answers no question is the first of a message: it goes to the draft, and so does what follows.
+    /// A letter that chooses no answer is the first of a message: it goes to the draft, and so does what follows. Of two behind
+    /// each other, both are.
     fn begins_a_message(&self, key: KeyEvent) -> bool {
         let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
         let first = self.session.questions.first();
-        plain && matches!(key.code, KeyCode::Char(letter) if !self.dialog.takes(letter, first))
+        let is_word = |letter| self.chosen_by.is_some() || !self.dialog.takes(letter, first);
+        plain && matches!(key.code, KeyCode::Char(letter) if is_word(letter))
     }
 
     fn draft_key(&mut self, key: KeyEvent, hint: Option<Hint>) -> Option<Wish> {

@@ -15,7 +15,7 @@ use crate::config::choice::WhileBusy;
 
 /// What waits until the session is open again.
 #[derive(Debug)]
-pub(super) enum Held {
+pub(super) enum Later {
     Words(String, WhileBusy),
     Command(Slash),
     /// Somebody has stopped what was at work: there is nothing more to say.
@@ -53,31 +53,31 @@ impl Session {
 
     /// Words for a session that has been let go of. One that stops is for what goes on when it is opened.
     pub(super) fn speak_again(&mut self, text: String, how: WhileBusy) -> Vec<Item> {
-        if is_stop(&text) { self.stop_again() } else { self.try_again(Held::Words(text, how)) }
+        if is_stop(&text) { self.stop_again() } else { self.try_again(Later::Words(text, how)) }
     }
 
     /// Stops what would go on: whoever opens the session reads that first.
     pub(super) fn stop_again(&mut self) -> Vec<Item> {
         self.acts.push(Act::Interrupt);
-        self.try_again(Held::Stop)
+        self.try_again(Later::Stop)
     }
 
     /// Opens the session again, and then does what waits for that.
-    pub(super) fn try_again(&mut self, held: Held) -> Vec<Item> {
-        self.held.push(held);
-        if self.held.len() == 1 { self.open(Which::Id(self.id)) } else { Vec::new() }
+    pub(super) fn try_again(&mut self, later: Later) -> Vec<Item> {
+        self.later.push(later);
+        if self.later.len() == 1 { self.open(Which::Id(self.id)) } else { Vec::new() }
     }
 
     /// It is open again.
     pub(super) fn go_on_again(&mut self, opened: &Opened) -> Vec<Item> {
         let mut items = vec![note(self.lang.goes_on_here().to_owned())];
-        for held in std::mem::take(&mut self.held) {
-            items.extend(match held {
-                Held::Words(text, how) => self.speak(text, how),
+        for later in std::mem::take(&mut self.later) {
+            items.extend(match later {
+                Later::Words(text, how) => self.speak(text, how),
                 // It does so by itself.
-                Held::Command(Slash::Continue(None)) if opened.continuing => Vec::new(),
-                Held::Command(slash) => self.slash(slash),
-                Held::Stop => {
+                Later::Command(Slash::Continue(None)) if opened.continuing => Vec::new(),
+                Later::Command(slash) => self.slash(slash),
+                Later::Stop => {
                     self.acts.extend(opened.plans.iter().map(|plan| Act::Stop { plan: *plan, task: None }));
                     Vec::new()
                 }
@@ -88,9 +88,9 @@ impl Session {
 
     /// It could not be opened. What was said is not lost.
     pub(super) fn still_stopped(&mut self) {
-        let words = std::mem::take(&mut self.held).into_iter().filter_map(|held| match held {
-            Held::Words(text, _) => Some(text),
-            Held::Command(_) | Held::Stop => None,
+        let words = std::mem::take(&mut self.later).into_iter().filter_map(|later| match later {
+            Later::Words(text, _) => Some(text),
+            Later::Command(_) | Later::Stop => None,
         });
         self.returned.extend(words);
     }

@@ -6,10 +6,11 @@ use max_team_core::event::Event;
 use max_team_core::mates::name::{Means, means};
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::near::nearest;
-use max_team_runtime::{CONTINUE, Letter, Origin, Roll, Spawn};
+use max_team_runtime::{CONTINUE, Enrolled, Letter, Origin, READ_ON, Reason, Roll, Spawn};
 use serde_json::Value;
 
-use super::super::link::{Act, Done};
+use super::super::background::Gone;
+use super::super::link::{Act, Done, fresh};
 use super::super::mates::Mates;
 use super::super::report;
 use super::super::rows::Row;
@@ -18,6 +19,7 @@ use super::{Session, note};
 use crate::config::choice::WhileBusy;
 use crate::exit::Stop;
 use crate::headless::is_unfinished;
+use crate::words::Lang;
 
 /// Letters of a session that is gone on with that are shown again; the last ones.
 const LETTERS_AGAIN_MAX: usize = 10;
@@ -81,7 +83,7 @@ impl Session {
     fn write(&mut self, to: String, text: String) {
         // Somebody will have something to do.
         self.quiet = false;
-        self.acts.push(Act::Write { to: vec![to], text });
+        self.acts.push(Act::Write { key: fresh(), to: vec![to], text });
     }
 
     /// `/send NAME WORDS`.
@@ -105,8 +107,10 @@ impl Session {
         if self.is_busy() {
             return vec![note(self.lang.busy_first().to_owned())];
         }
-        let lead = self.last.as_ref().is_some_and(is_unfinished);
-        let items = if lead { self.say(CONTINUE.trim_end().to_owned()) } else { Vec::new() };
+        let is_unfinished = self.last.as_ref().is_some_and(is_unfinished);
+        let lead = is_unfinished || self.tell_of_waiting().is_some();
+        let words = if is_unfinished { CONTINUE } else { READ_ON };
+        let items = if lead { self.say(words.trim_end().to_owned()) } else { Vec::new() };
         match name {
             None => self.acts.push(Act::Continue { name: None, lead }),
             Some(_) if !lead => return vec![note(self.lang.nothing_to_continue().to_owned())],
@@ -118,13 +122,16 @@ impl Session {
     /// What became of an order about teammates.
     pub(super) fn mates_done(&mut self, done: Done, now_ms: i64) -> Vec<Item> {
         let failed = match done {
-            Done::Written { to, text, outcome: Ok(()) } => return self.written(&to, text),
+            Done::Written { key, to, text, outcome: Ok(()) } => {
+                self.note_sent(key, &to, &text);
+                return self.written(&to, text);
+            }
             Done::Continued { lead, outcome: Ok(names) } => return self.gone_on(lead, &names),
             Done::Continued { outcome: Err(error), .. } => {
                 return vec![Item::Row(Row::Error(self.lang.runtime_failure(&error)))];
             }
             Done::Roll { shown, outcome: Ok(roll) } => return self.enrolled(&roll, shown, now_ms),
-            Done::Written { to, text, outcome: Err(error) } => {
+            Done::Written { to, text, outcome: Err(error), .. } => {
                 self.returned.push(format!("@{} {text}", to.join(",")));
                 error
             }
@@ -190,18 +197,28 @@ impl Session {
         self.mates.read(roll);
         // Who was here before us may have written.
         self.acts.extend((!shown && !roll.mates.is_empty()).then_some(Act::Letters));
-        let is_any = shown && !roll.mates.is_empty();
-        is_any.then(|| Item::Row(report::roll(self.lang, roll, now_ms))).into_iter().collect()
+        if shown {
+            let is_any = !roll.mates.is_empty();
+            return is_any.then(|| Item::Row(report::roll(self.lang, roll, now_ms))).into_iter().collect();
+        }
+        // Whom a stop has left with letters unread is not gone on with.
+        let waits = |mate: &Enrolled| match &mate.person.reason {
+            Some(Reason::Blocked(why)) if mate.is_active() => why.strip_prefix(Reason::LETTERS)?.parse().ok(),
+            _ => None,
+        };
+        let row = |mate: &Enrolled| waits(mate).map(|count| self.lang.letters_wait(Some(&mate.person.name), count));
+        roll.mates.iter().filter_map(row).map(note).collect()
     }
 
     /// The last letters of a session that is gone on with, as they were shown when they were written.
-    fn retold(&self, letters: &[Letter]) -> Vec<Item> {
+    fn retold(&mut self, letters: &[Letter]) -> Vec<Item> {
         let is_shown = |letter: &&Letter| match letter.envelope.kind {
             Kind::Text => !letter.text().is_empty(),
             // What was said to the lead stands in the conversation.
             Kind::UserInput => letter.to != self.who,
             Kind::TaskResult => letter.envelope.body.get("mate").is_some(),
-            Kind::Undelivered | Kind::ShutdownRejected => letter.to == "user",
+            // What came to nothing while the session was being opened has been told.
+            Kind::Undelivered | Kind::ShutdownRejected => letter.to == "user" && self.mates.is_news(&letter.envelope),
             _ => false,
         };
         let mut told: Vec<Item> =
@@ -210,6 +227,7 @@ impl Session {
             told.push(note(format!("✉ {}", self.lang.written_before())));
         }
         told.reverse();
+        letters.iter().for_each(|letter| self.mates.tell(&letter.envelope));
         told
     }
 
@@ -224,7 +242,11 @@ impl Session {
     }
 
     /// Something that somebody wrote came to nothing.
-    fn hear_of_letter(&self, from: &Origin, letter: &Envelope) -> Option<Item> {
+    fn hear_of_letter(&mut self, from: &Origin, letter: &Envelope) -> Option<Item> {
+        if !self.mates.is_news(letter) {
+            return None;
+        }
+        self.mates.tell(letter);
         let told = self.lang.came_to_nothing(letter);
         if told.is_some() || letter.kind != Kind::ShutdownRejected {
             return told.map(note);
@@ -238,8 +260,9 @@ impl Session {
     /// What of an event is about the team itself.
     pub(super) fn hear_of_mates(&mut self, from: &Origin, event: &Event) -> Vec<Item> {
         self.mates.hear(from, event);
-        if let Some((who, command)) = self.background.hear(from, event) {
-            return vec![note(self.lang.command_stopped(&who, &command))];
+        if let Some(Gone { who, command, is_lost }) = self.background.hear(from, event) {
+            let words = if is_lost { Lang::command_lost } else { Lang::command_stopped };
+            return vec![note(words(self.lang, &who, &command))];
         }
         match event {
             Event::AgentEnded(ended) => vec![note(self.lang.mate_ended(&ended.name, &ended.by, &ended.reason))],

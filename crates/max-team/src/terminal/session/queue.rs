@@ -1,8 +1,10 @@
 //! What the user says while a turn runs: on its way, waiting to be read, taken back.
 
-use max_team_core::id::EnvelopeId;
+use max_team_core::event::{Event, Interrupted};
+use max_team_core::id::{AgentId, EnvelopeId};
+use max_team_core::mates::name::{Means, means};
 use max_team_core::stop::is_stop;
-use max_team_runtime::{self as runtime, RuntimeError};
+use max_team_runtime::{self as runtime, RuntimeError, letter_of};
 
 use super::super::link::{Act, fresh};
 use super::super::rows::Row;
@@ -17,6 +19,15 @@ pub(in super::super) struct Queued {
     pub(in super::super) text: String,
     /// Whether it waits until the turn that runs is over.
     pub(in super::super) wait: bool,
+}
+
+/// A letter to a teammate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Sent {
+    /// The order that wrote it.
+    key: EnvelopeId,
+    to: String,
+    text: String,
 }
 
 impl Session {
@@ -40,7 +51,7 @@ impl Session {
             if !self.is_busy() && self.plans.is_moving() {
                 return vec![note(self.lang.stop_hint_long().to_owned())];
             }
-            self.interrupt();
+            self.halt();
             return Vec::new();
         }
         if how == WhileBusy::Interrupt && self.is_busy() {
@@ -52,9 +63,36 @@ impl Session {
         Vec::new()
     }
 
+    /// The lead was stopped: what is left waiting by that is told of once it has stopped.
+    pub(super) fn left_waiting(&mut self, interrupted: &Interrupted) -> Option<Item> {
+        if let Some(held) = &interrupted.held {
+            self.held = Some(held.clone());
+        }
+        if self.transcript.is_busy() { None } else { self.tell_of_waiting() }
+    }
+
+    /// That letters wait, and for what.
+    pub(super) fn tell_of_waiting(&self) -> Option<Item> {
+        let count = self.held.as_ref().map_or(0, |held| held.letters.len());
+        (count > 0 && !self.is_busy()).then(|| note(self.lang.letters_wait(None, count)))
+    }
+
+    /// Whether a message waits since a stop.
+    pub(super) fn is_left_waiting(&self, key: EnvelopeId) -> bool {
+        self.held.as_ref().is_some_and(|held| held.letters.contains(&key))
+    }
+
+    /// Whether all messages that nobody has read wait for a new one.
+    pub(in super::super) fn is_held(&self) -> bool {
+        !self.queue.is_empty() && !self.is_busy()
+    }
+
     /// Asks for the last message back that nobody has read. Returns whether there is one.
     pub(in super::super) fn take_back(&mut self) -> bool {
-        let Some(Queued { key, text, .. }) = self.queue.last().cloned() else { return false };
+        let said = self.queue.last().map(|queued| (queued.key, queued.text.clone()));
+        let sent = self.sent.last().map(|sent| (sent.key, format!("@{} {}", sent.to, sent.text)));
+        // Keys are made one after the other.
+        let Some((key, text)) = said.into_iter().chain(sent).max_by_key(|(key, _)| *key) else { return false };
         // One at a time, so that none comes back into the words of another.
         if self.taking_back.is_none() {
             self.taking_back = Some(key);
@@ -83,9 +121,32 @@ impl Session {
         self.read.contains(&key) || self.queue.iter().any(|queued| queued.key == key)
     }
 
+    /// A letter to one teammate is on its way: until it is read it can be taken back.
+    pub(super) fn note_sent(&mut self, key: EnvelopeId, to: &[String], text: &str) {
+        if let [to] = to
+            && matches!(means(to, &self.who), Means::Somebody(_))
+        {
+            self.sent.push(Sent { key, to: to.clone(), text: text.to_owned() });
+        }
+    }
+
+    /// A teammate has read these.
+    pub(super) fn mate_read(&mut self, agent: Option<AgentId>, event: &Event) {
+        let Some(agent) = agent.filter(|_| !self.sent.is_empty()) else { return };
+        let is_read = |letter: EnvelopeId| match event {
+            Event::TurnStarted(started) => started.envelope == letter || started.letters.contains(&letter),
+            Event::Steered(steered) => steered.envelopes.contains(&letter),
+            _ => false,
+        };
+        self.sent.retain(|sent| !is_read(letter_of(sent.key, agent)));
+    }
+
     /// A message was taken back, or somebody was faster.
     pub(super) fn withdrawn(&mut self, key: EnvelopeId, text: String, outcome: Result<(), RuntimeError>) -> Vec<Item> {
         self.taking_back = None;
+        if let Some(index) = self.sent.iter().position(|sent| sent.key == key) {
+            return self.letter_withdrawn(index, text, outcome);
+        }
         match outcome {
             Ok(()) => {
                 self.was_read(&[key]);
@@ -95,5 +156,17 @@ impl Session {
             Err(RuntimeError::Taken) => vec![note(self.lang.too_late_to_take_back(&self.who))],
             Err(error) => vec![Item::Row(Row::Error(error.to_string()))],
         }
+    }
+
+    /// The same of a letter to a teammate. One that was read is there like everything that was written before.
+    fn letter_withdrawn(&mut self, index: usize, text: String, outcome: Result<(), RuntimeError>) -> Vec<Item> {
+        if let Err(error) = &outcome
+            && !matches!(error, RuntimeError::Taken)
+        {
+            return vec![Item::Row(Row::Error(error.to_string()))];
+        }
+        let Sent { to, .. } = self.sent.remove(index);
+        self.returned.push(text);
+        vec![note(if outcome.is_ok() { self.lang.letter_taken_back(&to) } else { self.lang.letter_was_read(&to) })]
     }
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use max_team_core::event::Event;
+use max_team_core::event::{Event, Interrupted};
 use max_team_core::id::{PlanId, QuestionId};
 use max_team_core::plan::event::{About, PlanAnswered, PlanAsked, Say};
 use max_team_core::plan::{Draft, Plan, Status};
@@ -17,6 +17,7 @@ use super::super::crew::Crew;
 use super::super::link::{Act, Shown};
 use super::super::list::List;
 use super::super::plans::{Drawn, Heard, Known, Plans};
+use super::super::question::Matter;
 use super::super::report;
 use super::super::rows::Row;
 use super::super::transcript::{Item, Transcript, text_of};
@@ -142,6 +143,7 @@ impl Session {
             return self.written(&[from.name.to_string()], text.to_owned());
         }
         let mut items = self.hear_of_mates(from, event);
+        self.mate_read(from.agent, event);
         match event {
             // Whoever works beside the session keeps nobody waiting.
             Event::TurnStarted(_) if from.aside => {}
@@ -152,6 +154,9 @@ impl Session {
             Event::QuestionAsked(asked) => {
                 let title = self.crew.title(from);
                 self.questions.ask_at(from, &from.name, title, asked);
+            }
+            Event::Interrupted(Interrupted { held: Some(held), .. }) if !held.letters.is_empty() => {
+                items.push(note(self.lang.letters_wait(Some(&from.name), held.letters.len())));
             }
             Event::QuestionAnswered(answered) => items.extend(self.answered(answered)),
             Event::ToolDone(done) => self.questions.close(from.agent, &done.key),
@@ -309,9 +314,22 @@ impl Session {
         all
     }
 
-    pub(super) fn show_inbox(&self) -> Vec<Item> {
+    pub(super) fn show_inbox(&mut self) -> Vec<Item> {
         let waits: Vec<_> = self.questions.all().collect();
-        vec![Item::Row(report::inbox(self.lang, &waits))]
+        let items = vec![Item::Row(report::inbox(self.lang, &waits))];
+        self.questions.unpark();
+        items
+    }
+
+    /// Puts a question off; how it comes back.
+    pub(in super::super) fn put_off(&mut self, id: QuestionId) -> String {
+        let question = self.questions.all().find(|question| question.id == id);
+        let words = match question.map(|question| (&question.matter, &question.by.name)) {
+            Some((Matter::Permit(permit), who)) => self.lang.put_off(who, &permit.tool),
+            _ => self.lang.parked_hint().to_owned(),
+        };
+        self.questions.park(id);
+        words
     }
 
     /// Stops what runs: a task of a plan, all plans, or the lead.
@@ -327,7 +345,7 @@ impl Session {
                 plans.extend(self.plans.open().last().map(|known| known.id));
             }
             if is_at_work {
-                self.interrupt();
+                self.halt();
             } else if plans.is_empty() {
                 return vec![note(self.lang.nothing_runs().to_owned())];
             }

@@ -2,10 +2,11 @@
 
 use crossterm::event::{KeyCode, KeyModifiers};
 use max_team_core::chat::Part;
-use max_team_core::event::{End, Event, Said, Steered, Withdrawn};
+use max_team_core::event::{End, Event, Interrupted, Said, Steered, Withdrawn};
 use max_team_core::id::EnvelopeId;
 use max_team_core::message::{Principal, Role};
 use max_team_core::rewind::Told;
+use max_team_core::stop::Held;
 use max_team_runtime::{Opened, Queued, RuntimeError};
 use uuid::Uuid;
 
@@ -29,6 +30,7 @@ fn orders(stage: &Stage) -> Vec<String> {
         Act::Say { text, wait, .. } => Some(format!("say {text}{}", if *wait { " later" } else { "" })),
         Act::Withdraw { text, .. } => Some(format!("withdraw {text}")),
         Act::Interrupt => Some("interrupt".into()),
+        Act::Halt => Some("halt".into()),
         _ => None,
     });
     told.collect()
@@ -78,7 +80,7 @@ fn words_that_stop_are_no_messages_while_something_runs() {
     for word in ["stop", " STOP ", "打断", "停", "停止", "/stop", "/Stop"] {
         let mut stage = busy(WhileBusy::Steer);
         stage.say(word);
-        assert_eq!(orders(&stage), ["interrupt"], "{word}");
+        assert_eq!(orders(&stage), ["halt"], "{word}");
     }
     let mut stage = busy(WhileBusy::Steer);
     stage.say("stop using tabs");
@@ -216,4 +218,25 @@ fn a_turn_that_was_interrupted_can_be_continued() {
     stage.chat.done(gone_on(false, &["ann"]));
     stage.paint();
     assert!(stage.glass.screen().contains("ann: going on"), "{}", stage.glass.screen());
+}
+
+/// A message that waits when somebody says stop goes on waiting: nothing moves, a row says so, and `/continue` lets it be read.
+#[test]
+fn what_a_stop_leaves_waiting_is_told_and_keeps_nobody_busy() {
+    let mut stage = busy(WhileBusy::Steer);
+    stage.say("use tabs");
+    let key = key_of(&stage, "use tabs");
+    stage.say("stop");
+    let held = Some(Held { letters: vec![key], since: None });
+    stage.event(Event::Interrupted(Interrupted { by: "terminal".into(), who: None, ends: false, held }));
+    stage.end(End::Interrupted);
+    let screen = stage.glass.screen();
+    let rows = ["✉ 1 letter waits; write or /continue", "⧗ waits (Up takes it back): use tabs"];
+    assert!(rows.iter().all(|row| screen.contains(row)) && !screen.contains("esc to interrupt"), "{screen}");
+    stage.acts.clear();
+    stage.key(KeyCode::Esc);
+    stage.say("/continue");
+    let said = orders(&stage);
+    assert!(matches!(said.as_slice(), [only] if only.starts_with("say Go on with what you were doing")), "{said:?}");
+    assert!(stage.glass.screen().contains("esc to interrupt"), "something is on its way: {}", stage.glass.screen());
 }

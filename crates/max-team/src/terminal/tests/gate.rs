@@ -13,18 +13,23 @@ use crate::words::Lang;
 #[test]
 fn each_key_of_the_gate_says_one_thing() {
     let table = [
-        (vec![KeyCode::Char('y')], Say::Approve),
+        (vec![KeyCode::Char('y'), KeyCode::Enter], Say::Approve),
         (vec![KeyCode::Enter], Say::Approve),
-        (vec![KeyCode::Char('1')], Say::FirstWave),
+        (vec![KeyCode::Char('1'), KeyCode::Enter], Say::FirstWave),
         (vec![KeyCode::Right, KeyCode::Enter], Say::FirstWave),
-        (vec![KeyCode::Char('c'), KeyCode::Enter, KeyCode::Char('y'), KeyCode::Enter], Say::Changes("y".into())),
-        (vec![KeyCode::Char('n'), KeyCode::Enter], Say::Reject(String::new())),
+        (
+            vec![KeyCode::Char('c'), KeyCode::Enter, KeyCode::Enter, KeyCode::Char('y'), KeyCode::Enter],
+            Say::Changes("y".into()),
+        ),
+        (vec![KeyCode::Char('n'), KeyCode::Enter, KeyCode::Enter], Say::Reject(String::new())),
         (
             vec![
                 KeyCode::Char('n'),
+                KeyCode::Enter,
                 KeyCode::Char('x'),
                 KeyCode::Esc,
                 KeyCode::Char('n'),
+                KeyCode::Enter,
                 KeyCode::Char('贵'),
                 KeyCode::Enter,
             ],
@@ -50,6 +55,7 @@ fn nobody_decides_about_what_they_cannot_see() {
             let screen = house.stage.glass.screen();
             let shown = ["approve", "reject", "later", "? Plan"].iter().all(|words| screen.contains(words));
             house.stage.key(KeyCode::Char('y'));
+            house.stage.key(KeyCode::Enter);
             let decided = house.stage.acts.iter().any(|act| matches!(act, Act::Decide { .. }));
             assert_eq!(shown, decided, "{columns}x{rows}:\n{screen}");
         }
@@ -63,6 +69,7 @@ fn whoever_does_not_decide_may_leave() {
     assert_eq!(house.stage.control('d'), Some(Wish::Leave));
     // Where words are written, the key is the editor's.
     house.stage.key(KeyCode::Char('c'));
+    house.stage.key(KeyCode::Enter);
     assert_eq!(house.stage.control('d'), None);
 }
 
@@ -99,6 +106,7 @@ fn a_plan_put_off_is_parked_and_comes_back() {
 fn a_plan_is_edited_and_nonsense_is_refused() {
     let mut house = House::proposed(80, 40, Lang::En);
     house.stage.key(KeyCode::Char('e'));
+    house.stage.key(KeyCode::Enter);
     house.stage.write("wr");
     insta::assert_snapshot!("edit_task_80x40", house.stage.glass.screen());
     house.stage.key(KeyCode::Enter);
@@ -160,6 +168,7 @@ fn a_plan_is_edited_and_nonsense_is_refused() {
     house.stage.key(KeyCode::Esc);
     house.stage.key(KeyCode::Esc);
     house.stage.key(KeyCode::Char('y'));
+    house.stage.key(KeyCode::Enter);
     assert!(matches!(house.stage.acts.last(), Some(Act::Decide { say: Say::Approve, .. })));
 }
 
@@ -177,25 +186,27 @@ fn a_plan_that_somebody_else_changes_is_asked_about_anew() {
     house.stage.key(KeyCode::Backspace);
     house.stage.wait(1_000);
     house.stage.key(KeyCode::Char('y'));
+    house.stage.key(KeyCode::Enter);
     let Some(Act::Decide { question, say: Say::Approve }) = house.stage.acts.last() else { panic!() };
     assert_eq!(house.plan.asked().next().map(|(question, _)| question), Some(*question));
 
     // What was being chosen or written was about what the plan said before.
     let mut house = House::proposed(80, 40, Lang::En);
     house.stage.key(KeyCode::Char('n'));
+    house.stage.key(KeyCode::Enter);
     house.stage.write("too dear");
     house.edited(edits());
     house.stage.key(KeyCode::Enter);
     assert!(!decided(&house), "{:?}", house.stage.acts);
     // Two at once: theirs is made, ours is not, so what it says now is news.
     let mut house = House::proposed(80, 40, Lang::En);
-    for key in [KeyCode::Char('e'), KeyCode::Enter, KeyCode::Char('s')] {
+    for key in [KeyCode::Char('e'), KeyCode::Enter, KeyCode::Enter, KeyCode::Char('s')] {
         house.stage.key(key);
     }
     assert!(decided(&house));
     house.stage.acts.clear();
     house.edited(edits());
-    for key in [KeyCode::Esc, KeyCode::Esc, KeyCode::Char('y')] {
+    for key in [KeyCode::Esc, KeyCode::Esc, KeyCode::Char('y'), KeyCode::Enter] {
         house.stage.key(key);
     }
     assert!(!decided(&house), "{:?}", house.stage.acts);

@@ -109,6 +109,7 @@ impl House {
     pub(super) fn approved(columns: u16, rows: u16, lang: Lang) -> Self {
         let mut house = Self::proposed(columns, rows, lang);
         house.stage.key(KeyCode::Char('y'));
+        house.stage.key(KeyCode::Enter);
         house.carry_out();
         house
     }

@@ -3,17 +3,21 @@
 use std::sync::Arc;
 
 use crossterm::event::KeyCode;
-use max_team_core::event::{End, Ending, Event, Interrupted, QuestionAnswered, ToolDone, TurnEnded};
+use max_team_core::event::{
+    Configured, End, Ending, Event, Interrupted, QuestionAnswered, Steered, ToolDone, TurnEnded,
+};
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId, TurnId};
 use max_team_core::ledger::Ledger;
+use max_team_core::mates::letter::{About, wrapped};
 use max_team_core::mates::{AgentEnded, CommandBegun, CommandOver, Life, Teammate};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::policy::{Action, Answer, By, Memory};
-use max_team_runtime::{Asked, Fate, Letter, Opened, Origin, RuntimeError, Status};
+use max_team_core::stop::Held;
+use max_team_runtime::{Asked, Fate, Letter, Opened, Origin, RuntimeError, Status, letter_of};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::super::link::{Act, Done, Reason};
+use super::super::link::{Act, Done, Reason, fresh};
 use super::super::plans::Plans;
 use super::super::report;
 use super::super::rows::Row;
@@ -86,11 +90,14 @@ fn three_questions_wait_in_one_queue() {
     stage.wait(1_000);
     insta::assert_snapshot!("mates_ask_80x24", stage.glass.screen());
     stage.key(KeyCode::Char('y'));
+    stage.key(KeyCode::Enter);
     stage.wait(1_000);
     assert!(stage.glass.screen().contains("ben (task Write your file) wants to use write_file  (1 of 2 questions)"));
     stage.key(KeyCode::Char('n'));
+    stage.key(KeyCode::Enter);
     stage.wait(1_000);
     stage.key(KeyCode::Char('y'));
+    stage.key(KeyCode::Enter);
     let answered: Vec<bool> = stage
         .acts
         .iter()
@@ -148,15 +155,15 @@ fn a_line_that_names_somebody_is_for_them() {
     assert!(stage.glass.screen().contains("  @alice"), "{}", stage.glass.screen());
     stage.key(KeyCode::Tab);
     stage.say("use tabs");
-    let written = |act: &Act| matches!(act, Act::Write { to, text } if *to == ["alice"] && text == "use tabs");
+    let written = |act: &Act| matches!(act, Act::Write { to, text, .. } if *to == ["alice"] && text == "use tabs");
     assert!(stage.acts.iter().any(written), "{:?}", stage.acts);
     let to = || vec!["alice".to_owned()];
-    stage.chat.done(Done::Written { to: to(), text: "use tabs".into(), outcome: Ok(()) });
+    stage.chat.done(Done::Written { key: fresh(), to: to(), text: "use tabs".into(), outcome: Ok(()) });
     stage.paint();
     assert!(stage.glass.screen().contains("✉ you → alice: use tabs"), "{}", stage.glass.screen());
     // What could not be sent comes back into the draft.
     let full = RuntimeError::MailFull { name: "alice".into(), max: 1_000 };
-    stage.chat.done(Done::Written { to: to(), text: "again".into(), outcome: Err(full) });
+    stage.chat.done(Done::Written { key: fresh(), to: to(), text: "again".into(), outcome: Err(full) });
     stage.paint();
     assert!(stage.glass.screen().contains("> @alice again"), "{}", stage.glass.screen());
     stage.control('c');
@@ -192,7 +199,10 @@ fn a_letter_to_one_who_ended_comes_back() {
         let mut stage = stage(lang);
         let hal = mate(11, "hal", "blue");
         begins(&mut stage, &hal, "Look around");
-        stage.event_from(hal.clone(), Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: true }));
+        stage.event_from(
+            hal.clone(),
+            Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: true, held: None }),
+        );
         stage.event_from(hal.clone(), stage::ended(End::Interrupted));
         let body = json!({
             "text": "A message to `hal` was not delivered, because it is no more: look at the blue file",
@@ -379,7 +389,8 @@ fn what_runs_in_the_background_is_shown_and_stopped() {
     ends(&mut stage, &sal, "They run.");
     stage.wait(1_000);
     insta::assert_snapshot!("mates_background_80x24", stage.glass.screen());
-    let interrupts = |stage: &Stage| stage.acts.iter().filter(|act| matches!(act, Act::Interrupt)).count();
+    let stops = |act: &&Act| matches!(act, Act::Interrupt | Act::Halt);
+    let interrupts = |stage: &Stage| stage.acts.iter().filter(stops).count();
     stage.key(KeyCode::Esc);
     assert!(stage.glass.screen().contains("the team goes on: “stop” or /stop stops it"), "{}", stage.glass.screen());
     assert_eq!(interrupts(&stage), 0);
@@ -387,7 +398,9 @@ fn what_runs_in_the_background_is_shown_and_stopped() {
     stage.say("打断");
     assert_eq!(interrupts(&stage), 2);
     assert!(!stage.acts.iter().any(|act| matches!(act, Act::Say { .. })), "{:?}", stage.acts);
-    let over = |id: &str, stopped| Event::CommandOver(CommandOver { id: id.into(), lost: false, stopped });
+    let over = |id: &str, stopped| {
+        Event::CommandOver(CommandOver { id: id.into(), lost: false, stopped, name: String::new() })
+    };
     stage.event_from(sal.clone(), over("sh-1", true));
     stage.event_from(sal.clone(), over("sh-2", false));
     let screen = stage.glass.screen();
@@ -420,6 +433,10 @@ fn whoever_waits_when_a_session_is_opened_is_shown_so() {
     assert!(screen.contains("⏺ alice (Make a schema): waits for you"), "{screen}");
     assert!(!screen.contains("at rest") && !screen.contains("⏺ Max"), "{screen}");
     let alice = mate(11, "alice", "blue");
+    // That the session's settings reach it, or a letter does, ends no waiting.
+    let configured = Configured { settings: stage.chat.session().settings().clone(), definition: None, by: None };
+    stage.event_from(alice.clone(), Event::Configured(configured));
+    assert!(stage.glass.screen().contains("⏺ alice (Make a schema): waits for you"), "{}", stage.glass.screen());
     stage.event_from(alice.clone(), stage::runs("1.0", "write_file", edit("A.txt", "")));
     assert!(stage.glass.screen().contains("⏺ alice (Make a schema): write_file A.txt"), "{}", stage.glass.screen());
     ends(&mut stage, &alice, "Made.");
@@ -469,5 +486,106 @@ fn a_bound_is_not_shown_as_a_sum() {
         assert!(stage.glass.screen().contains(shown), "{}", stage.glass.screen());
         let Row::Table(rows) = report::cost(Lang::En, &status(unknown), &Plans::default()) else { unreachable!() };
         assert_eq!(rows[0].1, shown.trim_matches([' ', '·']), "`/cost` has the same sum: {rows:?}");
+    }
+}
+
+#[test]
+fn letters_to_a_teammate_that_is_stopped_have_a_row() {
+    let mut stage = stage(Lang::En);
+    let bob = mate(11, "bob", "blue");
+    begins(&mut stage, &bob, "Work");
+    let letters = vec![EnvelopeId::new(Uuid::from_u128(1)), EnvelopeId::new(Uuid::from_u128(2))];
+    let held = Some(Held { letters, since: None });
+    stage.event_from(bob, Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: false, held }));
+    let screen = stage.glass.screen();
+    assert!(screen.contains("✉ bob: 2 letters wait; write to bob or /continue bob"), "{screen}");
+}
+
+/// As with what is said to Max: what a teammate has not read comes back into the draft, and is gone; what it has read is only there
+/// like everything that was written before.
+#[test]
+fn a_letter_to_a_teammate_is_taken_back_as_long_as_nobody_has_read_it() {
+    for (outcome, row) in [
+        (Ok(()), "✉ taken back: bob has not read it"),
+        (Err(RuntimeError::Taken), "✉ bob has it already: what you send now is another letter"),
+    ] {
+        let mut stage = stage(Lang::En);
+        let bob = mate(11, "bob", "blue");
+        begins(&mut stage, &bob, "Work");
+        stage.say("@bob take me back");
+        let Some(Act::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
+        stage.chat.done(Done::Written { key, to, text, outcome: Ok(()) });
+        stage.key(KeyCode::Up);
+        let Some(Act::Withdraw { key, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
+        stage.chat.done(Done::Withdrawn { key, text, outcome });
+        stage.paint();
+        let screen = stage.glass.screen();
+        assert!(screen.contains("> @bob take me back") && screen.contains(row), "{screen}");
+    }
+    let mut stage = stage(Lang::En);
+    let bob = mate(11, "bob", "blue");
+    begins(&mut stage, &bob, "Work");
+    stage.say("@bob look");
+    let Some(Act::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
+    stage.chat.done(Done::Written { key, to, text, outcome: Ok(()) });
+    let steered = Steered { envelopes: vec![letter_of(key, bob.agent.unwrap())], input: Vec::new() };
+    stage.event_from(bob, Event::Steered(steered));
+    stage.key(KeyCode::Up);
+    assert!(!stage.acts.iter().any(|act| matches!(act, Act::Withdraw { .. })), "{:?}", stage.acts);
+    assert!(stage.glass.screen().contains("> @bob look"), "{}", stage.glass.screen());
+}
+
+/// What the team wrote and was told behind the user's words is not shown as theirs.
+#[test]
+fn what_is_told_beside_the_users_words_is_news() {
+    let mut stage = stage(Lang::En);
+    let about = About { from: "bob", color: "green", ..About::default() };
+    stage.begin(&format!("hello again\n\n{}", wrapped(about, "it was stopped")));
+    let screen = stage.glass.screen();
+    assert!(screen.contains("> hello again\n") && screen.contains("✉ news from the team"), "{screen}");
+    assert!(!screen.contains("teammate-message") && !screen.contains("it was stopped"), "{screen}");
+}
+
+/// A command that ends with its owner, or ended with an earlier program, has a row.
+#[test]
+fn a_command_that_was_ended_or_lost_is_told() {
+    let mut stage = stage(Lang::En);
+    let (sal, tom) = (mate(11, "sal", "blue"), mate(12, "tom", "green"));
+    begins(&mut stage, &sal, "Serve");
+    stage.event_from(sal.clone(), Event::CommandBegun(CommandBegun { id: "sh-1".into(), name: "`serve`".into() }));
+    ends(&mut stage, &sal, "It runs.");
+    let over = |lost, name: &str| CommandOver { id: "sh-1".into(), lost, stopped: !lost, name: name.into() };
+    stage.event_from(sal.clone(), Event::CommandOver(over(false, "`serve`")));
+    let (session, name) = (stage::session_id(), "sal".to_owned());
+    let ended = AgentEnded { session, name, by: "owner at cli".into(), reason: String::new(), forced: false };
+    stage.event_from(sal, Event::AgentEnded(ended));
+    stage.event_from(tom, Event::CommandOver(over(true, "`sleep 500`")));
+    let screen = stage.glass.screen();
+    for row in ["■ sal: stopped in the background: `serve`", "■ tom: ended with the program: `sleep 500`"] {
+        assert_eq!(screen.matches(row).count(), 1, "{screen}");
+    }
+}
+
+/// A letter that comes back while the session is opened is news, and among what was written before.
+#[test]
+fn a_letter_that_came_back_is_told_once() {
+    let body = json!({ "text": "x", "from": "bob", "why": "it is no more", "said": "offline" });
+    let id = EnvelopeId::new(Uuid::from_u128(9));
+    let envelope = Envelope::new(id, "agent/bob", "user/cli/owner", Kind::Undelivered, body, 0);
+    let letter =
+        Letter { envelope: envelope.clone(), seq: 1, from: "bob".into(), to: "user".into(), fate: Fate::Delivered };
+    for is_heard_first in [true, false] {
+        let mut stage = stage(Lang::En);
+        let mailed = Event::Mailed(envelope.clone());
+        if is_heard_first {
+            stage.event_from(mate(11, "bob", "blue"), mailed.clone());
+        }
+        stage.chat.done(Done::Letters(Ok(vec![letter.clone()])));
+        if !is_heard_first {
+            stage.event_from(mate(11, "bob", "blue"), mailed);
+        }
+        stage.paint();
+        let screen = stage.glass.screen();
+        assert_eq!(screen.matches("offline").count(), 1, "{screen}");
     }
 }

@@ -49,6 +49,7 @@ fn a_large_plan_shows_what_matters() {
     house.propose(Draft { goal: "many".into(), tasks, ..Draft::default() });
     house.stage.wait(1_000);
     house.stage.key(KeyCode::Char('y'));
+    house.stage.key(KeyCode::Enter);
     house.carry_out();
     house.stage.wait(1_000);
     let screen = house.stage.glass.screen();
@@ -85,11 +86,14 @@ fn escape_leaves_the_team_alone_and_stop_stops_it() {
     house.stage.key(KeyCode::Esc);
     assert_eq!(house.stage.chat.hint(), Some(Hint::TeamGoesOn));
     assert!(house.stage.glass.screen().contains("/stop"));
-    assert!(!house.stage.acts.iter().any(|act| matches!(act, Act::Interrupt | Act::Stop { .. })));
+    assert!(!house.stage.acts.iter().any(|act| matches!(act, Act::Interrupt | Act::Halt | Act::Stop { .. })));
     for word in ["停", "stop"] {
         house.stage.say(word);
         let acts = &house.stage.acts;
-        assert!(!acts.iter().any(|act| matches!(act, Act::Interrupt | Act::Stop { .. } | Act::Say { .. })), "{acts:?}");
+        assert!(
+            !acts.iter().any(|act| matches!(act, Act::Interrupt | Act::Halt | Act::Stop { .. } | Act::Say { .. })),
+            "{acts:?}"
+        );
     }
     assert_eq!(house.stage.glass.screen().matches("the team goes on; /stop stops it").count(), 2);
     house.stage.say("/stop nope");
@@ -133,11 +137,11 @@ fn a_failure_asks_what_to_do() {
     let retry =
         |agent: Option<&str>| Ruling::Retry { agent: agent.map(str::to_owned), model: None, note: String::new() };
     for (keys, want) in [
-        ("r", retry(None)),
-        ("s", Ruling::Skip),
-        ("f", Ruling::Fixed),
-        ("g", Ruling::GiveUp),
-        ("obob\nmia\n", retry(Some("mia"))),
+        ("r\n", retry(None)),
+        ("s\n", Ruling::Skip),
+        ("f\n", Ruling::Fixed),
+        ("g\n", Ruling::GiveUp),
+        ("o\nbob\nmia\n", retry(Some("mia"))),
     ] {
         let mut house = failed(80, 24, Lang::En);
         for key in keys.chars() {
@@ -195,6 +199,7 @@ fn a_member_asks() {
         house.stage.event_from(other, stage::ended(End::Interrupted));
         assert_eq!(house.stage.chat.session().questions.count(), 1);
         house.stage.key(KeyCode::Char('y'));
+        house.stage.key(KeyCode::Enter);
         let Some(Act::Answer { question, answer, .. }) = house.stage.acts.last() else { panic!() };
         assert!(answer.allow && *question == QuestionId::new(Uuid::from_u128(11)));
         let done = ToolDone {
@@ -225,7 +230,7 @@ fn a_question_in_words_is_answered_in_words() {
         let Some(Act::Answer { answer, .. }) = stage.acts.pop() else { panic!("{keys:?}: {:?}", stage.acts) };
         (answer.allow, answer.comment)
     };
-    assert_eq!(answer(&[KeyCode::Char('2')]), (true, "PostgreSQL 数据库".into()));
+    assert_eq!(answer(&[KeyCode::Char('2'), KeyCode::Enter]), (true, "PostgreSQL 数据库".into()));
     assert_eq!(answer(&[KeyCode::Down, KeyCode::Enter]), (true, "PostgreSQL 数据库".into()));
     assert_eq!(
         answer(&[KeyCode::Char('n'), KeyCode::Char('o'), KeyCode::Char('3'), KeyCode::Enter]),
@@ -366,6 +371,7 @@ fn a_parked_proposal_is_asked_again_after_a_resume() {
     assert!(everything.contains("critical path") && everything.contains(" y  approve"), "{everything}");
     first.stage = stage;
     first.stage.key(KeyCode::Char('y'));
+    first.stage.key(KeyCode::Enter);
     first.carry_out();
     first.stage.wait(1_000);
     assert!(first.stage.glass.screen().contains("● design"), "{}", first.stage.glass.screen());

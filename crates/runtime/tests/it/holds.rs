@@ -1,0 +1,284 @@
+//! A person's stop holds: what waited when it came begins nothing before somebody writes anew, and is then told with that.
+
+use std::path::Path;
+
+use max_team_core::calling::hands::GENERAL;
+use max_team_core::event::Event;
+use max_team_core::id::{AgentId, SessionId, TurnId};
+use max_team_core::message::{Envelope, Kind};
+use max_team_journal::{Commit, Death, Journal};
+use max_team_runtime::{
+    Census, Command, Enrolled, Fate, Order, Post, Reason, RuntimeError, Standing, TeamHandle, Which,
+};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::calls::{inputs, say};
+use super::crashes::{check_rest, events, key};
+use super::mates::leading;
+use super::team::rest;
+use super::{house_of, open, order, owner, project, until};
+
+const BOB: &str = r#"
+answers:
+  - parts: [{tool: spawn_teammate, input: {name: bob, role: worker, prompt: Work.}}]
+  - text: At it.
+  - text: Noted.
+  - text: Noted.
+  - text: Noted.
+members:
+  bob:
+    - parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]
+    - text: Both.
+    - text: More.
+    - text: More.
+"#;
+
+/// The ways in which a person stops somebody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Esc, in the chat.
+    Key,
+    /// A word, in the chat.
+    Word,
+    /// `max-team stop bob`.
+    Bob,
+    /// `max-team stop SESSION`.
+    Session,
+}
+
+async fn stop(way: Way, team: &TeamHandle, journal: &Journal, session: SessionId) {
+    let roll = Census::new(journal).roll(session).unwrap();
+    let agent = |of: Option<&Enrolled>| of.and_then(|of| of.person.agent).unwrap();
+    let by_letter =
+        async |agent: AgentId| drop(Post::new(journal).interrupt(&owner(), key("stop"), agent).await.unwrap());
+    match way {
+        Way::Key => order(team, Command::Interrupt { session }).await.unwrap(),
+        Way::Word => order(team, Command::Halt { session }).await.unwrap(),
+        Way::Bob => by_letter(agent(roll.mates.first())).await,
+        Way::Session => by_letter(agent(roll.lead.as_ref())).await,
+    }
+}
+
+async fn write(team: &TeamHandle, session: SessionId, text: &str) {
+    let command = Command::Write { session, to: vec!["bob".into()], text: text.into() };
+    team.command(Order { by: owner(), cwd: ".".into(), key: key(text), command }).await.unwrap();
+}
+
+fn bob(journal: &Journal, session: SessionId) -> Enrolled {
+    Census::new(journal).roll(session).unwrap().mates.remove(0)
+}
+
+#[tokio::test]
+async fn letters_to_whoever_is_stopped_wait_for_a_new_one() {
+    for (way, goes_on) in [(Way::Key, false), (Way::Word, false), (Way::Bob, true), (Way::Session, true)] {
+        let folder = project();
+        let mut journal = Journal::memory();
+        let mut team = house_of(&journal, folder.path(), BOB);
+        let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+        assert!(rest(&mut notices).await.waiting, "bob asks");
+        write(&team, session, "second").await;
+        rest(&mut notices).await;
+        stop(way, &team, &journal, session).await;
+        let heard = rest(&mut notices).await;
+        assert!(!heard.waiting && heard.names().contains(&"interrupted"), "{way:?}: {:?}", heard.names());
+        for restarts in [false, true] {
+            if restarts {
+                team.shutdown().await.unwrap();
+                journal = journal.reopen().unwrap();
+                team = house_of(&journal, folder.path(), BOB);
+                notices = team.watch();
+                let opened = team.open(owner(), folder.path(), leading(Which::Latest)).await.unwrap();
+                assert_eq!(opened.recovered.mail, 0, "{way:?}");
+                rest(&mut notices).await;
+            }
+            assert_eq!(inputs(&journal, GENERAL).len(), 1, "{way:?}, {restarts}");
+            let bob = bob(&journal, session);
+            let reason = Reason::Blocked(format!("{}1", Reason::LETTERS));
+            assert_eq!((bob.person.state, bob.person.reason), (Standing::Stopped, Some(reason)), "{way:?}");
+        }
+        if goes_on {
+            order(&team, Command::Continue { session, to: vec!["bob".into()] }).await.unwrap();
+        } else {
+            write(&team, session, "third").await;
+        }
+        rest(&mut notices).await;
+        let told = inputs(&journal, GENERAL).split_off(1).join("|");
+        let (second, new) = (told.find("second"), told.find(if goes_on { "Go on with what" } else { "third" }));
+        assert!(second.is_some() && new.is_some() && (goes_on || second < new), "{way:?}: {told}");
+        assert_eq!(told.matches("second").count(), 1, "{way:?}: {told}");
+        assert!(!told.contains('|'), "{way:?}: both in one turn: {told}");
+        assert_eq!(bob(&journal, session).unread, 0);
+        // That bob was stopped is told with what is said next.
+        order(&team, Command::Say { session, text: "go".into() }).await.unwrap();
+        rest(&mut notices).await;
+        check_rest(&journal);
+    }
+}
+
+const TWICE: &str = r#"
+answers:
+  - parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]
+  - text: Both.
+  - text: More.
+"#;
+
+#[tokio::test]
+async fn what_was_said_to_a_lead_waits_with_it_except_where_a_key_stops_it() {
+    for way in [Way::Key, Way::Word, Way::Session] {
+        let folder = project();
+        let mut journal = Journal::memory();
+        let mut team = house_of(&journal, folder.path(), TWICE);
+        let (session, mut notices) = say(&team, folder.path(), open(Which::New)).await;
+        assert!(rest(&mut notices).await.waiting);
+        order(&team, Command::Say { session, text: "use tabs".into() }).await.unwrap();
+        stop(way, &team, &journal, session).await;
+        until(&mut notices, "turn_ended").await;
+        team.settle(session).await;
+        if way == Way::Key {
+            until(&mut notices, "turn_ended").await;
+            assert_eq!(inputs(&journal, "solo"), ["do it", "use tabs"]);
+            continue;
+        }
+        for restarts in [false, true] {
+            if restarts {
+                team.shutdown().await.unwrap();
+                journal = journal.reopen().unwrap();
+                team = house_of(&journal, folder.path(), TWICE);
+                notices = team.watch();
+                let opened = team.open(owner(), folder.path(), open(Which::Latest)).await.unwrap();
+                let found = (opened.continuing, opened.queued.len(), opened.recovered.mail);
+                assert_eq!(found, (false, 1, 0), "{way:?}");
+                rest(&mut notices).await;
+            }
+            assert_eq!(inputs(&journal, "solo"), ["do it"], "{way:?}, {restarts}");
+            let lead = Census::new(&journal).roll(session).unwrap().lead.unwrap().person;
+            assert_eq!(lead.state, Standing::Stopped, "{lead:?}");
+        }
+        // What is to have a turn of its own has one.
+        let (text, is_alone) = ("and be quick".to_owned(), way == Way::Session);
+        let say = if is_alone { Command::Queue { session, text } } else { Command::Say { session, text } };
+        order(&team, say).await.unwrap();
+        rest(&mut notices).await;
+        let told = inputs(&journal, "solo").split_off(1).join("|");
+        let want = if is_alone { "use tabs|and be quick" } else { "use tabs\n\nand be quick" };
+        assert_eq!(told, want, "{way:?}");
+        check_rest(&journal);
+    }
+}
+
+/// A teammate may have said its last word in the moment in which its lead was stopped.
+#[tokio::test]
+async fn what_comes_of_work_that_began_before_a_stop_wakes_nobody() {
+    let folder = project();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), BOB);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    assert!(rest(&mut notices).await.waiting);
+    stop(Way::Word, &team, &journal, session).await;
+    rest(&mut notices).await;
+    let lead = inputs(&journal, "max").len();
+    // That bob was stopped is told with something else: Max could begin at once.
+    let max = Census::new(&journal).roll(session).unwrap().lead.unwrap();
+    assert_eq!((max.person.state, max.unread), (Standing::Ready, 1));
+    let begun = events(&journal).into_iter().filter_map(|(stream, event)| match event {
+        Event::TurnStarted(started) => Some((stream, started.turn)),
+        _ => None,
+    });
+    let (stream, turn) = begun.into_iter().next_back().unwrap();
+    let late = async |text: &str, turn: TurnId| {
+        let to = format!("agent/{}", max.person.agent.unwrap());
+        let body = json!({ "mate": "bob", "from": "bob", "color": "blue", "text": text });
+        let letter = Envelope::new(key(text), &*stream, to, Kind::TaskResult, body, 1);
+        let letter = Envelope { cause: Some(turn.to_string()), ..letter };
+        journal.commit(Commit { sends: vec![letter], ..Commit::default() }).await.unwrap();
+        rest(&mut team.watch()).await;
+    };
+    late("of before", turn).await;
+    assert_eq!(inputs(&journal, "max").len(), lead);
+    late("of later", TurnId::new(Uuid::now_v7())).await;
+    let told = inputs(&journal, "max").split_off(lead).join("|");
+    assert!(told.contains("of before") && told.contains("of later") && !told.contains('|'), "{told}");
+}
+
+async fn play(journal: &Journal, root: &Path, words: &str) {
+    let team = house_of(journal, root, BOB);
+    let mut notices = team.watch();
+    let which = if team.sessions(1).unwrap().is_empty() { Which::New } else { Which::Latest };
+    let session = team.open(owner(), root, leading(which)).await.unwrap().session;
+    if words == "second" {
+        let command = Command::Say { session, text: "go".into() };
+        team.command(Order { by: owner(), cwd: ".".into(), key: key("go"), command }).await.unwrap();
+        until(&mut notices, "question_asked").await;
+    }
+    rest(&mut notices).await;
+    if !words.is_empty() {
+        write(&team, session, words).await;
+        rest(&mut notices).await;
+    }
+    if words == "second" {
+        stop(Way::Session, &team, journal, session).await;
+        rest(&mut notices).await;
+    }
+    if words == "third" {
+        order(&team, Command::Say { session, text: "go".into() }).await.unwrap();
+        rest(&mut notices).await;
+    }
+}
+
+/// Killed at each commit: once the stop is in the journal, what it found waiting waits, and is told once.
+#[test]
+fn whenever_the_program_dies_a_stop_holds() {
+    let mut checked = 0;
+    for commit in 1.. {
+        let folder = project();
+        let mut journal = Journal::memory();
+        let survived = super::lives(&journal, Some((Death::After, commit)), play(&journal, folder.path(), "second"));
+        journal = journal.reopen().unwrap();
+        if journal.has_mail(key("stop")).unwrap() {
+            assert!(super::lives(&journal, None, play(&journal, folder.path(), "")));
+            let told = inputs(&journal, GENERAL).join("|");
+            assert!(!told.contains("second"), "killed at commit {commit}: {told}");
+            journal = journal.reopen().unwrap();
+            assert!(super::lives(&journal, None, play(&journal, folder.path(), "third")));
+            let told = inputs(&journal, GENERAL).join("|");
+            assert_eq!((told.matches("second").count(), told.matches("third").count()), (1, 1), "{told}");
+            assert!(told.find("second") < told.find("third"), "killed at commit {commit}: {told}");
+            check_rest(&journal);
+            checked += 1;
+        }
+        if survived {
+            break;
+        }
+    }
+    assert!(checked > 2, "a story that short proves nothing");
+}
+
+/// A teammate's letter is its own to give back, like a lead's.
+#[tokio::test]
+async fn what_was_written_to_a_teammate_is_taken_back_before_it_is_read() {
+    let folder = project();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), BOB);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    assert!(rest(&mut notices).await.waiting, "bob asks");
+    let fate = |text: &str| {
+        let all = Census::new(&journal).letters(session).unwrap();
+        all.into_iter().find(|letter| letter.text() == text).unwrap().fate
+    };
+    let take_back = async |text: &str| order(&team, Command::Withdraw { session, letter: key(text) }).await;
+    write(&team, session, "second").await;
+    assert_eq!(fate("second"), Fate::Delivered);
+    take_back("second").await.unwrap();
+    assert_eq!(fate("second"), Fate::Withdrawn);
+    assert!(matches!(take_back("second").await, Err(RuntimeError::Taken)));
+    write(&team, session, "third").await;
+    stop(Way::Bob, &team, &journal, session).await;
+    rest(&mut notices).await;
+    write(&team, session, "fourth").await;
+    rest(&mut notices).await;
+    assert!(matches!(take_back("third").await, Err(RuntimeError::Taken)), "it was read");
+    let told = inputs(&journal, GENERAL).join("|");
+    let (third, fourth) = (told.find("third"), told.find("fourth"));
+    assert!(third.is_some() && third < fourth && !told.contains("second"), "{told}");
+}
