@@ -149,7 +149,7 @@ fn up_takes_a_message_back_and_what_is_sent_instead_is_what_is_read() {
     terminal.wait("queued (Up takes it back): use taps");
     terminal.keys(&["Up"]);
     // Now it is in the draft.
-    terminal.wait("use taps");
+    terminal.wait("> use taps");
     terminal.keys(&["BSpace", "BSpace", "bs", "Enter"]);
     terminal.wait("queued (Up takes it back): use tabs");
     gate.open();
