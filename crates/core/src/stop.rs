@@ -25,6 +25,14 @@ pub struct Held {
 }
 
 impl Held {
+    /// What another stop leaves waiting besides: the second lets nothing go that the first has held.
+    pub fn add(&mut self, other: &Self) {
+        let fresh = other.letters.iter().filter(|letter| !self.letters.contains(letter));
+        let fresh: Vec<EnvelopeId> = fresh.copied().collect();
+        self.letters.extend(fresh);
+        self.since = self.since.max(other.since);
+    }
+
     /// Whether a letter waits with the others.
     pub fn holds(&self, letter: &Envelope) -> bool {
         let turn = letter.cause.as_deref().and_then(|cause| cause.parse::<TurnId>().ok());
@@ -63,6 +71,17 @@ mod tests {
             let waits = (alone.holds(&letter), all.holds(&letter));
             assert_eq!(waits, (is_held_alone, is_held_by_all), "{number} {cause:?}");
         }
+    }
+
+    #[test]
+    fn a_second_stop_lets_nothing_go_that_the_first_has_held() {
+        let letter = |number| EnvelopeId::new(Uuid::from_u128(number));
+        let turn = |number| Some(TurnId::new(Uuid::from_u128(number)));
+        let mut held = Held { letters: vec![letter(1)], since: turn(5) };
+        held.add(&Held::default());
+        assert_eq!(held, Held { letters: vec![letter(1)], since: turn(5) });
+        held.add(&Held { letters: vec![letter(1), letter(2)], since: turn(7) });
+        assert_eq!(held, Held { letters: vec![letter(1), letter(2)], since: turn(7) });
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl Turn {
 
     fn stop(&mut self, interrupted: &Interrupted) {
         if let Some(held) = &interrupted.held {
-            self.held = Some(Box::new(held.clone()));
+            self.held.get_or_insert_default().add(held);
         }
         if let Some(current) = &mut self.current {
             current.interrupted = Some(interrupted.by.clone());

@@ -13,7 +13,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use max_team_core::event::{End, Ending, Event, Outcome, QuestionAsked};
+use max_team_core::event::{End, Ending, Event, Interrupted, Outcome, QuestionAsked};
 use max_team_core::id::{EnvelopeId, SessionId, TurnId};
 use max_team_core::message::{Kind, Principal};
 use max_team_core::plan::Draft;
@@ -276,7 +276,9 @@ impl Headless {
                     self.emit_team(tally)?;
                     match &*event {
                         _ if tally.team || !from.lead => {}
-                        Event::TurnStarted(started) if Some(started.envelope) == waits_for => ours = Some(started.turn),
+                        Event::TurnStarted(started) if tally.begun(waits_for) => {
+                            ours.get_or_insert(started.turn);
+                        }
                         Event::TurnEnded(ended) if Some(ended.turn) == ours => return Ok(stopped),
                         Event::TurnEnded(_) if stopped.is_some() => return Ok(stopped),
                         _ => {}
@@ -287,6 +289,8 @@ impl Headless {
                     self.hear_piece(session, &from, &delta, began, tally)?;
                 }
                 Notice::Idle { .. } if tally.is_awaiting() => {}
+                // Somebody has stopped everything before it was begun with.
+                Notice::Idle { .. } if tally.is_held(waits_for) => return Ok(stopped.or(Some(Exit::Interrupted))),
                 Notice::Idle { .. } if waits_for.is_none() || (tally.team && tally.begun(waits_for)) => {
                     return Ok(stopped);
                 }
@@ -385,6 +389,8 @@ impl Headless {
         match event {
             Event::Steered(steered) => tally.unheard.retain(|key| !steered.envelopes.contains(key)),
             Event::TurnStarted(started) => tally.begins(from, started),
+            Event::Interrupted(Interrupted { held: Some(held), .. }) => tally.holds(from, held),
+            Event::AgentEnded(ended) => tally.joining.retain(|name| *name != ended.name),
             Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => {
                 (tally.unjoined, tally.joining) = (true, Vec::new());
                 talk(&self.lang.not_joined(&refused.why));

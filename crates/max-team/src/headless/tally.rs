@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use max_team_core::event::{Event, TurnEnded, TurnStarted};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::plan::event::PlanEnd;
+use max_team_core::stop::Held;
 use max_team_runtime::{Origin, StreamReader};
 use serde_json::{Value, json};
 
@@ -35,6 +36,8 @@ pub(super) struct Tally {
     pub(super) sent: HashSet<QuestionId>,
     /// Letters that a turn has begun with.
     pub(super) heard: Vec<EnvelopeId>,
+    /// Letters that a stop has left waiting.
+    held: Vec<EnvelopeId>,
     /// What was said and nobody has taken up.
     pub(super) unheard: HashSet<EnvelopeId>,
     /// Those who are to go on and have not begun.
@@ -67,6 +70,7 @@ impl Tally {
             asked_by: HashMap::new(),
             sent: HashSet::new(),
             heard: Vec::new(),
+            held: Vec::new(),
             unheard: HashSet::new(),
             awaited: HashSet::new(),
             joining: Vec::new(),
@@ -98,9 +102,28 @@ impl Tally {
     /// Somebody has begun with something.
     pub(super) fn begins(&mut self, from: &Origin, started: &TurnStarted) {
         self.heard.push(started.envelope);
+        self.heard.extend(&started.letters);
+        if from.lead {
+            self.held.clear();
+        }
         self.unheard.retain(|key| *key != started.envelope && !started.letters.contains(key));
         self.awaited.retain(|agent| from.agent != Some(*agent));
         self.joining.retain(|name| **name != *from.name);
+    }
+
+    /// Somebody was stopped: what that has left waiting is for whoever goes on.
+    pub(super) fn holds(&mut self, from: &Origin, held: &Held) {
+        if from.lead {
+            self.held.extend(&held.letters);
+        }
+        self.unheard.retain(|key| !held.letters.contains(key));
+        self.awaited.retain(|agent| from.agent != Some(*agent));
+        self.joining.retain(|name| **name != *from.name);
+    }
+
+    /// Whether what we asked for waits for whoever goes on.
+    pub(super) fn is_held(&self, waits_for: Option<EnvelopeId>) -> bool {
+        waits_for.is_some_and(|key| self.held.contains(&key))
     }
 
     /// Whether something that we have said ourselves is still to be heard.

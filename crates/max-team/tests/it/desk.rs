@@ -7,7 +7,7 @@ use max_team_testkit::{Gate, ModelServer, Reply, Script};
 use serde_json::{Value, json};
 
 use crate::chat::Terminal;
-use crate::program::{Program, Ran, finish, kill, signal};
+use crate::program::{Program, Ran, finish, kill, signal, soon};
 
 /// Two tasks, the second of which needs a yes of its own.
 const GATED: &str = "goal: Say hello\ntasks:\n  - {id: look, agent: ada, do: Look around.}\n  \
@@ -284,6 +284,32 @@ fn a_session_is_stopped_and_named_by_the_end_of_its_id() {
     assert_eq!(cost["total"]["calls"], 1, "what was stopped may have been paid: {cost}");
     assert_eq!(program.run(&["stop", end]).code, 1, "it does nothing");
     assert_eq!(program.run(&["cost", "--session", "nope"]).code, 1);
+}
+
+/// What somebody has asked for and a stop has left waiting ends the run, and is told when it goes on.
+#[test]
+fn a_prompt_that_is_stopped_before_it_is_begun_with_ends_the_run() {
+    let (first, second) = (Gate::new(), Gate::new());
+    let replies =
+        [Reply::text("lost").gate_before(&first), Reply::text("again").gate_before(&second), Reply::text("two")];
+    let server = ModelServer::start(replies);
+    let program = Program::with(&server);
+    let mut killed = program.start(&["-p", "hello"]);
+    first.wait_reached();
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    first.open();
+    let child = Running(Some(program.start(&["-c", "-p", "the next thing"])));
+    second.wait_reached();
+    assert!(soon(|| program.journal().iter().any(|entry| entry["payload"].to_string().contains("the next thing"))));
+    let session = ok(program.run(&["ps", "--json"])).json()[0]["session"].as_str().unwrap().to_owned();
+    ok(program.run(&["stop", &session]));
+    second.open();
+    assert_eq!(child.finish().code, 130);
+    assert_eq!(server.count(), 2);
+    let gone_on = ok(program.run(&["-c", "-p", ""]));
+    assert_eq!((gone_on.out.as_str(), server.count()), ("two\n", 3), "{gone_on:?}");
+    assert!(server.requests()[2].contains("the next thing"));
 }
 
 #[test]

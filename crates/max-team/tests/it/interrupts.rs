@@ -1,29 +1,16 @@
 //! A lead at work that is spoken to, stopped and gone on with, in a real terminal.
 
-use std::time::{Duration, Instant};
-
 use max_team_testkit::{Gate, ModelServer, Recorded, Reply, Script};
 use serde_json::{Value, json};
 
 use crate::chat::Terminal;
 use crate::obeyed::runs;
-use crate::program::Program;
+use crate::program::{Program, soon};
 
 const FREE: [&str; 2] = ["--permission-mode", "bypassPermissions"];
 
 fn mark(of: &str) -> String {
     format!("97531.{}{of}", std::process::id())
-}
-
-fn soon(what: impl Fn() -> bool) -> bool {
-    let until = Instant::now() + Duration::from_secs(60);
-    while Instant::now() < until {
-        if what() {
-            return true;
-        }
-        std::thread::yield_now();
-    }
-    false
 }
 
 /// One agent with hands, spoken to in each of the two wire formats.
@@ -149,7 +136,7 @@ fn up_takes_a_message_back_and_what_is_sent_instead_is_what_is_read() {
     terminal.wait("queued (Up takes it back): use taps");
     terminal.keys(&["Up"]);
     // Now it is in the draft.
-    terminal.wait("> use taps");
+    assert!(soon(|| terminal.screen().contains("> use taps")));
     terminal.keys(&["BSpace", "BSpace", "bs", "Enter"]);
     terminal.wait("queued (Up takes it back): use tabs");
     gate.open();

@@ -1,26 +1,15 @@
 //! Teammates from outside: what survives a kill, what rest costs, and who says no.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use max_team_testkit::{Gate, ModelServer, Recorded, Reply, Script, Storm};
 use serde_json::{Value, json};
 
 use crate::chat::Terminal;
 use crate::obeyed::runs;
-use crate::program::Program;
+use crate::program::{Program, soon};
 use crate::tasks::check_claims;
-
-fn soon(what: impl Fn() -> bool) -> bool {
-    let until = Instant::now() + Duration::from_secs(60);
-    while Instant::now() < until {
-        if what() {
-            return true;
-        }
-        std::thread::park_timeout(Duration::from_millis(5));
-    }
-    false
-}
 
 /// Whose conversation a request goes on with; none: the lead's.
 fn who(request: &Recorded) -> Option<String> {

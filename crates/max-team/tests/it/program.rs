@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use max_team_journal::{Journal, Options};
 use max_team_runtime::compare_rows;
@@ -184,6 +185,18 @@ pub(crate) fn finish(child: Child) -> Ran {
         out: String::from_utf8(output.stdout).unwrap(),
         err: String::from_utf8(output.stderr).unwrap(),
     }
+}
+
+/// Whether something comes true before long.
+pub(crate) fn soon(what: impl Fn() -> bool) -> bool {
+    let until = Instant::now() + Duration::from_secs(60);
+    while Instant::now() < until {
+        if what() {
+            return true;
+        }
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    false
 }
 
 /// `kill -9`.

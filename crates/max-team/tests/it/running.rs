@@ -1,26 +1,13 @@
 //! Commands of an agent, from outside: what is asked about, what runs on, and that nothing outlives the program.
 
-use std::time::{Duration, Instant};
-
 use max_team_testkit::{ModelServer, Reply};
 use serde_json::json;
 
 use crate::chat::Terminal;
 use crate::obeyed::runs;
-use crate::program::{Program, kill};
+use crate::program::{Program, kill, soon};
 
 const FREE: [&str; 2] = ["--permission-mode", "bypassPermissions"];
-
-fn soon(what: impl Fn() -> bool) -> bool {
-    let until = Instant::now() + Duration::from_secs(60);
-    while Instant::now() < until {
-        if what() {
-            return true;
-        }
-        std::thread::yield_now();
-    }
-    false
-}
 
 fn mark(of: &str) -> String {
     format!("86420.{}{of}", std::process::id())

@@ -160,6 +160,8 @@ impl Agent {
                     extra.sends.extend(self.stopping(&by));
                     extra.sends.extend(self.stopping_apart(&by));
                     stopped_by = Some(&interrupted.by);
+                    // The user is about to be told what waits.
+                    commit.strength = if interrupted.held.is_some() { Strength::Full } else { commit.strength };
                 }
                 Event::QuestionAnswered(answered) => extra.sends.extend(self.sharing(answered, at_ms)?),
                 Event::Steered(steered) => extra.acks.extend(&steered.envelopes),

@@ -331,6 +331,8 @@ impl Agent {
         }
         self.redefine().await?;
         self.raise_budget(letters).await?;
+        // What was put by for a turn that nobody here saw the end of is among these, or read anew.
+        self.steer_no_more();
         let begin = self.beginning(letters);
         self.step(begin, Extra::acks(letters.iter().map(|letter| letter.id).collect())).await?;
         self.know_task();

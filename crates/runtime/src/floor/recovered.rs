@@ -1,6 +1,6 @@
 //! What a session had open when the process before this one left it: counted once, for whoever opens it again.
 
-use max_team_core::id::PlanId;
+use max_team_core::id::{AgentId, PlanId};
 use max_team_core::message::Envelope;
 use max_team_core::stop::Held;
 use max_team_core::turn::Turn;
@@ -44,6 +44,23 @@ impl Floor {
             found.approvals += usize::from(is_mine(&row.address) && post.noted(&row)?.is_none());
         }
         Ok(found)
+    }
+
+    /// Whether somebody of these has something to begin with: what a stop has left waiting is none.
+    pub(crate) fn any_will_begin(&self, agents: &[AgentId]) -> Result<bool, RuntimeError> {
+        for agent in agents {
+            let address = session::agent_stream(*agent);
+            let (held, mail) = (self.held_at(&address)?, self.shared.journal.pending_mail(&address)?);
+            // Without mail it is told of its commands.
+            let will_begin = match &held {
+                Some(held) => mail.iter().any(|letter| !held.holds(letter)),
+                None => true,
+            };
+            if will_begin {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// What a stop has left waiting at an address.

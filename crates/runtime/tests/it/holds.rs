@@ -90,6 +90,8 @@ async fn letters_to_whoever_is_stopped_wait_for_a_new_one() {
                 notices = team.watch();
                 let opened = team.open(owner(), folder.path(), leading(Which::Latest)).await.unwrap();
                 assert_eq!(opened.recovered.mail, 0, "{way:?}");
+                // Where bob alone was stopped, Max goes on.
+                assert_eq!(opened.continuing, way == Way::Bob, "{way:?}");
                 rest(&mut notices).await;
             }
             assert_eq!(inputs(&journal, GENERAL).len(), 1, "{way:?}, {restarts}");

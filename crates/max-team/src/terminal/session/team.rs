@@ -155,9 +155,12 @@ impl Session {
                 let title = self.crew.title(from);
                 self.questions.ask_at(from, &from.name, title, asked);
             }
-            Event::Interrupted(Interrupted { held: Some(held), .. }) if !held.letters.is_empty() => {
-                items.push(note(self.lang.letters_wait(Some(&from.name), held.letters.len())));
+            Event::Interrupted(Interrupted { held: Some(held), .. }) => {
+                self.joining.retain(|name| **name != *from.name);
+                let count = held.letters.len();
+                items.extend((count > 0).then(|| note(self.lang.letters_wait(Some(&from.name), count))));
             }
+            Event::AgentEnded(ended) => self.joining.retain(|name| *name != ended.name),
             Event::QuestionAnswered(answered) => items.extend(self.answered(answered)),
             Event::ToolDone(done) => self.questions.close(from.agent, &done.key),
             Event::TurnEnded(ended) => {
