@@ -16,7 +16,7 @@ use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::message::{Envelope, Kind, Principal};
 use max_team_core::plan::event::{About, Say};
 use max_team_core::plan::{Edit, Plan, Status, edit};
-use max_team_core::policy::{Answer, By};
+use max_team_core::policy::{Answer, By, Until};
 use max_team_journal::{Journal, Strength};
 use serde_json::{Value, json};
 
@@ -60,6 +60,8 @@ pub struct Noted {
     pub said: &'static str,
     /// When.
     pub at_ms: i64,
+    /// How long it was to hold, if it was a yes for longer.
+    pub until: Option<Until>,
 }
 
 /// What a person says to a question.
@@ -398,17 +400,17 @@ fn asks(letter: &Envelope) -> Option<QuestionId> {
 /// What an answer says that nobody has read yet.
 fn read_answer(letter: &Envelope) -> Option<Noted> {
     let field = |name: &str| letter.body.get(name).cloned();
-    let (by, said) = match letter.kind {
+    let (by, said, until) = match letter.kind {
         Kind::PermissionResponse => {
             let answer: Answer = serde_json::from_value(field("answer")?).ok()?;
-            (answer.by.name(), rows::yes_or_no(&answer))
+            (answer.by.name(), rows::yes_or_no(&answer), answer.always.then_some(answer.until))
         }
         _ => {
             let by: Principal = serde_json::from_value(field("by")?).ok()?;
-            (person(&by), said(&serde_json::from_value(field("say")?).ok()?))
+            (person(&by), said(&serde_json::from_value(field("say")?).ok()?), None)
         }
     };
-    Some(Noted { by, said, at_ms: letter.sent_at_ms })
+    Some(Noted { by, said, at_ms: letter.sent_at_ms, until })
 }
 
 /// What is known of an agent.

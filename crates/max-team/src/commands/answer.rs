@@ -33,7 +33,7 @@ pub(crate) fn approve(place: &Place, options: &args::Yes) -> anyhow::Result<Exit
     if let Some(name) = &options.by {
         check_member(&desk, place, &pending, name)?;
     }
-    let kept = kept(&desk, &pending, options)?;
+    let kept = kept(&desk, &pending, options.until)?;
     let stands = send(&desk, place, &pending, &reply)?;
     match kept {
         // Only a yes that counts is remembered: somebody may have said no before.
@@ -47,8 +47,8 @@ pub(crate) fn approve(place: &Place, options: &args::Yes) -> anyhow::Result<Exit
 }
 
 /// What a yes for the repository leaves there: in the project that is asked about, wherever it is answered.
-fn kept<'p>(desk: &Desk, pending: &'p Pending, options: &args::Yes) -> Result<Option<(PathBuf, &'p [String])>, Stop> {
-    let rules = match (&pending.row.matter, options.until) {
+fn kept<'p>(desk: &Desk, pending: &'p Pending, until: Option<Until>) -> Result<Option<(PathBuf, &'p [String])>, Stop> {
+    let rules = match (&pending.row.matter, until) {
         (Matter::Tool { memory, .. }, Some(Until::Repository)) => memory.rules(),
         _ => &[],
     };
@@ -174,6 +174,14 @@ fn take_back(desk: &Desk, place: &Place, pending: &Pending, reply: &Reply) -> an
     let worker = setup::worker(place, &desk.journal, "an answer")?;
     desk::wait(async { Ok(desk.post().take_back(&desk.by, &worker, pending).await.map_err(stop)?) })?;
     talk(&desk.lang.taken_back(&noted.by, noted.said, &at));
+    // The file is the user's, who may have had the rule in it before: it stays, and they are told.
+    if let Some((root, rules)) = kept(desk, pending, noted.until)? {
+        let (path, rules) = permissions::remembered(&root, rules);
+        if !rules.is_empty() {
+            let words = desk.lang.rule_stays(&rules.join(", "), &path.to_string_lossy());
+            talk(&terminal::text::clean_line(&words));
+        }
+    }
     Ok(())
 }
 

@@ -21,7 +21,7 @@ use crate::setup::Place;
 use crate::words::Lang;
 
 use files::File;
-pub(crate) use local::remember;
+pub(crate) use local::{remember, remembered};
 pub(crate) use trust::Trusted;
 
 /// Where the machine's own settings are.

@@ -72,7 +72,7 @@ pub(super) struct Chat {
     typed_at_ms: i64,
     /// Whether the last key has left the draft empty without sending it.
     is_cleared: bool,
-    /// The letter that has just chosen an answer: with one behind it, it is the first of a message.
+    /// The letter that has just chosen an answer to the question that is shown: with one behind it, it is the first of a message.
     chosen_by: Option<char>,
     /// When another question last took the place of the first.
     swapped_at_ms: i64,
@@ -193,6 +193,7 @@ impl Chat {
         // Nobody says yes to what they cannot see.
         self.question_fits = rows >= QUESTION_ROWS_MIN && look.columns >= QUESTION_COLUMNS_MIN;
         if !self.question_fits {
+            self.chosen_by = None;
             return Some(vec![Line::from(look.lang.window_too_small())]);
         }
         Some(self.dialog.lines(question, scene(&self.session), count, rows, look))
@@ -224,7 +225,12 @@ impl Chat {
     fn face_question(&mut self, before: Option<QuestionId>) {
         let first = self.session.questions.first();
         self.dialog.face(first);
-        if before.is_some() && first.is_some() && before != self.dialog.about() {
+        if before.is_none() || before == self.dialog.about() {
+            return;
+        }
+        // It was said to the question that was there: to nothing else, and to nobody.
+        self.chosen_by = None;
+        if first.is_some() {
             self.swapped_at_ms = self.now_ms;
         }
     }

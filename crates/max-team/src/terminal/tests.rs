@@ -7,6 +7,7 @@ mod busy;
 mod gate;
 mod glass;
 pub(super) mod house;
+mod keys;
 mod list;
 mod mates;
 pub(crate) mod stage;

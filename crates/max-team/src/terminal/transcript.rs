@@ -277,10 +277,13 @@ impl Transcript {
         Item::Row(Row::Note(format!("✉ {}", self.lang.news())))
     }
 
-    /// What the user said. What the team wrote was told behind it, and is not the user's.
+    /// What the user said, which is the first part. What the team wrote was told behind it, and the skills that it asks for are
+    /// parts of their own: neither is the user's.
     fn said(&self, input: &[Part]) -> Vec<Item> {
-        let told = text_of(input);
+        let (first, beside) = input.split_at(input.len().min(1));
+        let told = text_of(first);
         let (words, has_news) = unwrapped(&told);
+        let has_news = has_news || beside.iter().any(|part| unwrapped(&text_of(std::slice::from_ref(part))).1);
         let said = (!words.is_empty()).then(|| Item::Row(Row::Said(words.to_owned())));
         said.into_iter().chain(has_news.then(|| self.news())).collect()
     }

@@ -329,6 +329,15 @@ impl Lang {
         )
     }
 
+    /// What a yes that was taken back goes on allowing.
+    pub(crate) fn rule_stays(self, rules: &str, path: &str) -> String {
+        say!(
+            self,
+            "its rule stays and allows the next one like it: {rules} in `{path}`; take it out there to be asked again",
+            "其规则仍保留，下次同类动作仍会被允许：`{path}` 中的 {rules}；如要再次被询问，请从中删除"
+        )
+    }
+
     /// What a yes for longer would be remembered as.
     pub(crate) fn always_means(self, id: &str, rules: &str) -> String {
         say!(

@@ -521,10 +521,33 @@ fn a_yes_for_longer_to_a_session_that_nobody_runs_names_its_rule() {
     assert!(yes.out.contains("allowed from now on, for this session: Edit"), "{yes:?}");
     let no = ok(program.run(&["deny", &id, "-m", "after all not"]));
     assert!(no.err.contains("taken back, nobody had read it: `yes` by owner at cli"), "{no:?}");
+    assert!(!no.err.contains("its rule stays"), "{no:?}");
     let ran = program.run(&["-c", "-p", ""]);
     assert_eq!((ran.code, ran.out.as_str()), (5, "Then not.\n"), "{ran:?}");
     assert!(!program.project().join("b.txt").exists());
     assert!(server.requests()[1].contains("after all not"));
+}
+
+/// A no that takes a yes for the repository back names the rule that is left there, as long as it is.
+#[test]
+fn a_yes_for_the_repository_that_is_taken_back_leaves_its_rule_by_name() {
+    for is_taken_out in [false, true] {
+        let write = Reply::new().tool("t1", "write_file", json!({"path": "b.txt", "content": "x"}));
+        let server = ModelServer::start([write]);
+        let (program, id) = left_asking(&server);
+        ok(program.run(&["approve", &id, "--always", "--for", "repository"]));
+        let file = program.project().canonicalize().unwrap().join(".max-team/settings.local.json");
+        let settings: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        let rule = settings["permissions"]["allow"][0].as_str().unwrap();
+        if is_taken_out {
+            std::fs::write(&file, "{}").unwrap();
+        }
+        let no = ok(program.run(&["deny", &id, "-m", "after all not"]));
+        assert!(no.err.contains("taken back, nobody had read it: `yes` by owner at cli"), "{no:?}");
+        let named =
+            no.err.contains(&format!("its rule stays and allows the next one like it: {rule} in `{}`", file.display()));
+        assert_eq!(named, !is_taken_out, "{no:?}");
+    }
 }
 
 /// Whoever is too late has allowed nothing.

@@ -99,9 +99,8 @@ impl Chat {
         if self.chosen_by.take().is_some() && key.code == KeyCode::Backspace {
             return self.dialog.unchoose();
         }
-        if let (KeyCode::Char(letter), false) = (key.code, self.dialog.is_modal() || self.dialog.wants_words()) {
-            self.chosen_by = Some(letter);
-        }
+        let is_written = self.dialog.is_modal() || self.dialog.wants_words();
+        self.chosen_by = plain(key).filter(|letter| !is_written && self.dialog.takes(*letter, Some(question)));
         match self.dialog.key(key, question, scene(&self.session), look) {
             None => return,
             Some(Verdict::Answer(answer)) => self.session.answer(id, answer),
@@ -117,10 +116,8 @@ impl Chat {
     /// A letter that chooses no answer is the first of a message: it goes to the draft, and so does what follows. Of two behind
     /// each other, both are.
     fn begins_a_message(&self, key: KeyEvent) -> bool {
-        let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
         let first = self.session.questions.first();
-        let is_word = |letter| self.chosen_by.is_some() || !self.dialog.takes(letter, first);
-        plain && matches!(key.code, KeyCode::Char(letter) if is_word(letter))
+        plain(key).is_some_and(|letter| self.chosen_by.is_some() || !self.dialog.takes(letter, first))
     }
 
     fn draft_key(&mut self, key: KeyEvent, hint: Option<Hint>) -> Option<Wish> {
@@ -257,4 +254,10 @@ impl Chat {
             }
         }
     }
+}
+
+/// The letter that a key writes, if it is one to write.
+fn plain(key: KeyEvent) -> Option<char> {
+    let KeyCode::Char(letter) = key.code else { return None };
+    (!key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT)).then_some(letter)
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crossterm::event::KeyCode;
+use max_team_core::chat::Part;
 use max_team_core::event::{
     Configured, End, Ending, Event, Interrupted, QuestionAnswered, Steered, ToolDone, TurnEnded,
 };
@@ -544,6 +545,26 @@ fn what_is_told_beside_the_users_words_is_news() {
     let screen = stage.glass.screen();
     assert!(screen.contains("> hello again\n") && screen.contains("✉ news from the team"), "{screen}");
     assert!(!screen.contains("teammate-message") && !screen.contains("it was stopped"), "{screen}");
+}
+
+/// Also where a message asks for a skill, whose text is told behind everything else.
+#[test]
+fn what_is_told_before_a_skill_is_news_too() {
+    let letter = wrapped(About { from: "bob", color: "green", ..About::default() }, "it was stopped");
+    let skill = || Part::text("The user asks you to follow this skill:\n<skill name=\"deploy\">\nStep one\n</skill>");
+    let Event::TurnStarted(mut begun) = stage::started("") else { unreachable!() };
+    begun.input = vec![Part::text(format!("/deploy now\n\n{letter}")), skill()];
+    let steered = vec![Part::text("/deploy now"), skill(), Part::text(letter)];
+    let steered = Event::Steered(Steered { envelopes: Vec::new(), input: steered });
+    for event in [Event::TurnStarted(begun), steered] {
+        let mut stage = stage(Lang::En);
+        stage.event(event);
+        let screen = stage.glass.screen();
+        assert!(screen.contains("> /deploy now\n") && screen.contains("✉ news from the team"), "{screen}");
+        for hidden in ["teammate-message", "it was stopped", "Step one"] {
+            assert!(!screen.contains(hidden), "{screen}");
+        }
+    }
 }
 
 /// A command that ends with its owner, or ended with an earlier program, has a row.

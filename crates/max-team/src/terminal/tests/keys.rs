@@ -1,0 +1,96 @@
+//! A letter that has chosen an answer, when something else than Enter or a word follows it.
+
+use crossterm::event::{KeyCode, KeyModifiers};
+use max_team_core::event::{Event, QuestionAnswered};
+use max_team_core::id::QuestionId;
+use max_team_core::policy::{Answer, By};
+use uuid::Uuid;
+
+use super::super::link::Act;
+use super::stage::{Stage, edit};
+use super::{DIFF, conversation};
+
+/// Somebody is asked whether a file may be edited, and looks at it.
+fn asked() -> Stage {
+    let mut stage = Stage::new(80, 24);
+    conversation(&mut stage);
+    stage.asks(7, "2.0", edit("README.md", DIFF));
+    stage.wait(1_000);
+    stage.acts.clear();
+    stage
+}
+
+fn answered_elsewhere(stage: &mut Stage, number: u128) {
+    let answer = Answer::new(true, By::Person("telegram".into()));
+    let question = QuestionId::new(Uuid::from_u128(number));
+    stage.event(Event::QuestionAnswered(QuestionAnswered { question, answer }));
+}
+
+fn says_nothing(stage: &Stage) -> bool {
+    !stage.acts.iter().any(|act| matches!(act, Act::Say { .. } | Act::Answer { .. }))
+}
+
+#[test]
+fn a_letter_whose_question_has_gone_is_no_message() {
+    for letter in ['y', 'n', 'a'] {
+        let mut stage = asked();
+        stage.key(KeyCode::Char(letter));
+        answered_elsewhere(&mut stage, 7);
+        stage.key(KeyCode::Enter);
+        assert!(says_nothing(&stage), "{letter}: {:?}", stage.acts);
+        // Nor is it the first letter of the next one, whenever that is written.
+        stage.write("hello");
+        stage.key(KeyCode::Enter);
+        assert!(matches!(stage.acts.last(), Some(Act::Say { text, .. }) if text == "hello"), "{:?}", stage.acts);
+    }
+    let mut stage = asked();
+    stage.key(KeyCode::Char('y'));
+    answered_elsewhere(&mut stage, 7);
+    stage.chat.paste("a paste");
+    stage.paint();
+    assert!(stage.glass.screen().contains("> a paste"), "{}", stage.glass.screen());
+}
+
+#[test]
+fn a_letter_for_one_question_says_nothing_to_the_next() {
+    let mut stage = asked();
+    stage.asks(8, "2.1", edit("other.md", DIFF));
+    stage.key(KeyCode::Char('n'));
+    answered_elsewhere(&mut stage, 7);
+    assert!(stage.glass.screen().contains("other.md"), "{}", stage.glass.screen());
+    stage.key(KeyCode::Enter);
+    assert!(says_nothing(&stage), "{:?}", stage.acts);
+    // The other one is answered by what is chosen at it.
+    stage.wait(1_000);
+    stage.key(KeyCode::Char('n'));
+    stage.key(KeyCode::Enter);
+    let Some(Act::Answer { question, answer }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
+    assert_eq!((*question, answer.allow), (QuestionId::new(Uuid::from_u128(8)), false));
+}
+
+#[test]
+fn a_letter_whose_question_has_no_room_is_no_message() {
+    let mut stage = asked();
+    stage.key(KeyCode::Char('y'));
+    stage.resize(30, 24);
+    assert!(!stage.glass.screen().contains("edit_file"), "{}", stage.glass.screen());
+    stage.key(KeyCode::Enter);
+    assert!(says_nothing(&stage), "{:?}", stage.acts);
+}
+
+#[test]
+fn a_letter_with_control_or_alt_is_not_the_first_of_a_message() {
+    for (letter, modifier) in [
+        ('a', KeyModifiers::CONTROL),
+        ('e', KeyModifiers::CONTROL),
+        ('y', KeyModifiers::CONTROL),
+        ('b', KeyModifiers::ALT),
+        ('n', KeyModifiers::ALT),
+    ] {
+        let mut stage = asked();
+        stage.press(KeyCode::Char(letter), modifier);
+        stage.write("hello");
+        let screen = stage.glass.screen();
+        assert!(screen.contains("> hello"), "{modifier:?} {letter}: {screen}");
+    }
+}
