@@ -91,6 +91,7 @@ phrases! {
     more: "more", "更多";
     esc_again_clears: "press Esc again to clear the draft", "再按一次 Esc 清空草稿";
     draft_first: "send or clear what you write, then answer", "先发送或清空正在写的内容，再回答";
+    another_question: "this is another question: choose an answer to it first", "这是另一个问题：请先选择对它的回答";
     ctrl_c_again_leaves: "press Ctrl-C again to exit", "再按一次 Ctrl-C 退出";
     search_history: "search history", "搜索历史";
     no_match: "no match", "无匹配";

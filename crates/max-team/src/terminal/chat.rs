@@ -42,6 +42,8 @@ pub(super) enum Hint {
     CtrlCAgain,
     /// Nothing was stopped: only the team works.
     TeamGoesOn,
+    /// Nothing was answered: the question is another than before.
+    AnotherQuestion,
 }
 
 /// What only the terminal can do.
@@ -76,6 +78,8 @@ pub(super) struct Chat {
     chosen_by: Option<char>,
     /// When another question last took the place of the first.
     swapped_at_ms: i64,
+    /// Whether nobody has chosen anything since.
+    is_swapped: bool,
     now_ms: i64,
     columns: usize,
     /// Whether the question that is shown has the room it needs.
@@ -105,6 +109,7 @@ impl Chat {
             is_cleared: false,
             chosen_by: None,
             swapped_at_ms: 0,
+            is_swapped: false,
             now_ms: 0,
             columns,
             question_fits: true,
@@ -230,7 +235,8 @@ impl Chat {
         }
         // It was said to the question that was there: to nothing else, and to nobody.
         self.chosen_by = None;
-        if first.is_some() {
+        self.is_swapped = first.is_some();
+        if self.is_swapped {
             self.swapped_at_ms = self.now_ms;
         }
     }

@@ -140,6 +140,7 @@ fn below(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
         // A word leaves a plan alone.
         Some(Hint::TeamGoesOn) if chat.session().plans().is_moving() => look.lang.stop_hint_long(),
         Some(Hint::TeamGoesOn) => look.lang.team_goes_on(),
+        Some(Hint::AnotherQuestion) => look.lang.another_question(),
         None if chat.question_waits_for_draft() => look.lang.draft_first(),
         None => return vec![footer(chat, look)],
     };

@@ -290,9 +290,12 @@ fn a_session_is_stopped_and_named_by_the_end_of_its_id() {
 #[test]
 fn a_prompt_that_is_stopped_before_it_is_begun_with_ends_the_run() {
     let (first, second) = (Gate::new(), Gate::new());
-    let replies =
-        [Reply::text("lost").gate_before(&first), Reply::text("again").gate_before(&second), Reply::text("two")];
-    let server = ModelServer::start(replies);
+    let server = ModelServer::start([
+        Reply::text("lost").gate_before(&first),
+        Reply::text("again").gate_before(&second),
+        Reply::text("two"),
+        Reply::text("three"),
+    ]);
     let program = Program::with(&server);
     let mut killed = program.start(&["-p", "hello"]);
     first.wait_reached();
@@ -307,9 +310,38 @@ fn a_prompt_that_is_stopped_before_it_is_begun_with_ends_the_run() {
     second.open();
     assert_eq!(child.finish().code, 130);
     assert_eq!(server.count(), 2);
+    // It was a question of its own, and is answered before the lead is told to go on.
     let gone_on = ok(program.run(&["-c", "-p", ""]));
-    assert_eq!((gone_on.out.as_str(), server.count()), ("two\n", 3), "{gone_on:?}");
-    assert!(server.requests()[2].contains("the next thing"));
+    assert_eq!((gone_on.out.as_str(), server.count()), ("three\n", 4), "{gone_on:?}");
+    let told = server.requests().iter().map(|request| request.last_user()).collect::<Vec<_>>();
+    assert_eq!(told.iter().filter(|words| words.contains("the next thing")).count(), 1, "{told:?}");
+}
+
+/// What waited for the next step of a turn that was stopped while nobody ran it is told once, with what begins the next.
+#[test]
+fn what_waits_at_a_stop_between_two_runs_is_told_once() {
+    let first = Gate::new();
+    let server = ModelServer::start(
+        [Reply::text("lost").gate_before(&first)]
+            .into_iter()
+            .chain((0..4).map(|_| Reply::text("fine")))
+            .collect::<Vec<_>>(),
+    );
+    let program = Program::with(&server);
+    let mut killed = program.start(&["-p", "hello"]);
+    first.wait_reached();
+    let session = ok(program.run(&["ps", "--json"])).json()[0]["session"].as_str().unwrap().to_owned();
+    ok(program.run(&["send", "max", "mind the gap"]));
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    first.open();
+    ok(program.run(&["stop", &session]));
+    ok(program.run(&["-c", "-p", "and now?"]));
+    let told = program.journal().into_iter().filter(|entry| {
+        let is_told = entry["event"] == "turn_started" || entry["event"] == "steered";
+        is_told && entry["payload"].to_string().contains("mind the gap")
+    });
+    assert_eq!(told.count(), 1);
 }
 
 #[test]

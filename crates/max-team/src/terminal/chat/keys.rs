@@ -96,6 +96,13 @@ impl Chat {
         let Some(question) = self.session.questions.first() else { return };
         let id = question.id;
         self.dialog.face(Some(question));
+        // Enter may be behind a letter that was for the question before: it answers once something is chosen here.
+        let is_enter = key.code == KeyCode::Enter && !self.dialog.is_modal() && !self.dialog.wants_words();
+        if is_enter && self.is_swapped {
+            self.hint = Some(Hint::AnotherQuestion);
+            return;
+        }
+        self.is_swapped = false;
         if self.chosen_by.take().is_some() && key.code == KeyCode::Backspace {
             return self.dialog.unchoose();
         }
