@@ -184,8 +184,7 @@ impl House {
         }
         let mates = if resumed { floor.mates_with_mail()? } else { Vec::new() };
         let working = if resumed { floor.working()? } else { Vec::new() };
-        let is_at_work =
-            seat.turn.is_busy() || !plans.is_empty() || !working.is_empty() || floor.any_will_begin(&mates)?;
+        let is_at_work = seat.turn.is_busy() || !plans.is_empty() || !working.is_empty() || floor.any_begins(&mates)?;
         let opened = Opened {
             session,
             agent: lead,

@@ -47,7 +47,7 @@ impl Floor {
     }
 
     /// Whether somebody of these has something to begin with: what a stop has left waiting is none.
-    pub(crate) fn any_will_begin(&self, agents: &[AgentId]) -> Result<bool, RuntimeError> {
+    pub(crate) fn any_begins(&self, agents: &[AgentId]) -> Result<bool, RuntimeError> {
         for agent in agents {
             let address = session::agent_stream(*agent);
             let (held, mail) = (self.held_at(&address)?, self.shared.journal.pending_mail(&address)?);
