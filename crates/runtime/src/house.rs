@@ -708,7 +708,7 @@ fn at(cwd: &Path, row: SessionRow) -> Result<SessionRow, RuntimeError> {
 /// Whether a letter begins something; that files were put back is only told with what the user says next, and what a stop has
 /// left waits for that, too.
 fn begins(letter: &Envelope, lead: &Turn) -> bool {
-    letter.kind != Kind::FilesRewound && !lead.held().is_some_and(|held| held.holds(letter))
+    letter.kind != Kind::FilesRewound && !lead.holds(letter)
 }
 
 /// What a letter of the user's says that nobody has read.

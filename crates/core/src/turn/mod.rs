@@ -575,6 +575,11 @@ impl Turn {
         self.held.as_deref()
     }
 
+    /// Whether a letter waits with what a stop has left.
+    pub fn holds(&self, letter: &Envelope) -> bool {
+        self.held.as_ref().is_some_and(|held| held.holds(letter))
+    }
+
     /// What a person has allowed.
     pub fn grants(&self) -> &[Grant] {
         &self.grants

@@ -57,8 +57,8 @@ fn show(place: &Place, which: &args::Which, json: bool) -> anyhow::Result<Exit> 
         let line = match seen {
             Seen::Record(_, record) if json => serde_json::to_string(record).unwrap_or_default(),
             Seen::Record(_, record) => clean(&line(record, lang)).into_owned(),
-            Seen::Unread(range) if json => unread(range),
-            Seen::Unread(range) => lang.damaged(std::slice::from_ref(range)),
+            Seen::Unread { from, to } if json => unread(from, to),
+            Seen::Unread { from, to } => lang.damaged(&[Detail::Unread { from, to }]),
         };
         out.line(line.as_bytes())
     });
@@ -78,11 +78,7 @@ fn conclude(met: &Met, filter: &Filter) -> anyhow::Result<Exit> {
 }
 
 /// Entries that cannot be read, among lines of JSON.
-fn unread(range: &Detail) -> String {
-    let (from, to) = match range {
-        Detail::Unread { from, to } => (Some(*from), *to),
-        _ => (None, None),
-    };
+fn unread(from: u64, to: Option<u64>) -> String {
     json!({ "unread": { "from": from, "to": to } }).to_string()
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use max_team_testkit::{ModelServer, Reply};
 use serde_json::json;
 
+use crate::keep::with_a_lost_page;
 use crate::program::Program;
 
 /// Changes a letter of every text like this in the file.
@@ -100,18 +101,8 @@ fn a_journal_without_its_end_is_read_and_the_newest_backup_named() {
 /// A page in the middle is lost: what it hides is named, and the rest is checked and can be had.
 #[test]
 fn what_lies_behind_a_damaged_page_is_named_and_exported() {
-    let replies: Vec<Reply> = (0..8).map(|number| Reply::text(format!("answer {number} ").repeat(200))).collect();
-    let server = ModelServer::start(replies);
-    let program = Program::with(&server);
-    for number in 0..8 {
-        assert_eq!(program.run(&["-p", &format!("question {number}")]).code, 0);
-    }
-    let whole = program.journal();
-    let path = program.home().join("journal.db");
-    let mut bytes = fs::read(&path).unwrap();
-    let at = bytes.windows(16).position(|words| words == b"\"text\":\"answer 4").unwrap() / 4_096 * 4_096;
-    bytes[at..at + 4_096].fill(0xff);
-    fs::write(&path, bytes).unwrap();
+    let fifth = |bytes: &[u8]| bytes.windows(16).position(|words| words == b"\"text\":\"answer 4").unwrap();
+    let (program, whole) = with_a_lost_page(fifth);
     let found = program.run(&["audit", "verify", "--json"]).json();
     let detail = found["faults"][0]["detail"].as_str().unwrap().to_owned();
     let (first, last) = match detail.split(' ').collect::<Vec<_>>()[..] {

@@ -117,12 +117,10 @@ fn nothing_is_made_again_from_a_damaged_log() {
     assert!(rebuilt.code == 0 && sessions(&program).len() == 1, "{rebuilt:?}");
 }
 
-/// What comes before the damage is still there to be read, and the user is told what to do.
-#[test]
-fn a_damaged_file_is_found_and_read_as_far_as_it_goes() {
-    let server = ModelServer::start(
-        (0..8).map(|number| Reply::text(format!("answer {number} ").repeat(200))).collect::<Vec<_>>(),
-    );
+/// Eight sessions with an answer each; then a page of the file is lost, the one that `find` says. And what there was.
+pub(crate) fn with_a_lost_page(find: impl Fn(&[u8]) -> usize) -> (Program, Vec<Value>) {
+    let replies: Vec<Reply> = (0..8).map(|number| Reply::text(format!("answer {number} ").repeat(200))).collect();
+    let server = ModelServer::start(replies);
     let program = Program::with(&server);
     for number in 0..8 {
         assert_eq!(program.run(&["-p", &format!("question {number}")]).code, 0);
@@ -130,10 +128,17 @@ fn a_damaged_file_is_found_and_read_as_far_as_it_goes() {
     let whole = program.journal();
     let path = program.home().join("journal.db");
     let mut bytes = fs::read(&path).unwrap();
-    // Where the last answer lies, a page is lost.
-    let at = bytes.windows(9).rposition(|words| words == b"answer 7 ").unwrap() / 4_096 * 4_096;
+    let at = find(&bytes) / 4_096 * 4_096;
     bytes[at..at + 4_096].fill(0xff);
     fs::write(&path, bytes).unwrap();
+    (program, whole)
+}
+
+/// What comes before the damage and behind it is still there to be read, and the user is told what to do.
+#[test]
+fn a_damaged_file_is_found_and_the_rest_of_it_read() {
+    let last = |bytes: &[u8]| bytes.windows(9).rposition(|words| words == b"answer 7 ").unwrap();
+    let (program, whole) = with_a_lost_page(last);
     let found = program.run(&["audit", "verify"]);
     assert!(found.code == 1 && found.err.contains("max-team restore FILE"), "{found:?}");
     let read = program.run(&["export"]);

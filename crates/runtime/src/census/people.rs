@@ -10,7 +10,6 @@ use max_team_core::event::End;
 use max_team_core::id::{AgentId, PlanId, SessionId};
 use max_team_core::plan::{Plan, Status, TaskView, Waits};
 use max_team_core::policy::Deed;
-use max_team_core::stop::Held;
 use max_team_core::turn::{Effect, Turn};
 use serde::{Deserialize, Serialize};
 
@@ -368,10 +367,11 @@ impl<'c> Room<'c> {
             let mut mail = self.census.journal.pending_mail(&session::agent_stream(agent))?;
             // What is only told with something else begins nothing.
             mail.retain(|letter| !is_note(letter, agent == self.row.lead));
-            let is_held = |held: &Held| mail.iter().all(|letter| held.holds(letter));
             return Ok(match mail.len() {
                 0 => (Standing::Ready, last(turn), None),
-                count if turn.held().is_some_and(is_held) => (Standing::Stopped, Some(Reason::unread(count)), None),
+                count if mail.iter().all(|letter| turn.holds(letter)) => {
+                    (Standing::Stopped, Some(Reason::unread(count)), None)
+                }
                 _ => (Standing::Starting, None, None),
             });
         }

@@ -110,8 +110,8 @@ pub struct Met {
 pub enum Step<'w> {
     /// An entry, and what is wrong with it.
     Entry(&'w Entry, Vec<Detail>),
-    /// Entries that cannot be read, in words.
-    Unread(Detail),
+    /// Entries that cannot be read: the first and the last, if anything behind them can.
+    Unread { from: u64, to: Option<u64> },
 }
 
 impl<'w> Step<'w> {
@@ -120,7 +120,7 @@ impl<'w> Step<'w> {
             Walked::Entry(entry) => Self::Entry(entry, check.entry(entry)),
             Walked::Unread { from, to } => {
                 check.skip(from, to);
-                Self::Unread(Detail::Unread { from, to })
+                Self::Unread { from, to }
             }
         }
     }
@@ -131,8 +131,8 @@ impl<'w> Step<'w> {
 pub enum Seen<'w> {
     /// An entry that is wanted, and what it says.
     Record(&'w Entry, &'w Record),
-    /// Entries that cannot be read, wanted or not.
-    Unread(&'w Detail),
+    /// Entries that cannot be read, wanted or not: the first and the last, if anything behind them can.
+    Unread { from: u64, to: Option<u64> },
 }
 
 /// Something that was asked for and that there is not.
@@ -319,9 +319,9 @@ impl Census<'_> {
         self.walk(filter.session, 0, |step| {
             let (entry, damaged) = match step {
                 Step::Entry(entry, damaged) => (entry, damaged),
-                Step::Unread(detail) => {
+                Step::Unread { from, to } => {
                     met.hides = true;
-                    return each(Seen::Unread(&detail));
+                    return each(Seen::Unread { from, to });
                 }
             };
             let (mut record, agent) = desk.record(entry);

@@ -35,7 +35,7 @@ pub(crate) fn export(place: &Place, options: &args::Export) -> anyhow::Result<Ex
         out.put(&page::head(lang, &now));
         let walked = census.records(&filter, |seen| match seen {
             Seen::Record(_, record) => out.line(page::row(record, lang).as_bytes()),
-            Seen::Unread(range) => out.line(page::gap(range, lang).as_bytes()),
+            Seen::Unread { from, to } => out.line(page::gap(from, to, lang).as_bytes()),
         });
         // A page that lacks something of the log must not look whole.
         let note = match &walked {
@@ -70,7 +70,7 @@ fn lines(census: &Census<'_>, filter: &Filter, out: &mut Out<'_>) -> Result<Met,
     if *filter != plain {
         return census.records(filter, |seen| match seen {
             Seen::Record(entry, record) => put(out, entry, &record.damaged),
-            Seen::Unread(range) => out.line(unread(range).as_bytes()),
+            Seen::Unread { from, to } => out.line(unread(from, to).as_bytes()),
         });
     }
     // Without a wish there is nothing to look up, and what is damaged further on is no reason to print less.
@@ -80,9 +80,9 @@ fn lines(census: &Census<'_>, filter: &Filter, out: &mut Out<'_>) -> Result<Met,
             met.damaged += u64::from(!damaged.is_empty());
             put(out, entry, &damaged)
         }
-        Step::Unread(range) => {
+        Step::Unread { from, to } => {
             met.hides = true;
-            out.line(unread(&range).as_bytes())
+            out.line(unread(from, to).as_bytes())
         }
     })?;
     Ok(met)

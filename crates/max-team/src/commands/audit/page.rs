@@ -45,8 +45,8 @@ pub(super) fn row(record: &Record, lang: Lang) -> String {
 }
 
 /// Entries that cannot be read, in the place of theirs.
-pub(super) fn gap(range: &Detail, lang: Lang) -> String {
-    let words = lang.damaged(std::slice::from_ref(range));
+pub(super) fn gap(from: u64, to: Option<u64>, lang: Lang) -> String {
+    let words = lang.damaged(&[Detail::Unread { from, to }]);
     format!("<tr class=\"damaged\"><td colspan=\"{}\">{}</td></tr>", lang.audit_heads().len(), escaped(&words))
 }
 
