@@ -1,8 +1,8 @@
 //! One attempt at a call, over HTTP.
 //!
 //! One connection pool for all agents, built on first use. Redirects are never followed (the key would travel
-//! along), servers on this machine are never reached through a proxy, nothing is retried but a request whose kept
-//! connection turned out to be dead. `idle_timeout` bounds the wait for the first byte and between bytes; there is
+//! along), servers on this machine are never reached through a proxy, nothing is retried but a request that nobody has
+//! read: its kept connection turned out to be dead, or the other side has refused it unread. `idle_timeout` bounds the wait for the first byte and between bytes; there is
 //! no bound on the whole, because long answers are long.
 
 use std::collections::HashMap;
@@ -135,7 +135,8 @@ impl Client {
     }
 
     /// Sends the request and waits for the head of the response. A kept connection may have been closed by the other
-    /// side while it lay idle; a request that met such a one, and no byte of an answer, is sent once more.
+    /// side while it lay idle; a request that met such a one, and no byte of an answer, is sent once more, as is one
+    /// that was refused unread.
     async fn send(&self, endpoint: &Endpoint, request: &Request) -> Result<Response, Fault> {
         let http = self.http(endpoint).map_err(|problem| Fault::new(Failure::Network, problem))?;
         let accept = if request.wire.stream { "text/event-stream, application/json" } else { "application/json" };
@@ -146,14 +147,13 @@ impl Client {
             headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
             headers.entry(ACCEPT).or_insert(HeaderValue::from_static(accept));
             *post.headers_mut() = headers;
-            *post.body_mut() = Some(request.body.clone().into());
+            *post.body_mut() = Some(request.body.to_http());
             http.execute(post)
         };
         let origin = endpoint.origin();
         let mut sent = self.idle(post()).await?;
         if let Err(error) = &sent
-            && self.may_be_kept(origin)
-            && was_dropped(error)
+            && (was_refused(error) || (self.may_be_kept(origin) && was_dropped(error)))
         {
             sent = self.idle(post()).await?;
         }
@@ -310,21 +310,34 @@ fn too_large() -> Fault {
 
 /// The innermost reason, which is the one that says something.
 fn cause(error: &reqwest::Error) -> String {
-    let chain = std::iter::successors(error.source(), |error| (**error).source());
-    chain.last().map_or_else(|| error.to_string(), ToString::to_string)
+    causes(error).last().map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    std::iter::successors(error.source(), |error| (**error).source())
 }
 
 /// Whether a connection was closed before a byte of the answer had come.
 fn was_dropped(error: &reqwest::Error) -> bool {
     use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
-    let chain = std::iter::successors(error.source(), |error| (**error).source());
     !error.is_connect()
         && !error.is_timeout()
-        && chain.into_iter().any(|error| match error.downcast_ref::<std::io::Error>() {
+        && causes(error).any(|error| match error.downcast_ref::<std::io::Error>() {
             Some(io) => matches!(io.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof),
             // hyper's own words; it is not a dependency of ours, and a test holds us to them.
             None => error.to_string() == "connection closed before message completed",
         })
+}
+
+/// Whether the other side has said, over HTTP/2, that it took no notice of the request: it refused this one, or leaves
+/// the connection in peace. The client would see to it by itself for a body it can copy, which ours is not. The words
+/// are h2's, and a test holds us to them.
+fn was_refused(error: &reqwest::Error) -> bool {
+    causes(error).any(|error| {
+        let words = error.to_string();
+        words == "stream error received: refused stream before processing any application logic"
+            || words.starts_with("connection error received: not a result of an error")
+    })
 }
 
 fn unreachable_host(error: &reqwest::Error, endpoint: &Endpoint) -> Fault {

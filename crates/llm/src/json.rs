@@ -21,9 +21,9 @@ pub(crate) fn put(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
     }
 }
 
-/// Appends raw bytes of JSON, after a comma unless they are the first in their list.
+/// Appends raw bytes of JSON, after a comma unless there is one or they are the first in their list.
 pub(crate) fn join(out: &mut Vec<u8>, item: &[u8]) {
-    if !matches!(out.last(), None | Some(b'[' | b'{')) {
+    if !matches!(out.last(), None | Some(b'[' | b'{' | b',')) {
         out.push(b',');
     }
     out.extend_from_slice(item);

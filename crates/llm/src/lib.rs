@@ -8,6 +8,7 @@
 //! Catalog ─→ Endpoint ─→ Router ─→ Wire ─→ Transcript ─→ Request ─→ Router::call ─→ Answer | CallError
 //! ```
 
+mod body;
 mod call;
 mod catalog;
 mod client;
@@ -25,6 +26,7 @@ mod transcript;
 mod wire;
 mod yaml;
 
+pub use body::Body;
 pub use call::{CallError, Delta};
 pub use catalog::{Catalog, CatalogError, Provider};
 pub use client::{Client, Options};

@@ -206,7 +206,7 @@ impl Replay {
                 return Err(CallError::failed(Failure::Unrecorded, detail));
             }
         };
-        if let Some(text) = at.and_then(|at| voice.instead.get(at)?.text(&request.body)) {
+        if let Some(text) = at.and_then(|at| voice.instead.get(at)?.text(&request.body.whole())) {
             answer.message = Message::assistant(vec![Part::text(text.clone())]);
             answer.stop = Stop::EndTurn;
         }

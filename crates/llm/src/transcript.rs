@@ -43,11 +43,12 @@ pub struct Transcript {
     speaker: Arc<str>,
 }
 
-/// What every request begins with; the same for all who are told the same.
-#[derive(Debug, Default)]
+/// What stands between a request's settings and its messages: the system text and the tools, up to the bracket that
+/// opens the messages. The same bytes for all who are told the same, and never copied.
+#[derive(Debug)]
 pub struct Head {
-    pub(crate) system: Vec<u8>,
-    pub(crate) tools: Vec<u8>,
+    pub(crate) bytes: Bytes,
+    pub(crate) has_tools: bool,
 }
 
 impl Head {
@@ -87,8 +88,8 @@ impl Transcript {
     /// An empty conversation with a model.
     pub fn new(wire: Wire) -> Self {
         Self {
+            head: Arc::new(Head::new(wire.dialect, "", &[])),
             wire: Arc::new(wire),
-            head: Arc::default(),
             opening: None,
             pieces: Vec::new(),
             ids: Ids::default(),
@@ -163,7 +164,7 @@ impl Transcript {
             number: call.number,
             speaker: Arc::clone(&self.speaker),
             max_tokens: call.max_tokens,
-            body: Bytes::from(body),
+            body,
         }
     }
 }

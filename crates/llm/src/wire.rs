@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use max_team_core::chat::{Message, Native};
 use serde::Deserialize;
 
+use crate::body::Body;
 use crate::dialect::Dialect;
 
 /// How a model is asked to think. Names are those of the catalogue.
@@ -98,5 +98,5 @@ pub struct Request {
     /// Tokens that the answer may have; a recorded model claims no more.
     pub max_tokens: u32,
     /// The body.
-    pub body: Bytes,
+    pub body: Body,
 }

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use crate::call::{Fault, Sink};
 use crate::sse::Event;
 use crate::tool::ToolSpec;
+use crate::body::Body;
 use crate::transcript::{Call, Halves, Head, Ids};
 use crate::wire::Wire;
 
@@ -58,7 +59,7 @@ pub(crate) fn message(wire: &Wire, message: &Message, ids: &mut Ids) -> Halves {
     }
 }
 
-pub(crate) fn body(wire: &Wire, head: &Head, call: &Call, shown: &[(Role, &Halves)]) -> Vec<u8> {
+pub(crate) fn body(wire: &Wire, head: &Head, call: &Call, shown: &[(Role, &Halves)]) -> Body {
     match wire.dialect {
         Dialect::Anthropic => anthropic::encode::body(wire, head, call, shown),
         Dialect::OpenaiChat => openai_chat::encode::body(wire, head, call, shown),

@@ -1,10 +1,11 @@
-//! TLS: certificates of one's own are trusted when named, and refused with advice when not.
+//! TLS: certificates of one's own are trusted when named, and refused with advice when not; over HTTP/2, which needs
+//! TLS, what the other side has refused unread is sent once more.
 //!
 //! The files in `tls/` were made for this test and protect nothing: a CA, and a key with its certificate for
 //! `localhost`.
 
-use std::io::Write;
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
@@ -22,23 +23,34 @@ fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/tls").join(name)
 }
 
+type Tls = StreamOwned<ServerConnection, TcpStream>;
+
 /// Answers one request over TLS, if the client goes through with it.
 fn serve() -> String {
+    on_each(&[], |mut stream, _| {
+        if read_request(&mut stream) {
+            stream.write_all(response("application/json", ANSWER).unwrap().as_bytes()).unwrap();
+        }
+    })
+}
+
+/// Two connections, each with its number, that speak one of these protocols.
+fn on_each(protocols: &[&[u8]], talk: impl Fn(Tls, usize) + Send + 'static) -> String {
     let chain = vec![CertificateDer::from_pem_file(file("server.pem")).unwrap()];
     let key = PrivateKeyDer::from_pem_file(file("server.key")).unwrap();
-    let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+    let mut config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
         .with_single_cert(chain, key)
         .unwrap();
+    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+    let config = Arc::new(config);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
     thread::spawn(move || {
-        let (stream, _) = listener.accept().unwrap();
-        let mut stream = StreamOwned::new(ServerConnection::new(Arc::new(config)).unwrap(), stream);
-        if read_request(&mut stream) {
-            stream.write_all(response("application/json", ANSWER).unwrap().as_bytes()).unwrap();
+        for (number, stream) in listener.incoming().take(2).enumerate() {
+            talk(StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), stream.unwrap()), number);
         }
     });
     url
@@ -56,4 +68,56 @@ async fn unknown_certificates_are_refused_with_advice() {
     let (failure, detail) = failed(ask(&router(Dialect::Anthropic, &serve(), options()), Dialect::Anthropic).await);
     assert_eq!(failure, Failure::Network);
     assert!(detail.contains("certificate") && detail.contains("SSL_CERT_FILE"), "{detail}");
+}
+
+/// HTTP/2 in the few frames that are needed: kind, flags, stream and payload.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let [_, size @ ..] = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&size[..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// Reads on until a request begins; its stream.
+fn request(stream: &mut Tls) -> Option<u32> {
+    loop {
+        let mut head = [0; 9];
+        stream.read_exact(&mut head).ok()?;
+        let [a, b, c, kind, _, id @ ..] = head;
+        let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
+        stream.read_exact(&mut payload).ok()?;
+        if kind == 1 {
+            return Some(u32::from_be_bytes(id));
+        }
+    }
+}
+
+/// Refuses the first request in this way, and answers the next, on whichever connection it comes.
+fn refuse(stream: &mut Tls, number: usize, refusal: fn(u32) -> Vec<u8>) -> Option<()> {
+    stream.read_exact(&mut [0; 24]).ok()?;
+    stream.write_all(&frame(4, 0, 0, &[])).ok()?;
+    if number == 0 {
+        let id = request(stream)?;
+        stream.write_all(&refusal(id)).ok()?;
+    }
+    let id = request(stream)?;
+    // `:status: 200` and `content-type: application/json`, the latter by its number in the static table.
+    let headers = [&[0x88, 0x0f, 0x10, 16][..], b"application/json"].concat();
+    stream.write_all(&frame(1, 4, id, &headers)).ok()?;
+    stream.write_all(&frame(0, 1, id, ANSWER.as_bytes())).ok()?;
+    // Until the client is gone: an end of ours would cut the answer off.
+    while request(stream).is_some() {}
+    Some(())
+}
+
+#[tokio::test]
+async fn what_was_refused_unread_is_sent_once_more() {
+    let reset = |id| frame(3, 0, id, &7_u32.to_be_bytes());
+    let leave = |_| frame(7, 0, 0, &[0; 8]);
+    for refusal in [reset as fn(u32) -> Vec<u8>, leave] {
+        let url = on_each(&[b"h2"], move |mut stream, number| {
+            refuse(&mut stream, number, refusal);
+        });
+        let options = Options { cert_file: Some(file("ca.pem")), ..options() };
+        let answer = ask(&router(Dialect::Anthropic, &url, options), Dialect::Anthropic).await.unwrap();
+        assert_eq!(answer.message.text(), "Hi");
+    }
 }

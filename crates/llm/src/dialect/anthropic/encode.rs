@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::json::{join, object, put};
 use crate::tool::{self, ToolSpec};
+use crate::body::Body;
 use crate::transcript::{Call, Halves, Head, Ids};
 use crate::wire::{Thinking, Wire};
 
@@ -22,24 +23,25 @@ const THINKING_TOKENS_MIN: u32 = 1_024;
 const NO_OUTPUT: &str = "(no output)";
 
 pub(crate) fn head(system: &str, tools: &[ToolSpec]) -> Head {
-    let mut head = Head::default();
+    let mut out = Vec::new();
     if !system.trim().is_empty() {
-        head.system.push(b'[');
-        put(&mut head.system, &json!({"type": "text", "text": system}));
-        mark(&mut head.system);
-        head.system.push(b']');
+        out.extend_from_slice(br#","system":["#);
+        put(&mut out, &json!({"type": "text", "text": system}));
+        mark(&mut out);
+        out.push(b']');
     }
     if !tools.is_empty() {
-        head.tools.push(b'[');
+        out.extend_from_slice(br#","tools":["#);
         for spec in tools {
             let schema = tool::plain(&spec.schema);
             let tool = json!({"name": spec.name, "description": spec.description, "input_schema": schema});
-            join(&mut head.tools, tool.to_string().as_bytes());
+            join(&mut out, tool.to_string().as_bytes());
         }
-        mark(&mut head.tools);
-        head.tools.push(b']');
+        mark(&mut out);
+        out.push(b']');
     }
-    head
+    out.extend_from_slice(br#","messages":["#);
+    Head { bytes: out.into(), has_tools: !tools.is_empty() }
 }
 
 pub(crate) fn message(wire: &Wire, message: &Message, ids: &mut Ids) -> Halves {
@@ -134,9 +136,8 @@ fn mark(out: &mut Vec<u8>) {
     }
 }
 
-pub(crate) fn body(wire: &Wire, head: &Head, call: &Call, shown: &[(Role, &Halves)]) -> Vec<u8> {
-    let history: usize = shown.iter().map(|(_, halves)| halves.len() + 40).sum();
-    let mut out = Vec::with_capacity(history + head.system.len() + head.tools.len() + 512);
+pub(crate) fn body(wire: &Wire, head: &Head, call: &Call, shown: &[(Role, &Halves)]) -> Body {
+    let mut out = Vec::with_capacity(256);
     out.extend_from_slice(br#"{"model":"#);
     put(&mut out, &wire.model);
     out.extend_from_slice(format!(r#","max_tokens":{},"stream":{}"#, call.max_tokens, wire.stream).as_bytes());
@@ -144,21 +145,14 @@ pub(crate) fn body(wire: &Wire, head: &Head, call: &Call, shown: &[(Role, &Halve
         out.extend_from_slice(br#","thinking":"#);
         put(&mut out, &thinking);
     }
-    if !head.system.is_empty() {
-        out.extend_from_slice(br#","system":"#);
-        out.extend_from_slice(&head.system);
+    if head.has_tools && call.tools_off {
+        out.extend_from_slice(br#","tool_choice":{"type":"none"}"#);
     }
-    if !head.tools.is_empty() {
-        out.extend_from_slice(br#","tools":"#);
-        out.extend_from_slice(&head.tools);
-        if call.tools_off {
-            out.extend_from_slice(br#","tool_choice":{"type":"none"}"#);
-        }
-    }
-    out.extend_from_slice(br#","messages":["#);
-    messages(&mut out, shown);
-    out.extend_from_slice(b"]}");
-    out
+    let history: usize = shown.iter().map(|(_, halves)| halves.len() + 40).sum();
+    let mut rest = Vec::with_capacity(history + 2);
+    messages(&mut rest, shown);
+    rest.extend_from_slice(b"]}");
+    Body::new(out, head, rest)
 }
 
 /// Thinking and answer share `max_tokens`: a call that may only write a little does not think.

@@ -58,7 +58,7 @@ fn sent_back(message: &Message) -> String {
     let mut transcript = Transcript::new(wire(Anthropic));
     transcript.push(message);
     let request = transcript.request(&all(&transcript));
-    let body = std::str::from_utf8(&request.body).unwrap();
+    let body = String::from_utf8(request.body.whole()).unwrap();
     let (_, content) = body.split_once(r#""content":"#).unwrap();
     content.strip_suffix("}]}").unwrap().to_owned()
 }
@@ -267,7 +267,7 @@ fn all(transcript: &Transcript) -> Call {
 }
 
 fn body(transcript: &Transcript, call: &Call) -> Value {
-    serde_json::from_slice(&transcript.request(call).body).unwrap()
+    serde_json::from_slice(&transcript.request(call).body.whole()).unwrap()
 }
 
 fn result(id: &str, content: Vec<Part>, is_error: bool) -> Part {
@@ -300,7 +300,7 @@ fn a_request_is_put_together_with_its_breakpoints() {
         Message::user(vec![Part::text("four")]),
     ];
     let transcript = Transcript::encode(wire(Anthropic), "Be kind.", &[spec("a"), spec("b")], &messages);
-    let sent = String::from_utf8(transcript.request(&all(&transcript)).body.to_vec()).unwrap();
+    let sent = String::from_utf8(transcript.request(&all(&transcript)).body.whole()).unwrap();
     assert!(sent.contains(r#"{"type":"thinking","thinking":"x", "signature":"s"},{"type":"tool_use","id":"t:1","name":"read","input":{"n":1.50}}"#));
     let schema = json!({"type": "object", "properties": {}});
     let mark: Value = serde_json::from_str(MARK).unwrap();

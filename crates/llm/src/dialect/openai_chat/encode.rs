@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::json::{join, object, put};
 use crate::tool::{self, ToolSpec};
+use crate::body::Body;
 use crate::transcript::{Call, Halves, Head, Ids};
 use crate::wire::{Thinking, Wire};
 
@@ -27,20 +28,21 @@ const LOW_TOKENS: u32 = 4_096;
 const MEDIUM_TOKENS: u32 = 16_384;
 
 pub(crate) fn head(system: &str, tools: &[ToolSpec]) -> Head {
-    let mut head = Head::default();
-    if !system.trim().is_empty() {
-        put(&mut head.system, &json!({"role": "system", "content": system}));
-    }
+    let mut out = Vec::new();
     if !tools.is_empty() {
-        head.tools.push(b'[');
+        out.extend_from_slice(br#","tools":["#);
         for spec in tools {
             let function =
                 json!({"name": spec.name, "description": spec.description, "parameters": tool::plain(&spec.schema)});
-            join(&mut head.tools, json!({"type": "function", "function": function}).to_string().as_bytes());
+            join(&mut out, json!({"type": "function", "function": function}).to_string().as_bytes());
         }
-        head.tools.push(b']');
+        out.push(b']');
     }
-    head
+    out.extend_from_slice(br#","messages":["#);
+    if !system.trim().is_empty() {
+        put(&mut out, &json!({"role": "system", "content": system}));
+    }
+    Head { bytes: out.into(), has_tools: !tools.is_empty() }
 }
 
 pub(crate) fn message(wire: &Wire, message: &Message, ids: &mut Ids) -> Halves {
@@ -136,9 +138,8 @@ fn fits(id: &str) -> bool {
     !id.is_empty() && id.len() <= ID_BYTES_MAX
 }
 
-pub(crate) fn body(wire: &Wire, head: &Head, call: &Call, shown: &[(Role, &Halves)]) -> Vec<u8> {
-    let history: usize = shown.iter().map(|(_, halves)| halves.len() + 2).sum();
-    let mut out = Vec::with_capacity(history + head.system.len() + head.tools.len() + 512);
+pub(crate) fn body(wire: &Wire, head: &Head, call: &Call, shown: &[(Role, &Halves)]) -> Body {
+    let mut out = Vec::with_capacity(256);
     out.extend_from_slice(br#"{"model":"#);
     put(&mut out, &wire.model);
     let limit = if wire.quirks.completion_tokens { "max_completion_tokens" } else { "max_tokens" };
@@ -146,27 +147,24 @@ pub(crate) fn body(wire: &Wire, head: &Head, call: &Call, shown: &[(Role, &Halve
     if wire.stream && !wire.quirks.no_stream_options {
         out.extend_from_slice(br#","stream_options":{"include_usage":true}"#);
     }
-    out.extend_from_slice(thinking(wire, !head.tools.is_empty()).as_bytes());
-    if !head.tools.is_empty() {
-        out.extend_from_slice(br#","tools":"#);
-        out.extend_from_slice(&head.tools);
-        if call.tools_off {
-            out.extend_from_slice(br#","tool_choice":"none""#);
-        }
+    out.extend_from_slice(thinking(wire, head.has_tools).as_bytes());
+    if head.has_tools && call.tools_off {
+        out.extend_from_slice(br#","tool_choice":"none""#);
     }
-    out.extend_from_slice(br#","messages":["#);
-    if !head.system.is_empty() {
-        join(&mut out, &head.system);
+    let history: usize = shown.iter().map(|(_, halves)| halves.len() + 2).sum();
+    let mut rest = Vec::with_capacity(history + 3);
+    if head.bytes.ends_with(b"}") && !shown.is_empty() {
+        rest.push(b',');
     }
     for run in shown.chunk_by(|one, next| one.0 == next.0) {
         let results = run.iter().map(|(_, halves)| &halves.results);
-        let rest = run.iter().map(|(_, halves)| &halves.rest);
-        for messages in results.chain(rest).filter(|messages| !messages.is_empty()) {
-            join(&mut out, messages);
+        let others = run.iter().map(|(_, halves)| &halves.rest);
+        for messages in results.chain(others).filter(|messages| !messages.is_empty()) {
+            join(&mut rest, messages);
         }
     }
-    out.extend_from_slice(b"]}");
-    out
+    rest.extend_from_slice(b"]}");
+    Body::new(out, head, rest)
 }
 
 fn thinking(wire: &Wire, tools: bool) -> &'static str {

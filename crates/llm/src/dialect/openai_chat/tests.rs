@@ -261,7 +261,7 @@ fn all(transcript: &Transcript) -> Call {
 
 fn body(wire: Wire, messages: &[Message], tools: &[ToolSpec], tools_off: bool) -> Value {
     let transcript = Transcript::encode(wire, "Be kind.", tools, messages);
-    serde_json::from_slice(&transcript.request(&Call { tools_off, ..all(&transcript) }).body).unwrap()
+    serde_json::from_slice(&transcript.request(&Call { tools_off, ..all(&transcript) }).body.whole()).unwrap()
 }
 
 #[test]
