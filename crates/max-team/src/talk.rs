@@ -93,6 +93,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
             out: Out::default(),
             mates,
             record,
+            limit: None,
         };
         let exit = drive(&team, |signals| face.run(open, signals))?;
         crate::commands::sessions::forget_old(place, &config, exit);
@@ -200,6 +201,7 @@ pub(crate) fn work(place: &Place, talk: &Talk, ready: Ready, task: Task, format:
         out: Out::default(),
         mates: Vec::new(),
         record,
+        limit: None,
     };
     drive(&house, |signals| face.run(open, signals))
 }
@@ -240,12 +242,9 @@ pub(crate) fn skill(
         out: Out::default(),
         mates: Vec::new(),
         record,
+        limit: Some((name.to_owned(), Duration::from_millis(contract.timeout_ms))),
     };
-    let limit = Duration::from_millis(contract.timeout_ms);
-    drive(&house, |signals| async move {
-        let late = |_| Stop::said(Exit::Limit, |lang| lang.skill_timed_out(name, limit.as_secs()));
-        tokio::time::timeout(limit, face.run(open, signals)).await.map_err(late)?
-    })
+    drive(&house, |signals| face.run(open, signals))
 }
 
 /// Recorded models against real tools, in a scratch project with a journal of its own.

@@ -10,10 +10,10 @@ use max_team_core::chat::{Answer, Message, Native, Part, Role, Stop, Usage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::body::Body;
 use crate::call::{Fault, Sink};
 use crate::sse::Event;
 use crate::tool::ToolSpec;
-use crate::body::Body;
 use crate::transcript::{Call, Halves, Head, Ids};
 use crate::wire::Wire;
 

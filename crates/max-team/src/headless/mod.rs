@@ -70,6 +70,8 @@ pub(crate) struct Headless {
     pub(crate) mates: Vec<Spawn>,
     /// Where the run is written down afterwards.
     pub(crate) record: Option<PathBuf>,
+    /// A skill that has only so long: then it is interrupted, as somebody would.
+    pub(crate) limit: Option<(String, Duration)>,
 }
 
 /// What a headless run is for.
@@ -165,8 +167,10 @@ impl Headless {
             tally.ended = opened.last.clone();
             None
         };
-        if stopped.is_some() {
-            talk(&self.lang.interrupted(&session.to_string()));
+        match (stopped, &self.limit) {
+            (None, _) => {}
+            (Some(Exit::Limit), Some((name, limit))) => talk(&self.lang.skill_timed_out(name, limit.as_secs())),
+            (Some(_), _) => talk(&self.lang.interrupted(&session.to_string())),
         }
         if stopped == Some(Exit::Terminated) || (stopped.is_some() && tally.ended.is_none()) {
             return Ok(stopped.unwrap_or(Exit::Terminated));
@@ -250,6 +254,7 @@ impl Headless {
         let mut stopped = None;
         let mut ours: Option<TurnId> = None;
         let began = Instant::now();
+        let late = self.limit.as_ref().map(|(_, limit)| began + *limit);
         let mut vigil = Vigil::default();
         loop {
             let due = vigil.due();
@@ -266,6 +271,11 @@ impl Headless {
                 notice = notices.recv() => notice.ok_or_else(|| Stop::new(Exit::Failed, SILENT))?,
                 () = tokio::time::sleep_until(due.unwrap_or(began).into()), if due.is_some() => {
                     self.tell_of_silence(session, &mut vigil)?;
+                    continue;
+                }
+                () = tokio::time::sleep_until(late.unwrap_or(began).into()), if late.is_some() && stopped.is_none() => {
+                    stopped = Some(Exit::Limit);
+                    self.interrupt(session).await?;
                     continue;
                 }
             };

@@ -99,6 +99,7 @@ pub(crate) fn fork(place: &Place, options: &Fork) -> anyhow::Result<Exit> {
         out: Out::default(),
         mates: Vec::new(),
         record,
+        limit: None,
     };
     drive(&house, |signals| face.run(open, signals))
 }

@@ -360,3 +360,20 @@ fn new_check_and_what_is_not_there() {
     assert_eq!(found.code, 1);
     assert!(found.out.contains("没有 `description`") || found.out.contains("不是技能"), "{found:?}");
 }
+
+#[test]
+fn what_takes_longer_than_agreed_is_interrupted_and_written_down() {
+    let server = ModelServer::start(Script::new().when(|_: &Recorded| Some(Reply::text("thinking").stall_after(2))));
+    let program = Program::with(&server);
+    let contract = "name: slow\ndescription: Takes its time.\nprompt: Take your time.\ntimeout: 1s\n\
+        output: {properties: {n: {type: integer}}, required: [n]}\n";
+    write(&program.home().join("skills/slow.yaml"), contract);
+    let late = program.run(&["skills", "run", "slow", "--record", "late.jsonl"]);
+    assert_eq!(late.code, 7, "{late:?}");
+    assert!(late.err.contains("stopped after 1 s") && late.err.contains("recorded in"), "{late:?}");
+    // It is over, and can be looked at as any other run.
+    let replayed = program.run(&["replay", "late.jsonl"]);
+    assert!(replayed.code == 0 && replayed.out.contains("byte for byte"), "{replayed:?}");
+    let on = program.run(&["ps"]);
+    assert!(!on.out.contains("busy"), "{on:?}");
+}

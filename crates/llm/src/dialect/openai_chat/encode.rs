@@ -12,9 +12,9 @@
 use max_team_core::chat::{Message, Part, Role};
 use serde_json::{Map, Value, json};
 
+use crate::body::Body;
 use crate::json::{join, object, put};
 use crate::tool::{self, ToolSpec};
-use crate::body::Body;
 use crate::transcript::{Call, Halves, Head, Ids};
 use crate::wire::{Thinking, Wire};
 
