@@ -238,10 +238,7 @@ fn a_secret_comes_back_as_one() {
     say(&program, "begin", true);
     assert_eq!((mode(&program, "moved"), mode(&program, "written")), (0o644, 0o600));
     // Killed when the first one is about to get its name: what is left of it is nobody else's to read.
-    let prefix = ["strace", "-f", "-o", "/dev/null", "-e", "trace=renameat,renameat2", "-e"];
-    let inject = ["inject=renameat,renameat2:signal=SIGKILL:when=1"];
-    let mut killed = program.prefixed(&[&prefix[..], &inject].concat(), &["rewind", "--yes"]);
-    assert_ne!(finish(killed.spawn().unwrap()).code, 0);
+    killed_at_the_first_name(&program);
     for entry in fs::read_dir(program.project()).unwrap().flatten() {
         let text = fs::read_to_string(entry.path()).unwrap_or_default();
         let is_secret = names.contains(&text.as_str());
@@ -253,6 +250,14 @@ fn a_secret_comes_back_as_one() {
     assert_eq!(mode(&program, "other"), 0o644);
     assert_eq!(program.run(&["rewind", "--undo", "--yes"]).code, 0);
     assert_eq!((program.read("moved").as_str(), mode(&program, "written")), ("x", 0o600));
+}
+
+/// A rewind that is killed when the first file is about to get its name.
+fn killed_at_the_first_name(program: &Program) {
+    let prefix = ["strace", "-f", "-o", "/dev/null", "-e", "trace=renameat,renameat2", "-e"];
+    let inject = ["inject=renameat,renameat2:signal=SIGKILL:when=1"];
+    let mut killed = program.prefixed(&[&prefix[..], &inject].concat(), &["rewind", "--yes"]);
+    assert_ne!(finish(killed.spawn().unwrap()).code, 0);
 }
 
 /// What each may do with a file comes back whole, also where nothing else has changed and where nobody may write it any more.
@@ -280,10 +285,7 @@ fn permissions_come_back_to_the_last_bit() {
     let shown = program.run(&["rewind", "--dry-run"]);
     assert!(shown.out.contains("+++ b/group\nmode: 0600 becomes 0640\n"), "{shown:?}");
     // One that is about to get its name back is nobody's to read who will not be one.
-    let prefix = ["strace", "-f", "-o", "/dev/null", "-e", "trace=renameat,renameat2", "-e"];
-    let inject = ["inject=renameat,renameat2:signal=SIGKILL:when=1"];
-    let mut killed = program.prefixed(&[&prefix[..], &inject].concat(), &["rewind", "--yes"]);
-    assert_ne!(finish(killed.spawn().unwrap()).code, 0);
+    killed_at_the_first_name(&program);
     for entry in fs::read_dir(program.project()).unwrap().flatten() {
         let text = fs::read_to_string(entry.path()).unwrap_or_default();
         let most = modes.iter().find(|(name, _)| *name == text).map_or(0o777, |(_, mode)| *mode);

@@ -5,8 +5,10 @@ use std::path::Path;
 use std::process::Command as Process;
 
 use max_team_core::event::Event;
+use max_team_core::id::SessionId;
 use max_team_journal::{Commit, Death, Journal, Projection};
-use max_team_runtime::{Census, Command, Order, Parting, Post, Which};
+use max_team_runtime::{Census, Command, Notice, Order, Parting, Post, TeamHandle, Which};
+use tokio::sync::mpsc;
 
 use super::calls::{alone, inputs};
 use super::crashes::{check_rest, events, key};
@@ -46,6 +48,16 @@ fn end_pipe(root: &Path) {
     let pipe = root.join("pipe");
     // Opening it waits for a reader.
     std::thread::spawn(move || std::fs::write(pipe, "the end\n"));
+}
+
+/// A house in which the first command is over and the one at the pipe runs on.
+async fn one_left_running(journal: &Journal, root: &Path) -> (TeamHandle, SessionId, mpsc::Receiver<Notice>) {
+    let team = house_of(journal, root, SERVE);
+    let (session, mut notices) = super::calls::say(&team, root, leading(Which::New)).await;
+    while overs(journal).values().all(Vec::is_empty) {
+        rest(&mut notices).await;
+    }
+    (team, session, notices)
 }
 
 /// For each command that began: how often it was over, and whether that is not known of it.
@@ -102,11 +114,7 @@ async fn what_was_left_running_ends_when_somebody_says_stop() {
     for through_lead in [true, false] {
         let folder = with_pipe();
         let journal = Journal::memory();
-        let team = house_of(&journal, folder.path(), SERVE);
-        let (session, mut notices) = super::calls::say(&team, folder.path(), leading(Which::New)).await;
-        while overs(&journal).values().all(Vec::is_empty) {
-            rest(&mut notices).await;
-        }
+        let (team, session, mut notices) = one_left_running(&journal, folder.path()).await;
         let census = Census::new(&journal);
         let [(eva, pipe)] = census.commands(session, None).unwrap().try_into().unwrap();
         assert_eq!((eva.name.as_str(), pipe.name.as_str()), ("eva", "`cat pipe`"));
@@ -134,11 +142,7 @@ async fn what_was_left_running_ends_when_somebody_says_stop() {
 async fn with_whoever_ends_their_commands_are_over() {
     let folder = with_pipe();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), SERVE);
-    let (session, mut notices) = super::calls::say(&team, folder.path(), leading(Which::New)).await;
-    while overs(&journal).values().all(Vec::is_empty) {
-        rest(&mut notices).await;
-    }
+    let (_team, session, mut notices) = one_left_running(&journal, folder.path()).await;
     let census = Census::new(&journal);
     let [(eva, pipe)] = census.commands(session, None).unwrap().try_into().unwrap();
     let by = owner();
