@@ -27,7 +27,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::agent::{Agent, Control, Frame, Redefined, Seat, text_at, waits};
+use crate::agent::{Agent, Control, Frame, Redefined, Seat, is_note, text_at, waits};
 use crate::audit::AuditOptions;
 use crate::census::Census;
 use crate::error::RuntimeError;
@@ -705,10 +705,10 @@ fn at(cwd: &Path, row: SessionRow) -> Result<SessionRow, RuntimeError> {
     Err(RuntimeError::Elsewhere { session: row.session, cwd: row.cwd })
 }
 
-/// Whether a letter begins something; that files were put back is only told with what the user says next, and what a stop has
-/// left waits for that, too.
+/// Whether a letter begins something; that files were put back, or that somebody was stopped, is only told with what the user says
+/// next, and what a stop has left waits for that, too.
 fn begins(letter: &Envelope, lead: &Turn) -> bool {
-    letter.kind != Kind::FilesRewound && !lead.holds(letter)
+    !is_note(letter, true) && !lead.holds(letter)
 }
 
 /// What a letter of the user's says that nobody has read.

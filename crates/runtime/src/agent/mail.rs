@@ -584,7 +584,7 @@ impl Agent {
 /// Whether a letter asks for nothing: it is told with whatever begins the next turn.
 pub(crate) fn is_note(letter: &Envelope, to_lead: bool) -> bool {
     match letter.kind {
-        Kind::TaskResult => is_stopped(letter),
+        Kind::TaskResult | Kind::AllTasksDone => is_stopped(letter),
         Kind::TeammateTerminated | Kind::Undelivered => !to_lead,
         kind => kind == Kind::FilesRewound,
     }
@@ -596,7 +596,7 @@ fn hops(letters: &[Envelope]) -> u32 {
     letters.iter().filter(|letter| !is_note(letter, false)).map(|letter| letter.hops).min().unwrap_or_default()
 }
 
-/// Whether a letter tells that somebody was stopped by a person, who needs not be told.
+/// Whether a letter tells that somebody, or a plan, was stopped by a person, who needs not be told.
 fn is_stopped(letter: &Envelope) -> bool {
     letter.body.get("stopped").and_then(Value::as_bool).unwrap_or_default()
 }

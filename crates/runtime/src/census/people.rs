@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashSet};
 use max_team_core::chat::Usage;
 use max_team_core::event::End;
 use max_team_core::id::{AgentId, PlanId, SessionId};
+use max_team_core::message::Kind;
 use max_team_core::plan::{Plan, Status, TaskView, Waits};
 use max_team_core::policy::Deed;
 use max_team_core::turn::{Effect, Turn};
@@ -207,6 +208,25 @@ pub(super) struct Room<'c> {
 }
 
 impl Census<'_> {
+    /// Those in a session who rest and have unread mail that begins a turn once somebody runs the session.
+    pub fn about_to_begin(&self, session: SessionId) -> Result<Vec<AgentId>, RuntimeError> {
+        let lead = Sessions::new(self.journal).row(session)?.lead;
+        let mut about = Vec::new();
+        // Whoever works in a plan is stopped with it.
+        let is_planned = |row: &AgentRow| row.assignment.as_ref().is_some_and(|given| given.plan.is_some());
+        for AgentRow { agent, .. } in self.agents(session)?.into_iter().filter(|row| !is_planned(row)) {
+            let mut mail = self.journal.pending_mail(&session::agent_stream(agent))?;
+            mail.retain(|letter| !is_note(letter, agent == lead) && letter.kind != Kind::Shutdown);
+            if mail.is_empty() {
+                continue;
+            }
+            let turn = self.turn(agent)?;
+            let is_held = turn.held().is_some_and(|held| mail.iter().all(|letter| held.holds(letter)));
+            about.extend((!turn.is_busy() && turn.gone().is_none() && !is_held).then_some(agent));
+        }
+        Ok(about)
+    }
+
     /// Everybody in sessions with unfinished work or a living owner; with `all`, also of those used within a day.
     pub fn people(&self, now_ms: i64, all: bool) -> Result<Vec<Person>, RuntimeError> {
         let sessions = Sessions::new(self.journal);

@@ -35,7 +35,8 @@ impl Floor {
         Ok(claimed.map(|item| (item, change)))
     }
 
-    /// The list has changed: as many of those who take tasks by themselves and rest as there are tasks to take look at it.
+    /// The list has changed: as many of those who take tasks by themselves and rest as there are tasks to take look at it. Whoever
+    /// was stopped takes none: the bell is for somebody else.
     pub(crate) fn wake_claimers(self: &Arc<Self>) -> Result<(), RuntimeError> {
         let claimers = self.claimers()?;
         if claimers.is_empty() {
@@ -53,7 +54,7 @@ impl Floor {
                 continue;
             }
             let is_meant = meant.iter().any(|item| item.state.owner == name);
-            if !is_meant && left == 0 {
+            if (!is_meant && left == 0) || self.shared.fold_agent(agent)?.0.held().is_some() {
                 continue;
             }
             left -= usize::from(!is_meant);

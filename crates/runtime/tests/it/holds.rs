@@ -6,18 +6,21 @@ use max_team_core::calling::hands::GENERAL;
 use max_team_core::event::Event;
 use max_team_core::id::{AgentId, SessionId, TurnId};
 use max_team_core::message::{Envelope, Kind};
+use max_team_core::plan::event::{Approve, Say};
+use max_team_core::tasks::{Input, New};
 use max_team_journal::{Commit, Death, Journal};
 use max_team_runtime::{
-    Census, Command, Enrolled, Fate, Order, Post, Reason, RuntimeError, Standing, TeamHandle, Which,
+    Census, Command, Enrolled, Fate, Order, Post, Reason, RuntimeError, Standing, TaskLists, TeamHandle, Which,
 };
 use serde_json::json;
 use uuid::Uuid;
 
 use super::calls::{inputs, say};
 use super::crashes::{check_rest, events, key};
+use super::limits::{only_plan, plan_of};
 use super::mates::leading;
-use super::team::rest;
-use super::{house_of, open, order, owner, project, until};
+use super::team::{rest, with_team};
+use super::{house_of, open, order, owner, project, until, yes};
 
 const BOB: &str = r#"
 answers:
@@ -90,8 +93,8 @@ async fn letters_to_whoever_is_stopped_wait_for_a_new_one() {
                 notices = team.watch();
                 let opened = team.open(owner(), folder.path(), leading(Which::Latest)).await.unwrap();
                 assert_eq!(opened.recovered.mail, 0, "{way:?}");
-                // Where bob alone was stopped, Max goes on.
-                assert_eq!(opened.continuing, way == Way::Bob, "{way:?}");
+                // Also where bob alone was stopped: that he was is only told with something else.
+                assert!(!opened.continuing, "{way:?}");
                 rest(&mut notices).await;
             }
             assert_eq!(inputs(&journal, GENERAL).len(), 1, "{way:?}, {restarts}");
@@ -201,6 +204,153 @@ async fn what_comes_of_work_that_began_before_a_stop_wakes_nobody() {
     late("of later", TurnId::new(Uuid::now_v7())).await;
     let told = inputs(&journal, "max").split_off(lead).join("|");
     assert!(told.contains("of before") && told.contains("of later") && !told.contains('|'), "{told}");
+}
+
+const PLAN: &str = r#"
+answers: [{text: One moment, delta_ms: 3600000}, {text: Well.}, {text: Well.}, {text: Well.}]
+members:
+  ada/a: [{text: done}]
+  leo/b: [{parts: [{tool: write_file, input: {path: b.txt, content: x}}]}, {text: done}]
+"#;
+
+/// Where a stop comes in a plan's life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Moment {
+    /// It stops the plan, too.
+    Both,
+    /// The plan goes on.
+    Lead,
+    /// A person says yes to the plan afterwards.
+    Before,
+}
+
+/// One task is done, the other waits for an answer and then fails; the lead is busy and was told something more.
+#[tokio::test]
+async fn what_a_plan_writes_waits_like_all_that_began_before_a_stop() {
+    for moment in [Moment::Both, Moment::Lead, Moment::Before] {
+        let (folder, journal) = (project(), Journal::memory());
+        let team = house_of(&journal, folder.path(), PLAN);
+        let mut notices = team.watch();
+        let opened = team.open(owner(), folder.path(), with_team(Which::New, Approve::Plan)).await.unwrap();
+        let session = opened.session;
+        rest(&mut notices).await;
+        let draft = plan_of(
+            r#"[{"id": "a", "agent": "ada", "description": "A"},
+                {"id": "b", "agent": "leo", "description": "B", "owns": ["src/**"], "verify": ["false"], "retry": 0}]"#,
+        );
+        order(&team, Command::Propose { session, draft, source: "a test".into() }).await.unwrap();
+        let (question, _) = rest(&mut notices).await.asked();
+        let approve = Command::Decide { question, say: Say::Approve };
+        if moment != Moment::Before {
+            order(&team, approve.clone()).await.unwrap();
+            assert!(rest(&mut notices).await.waiting, "leo asks");
+        }
+        order(&team, Command::Say { session, text: "hello".into() }).await.unwrap();
+        until(&mut notices, "turn_started").await;
+        order(&team, Command::Say { session, text: "do X".into() }).await.unwrap();
+        stop(Way::Word, &team, &journal, session).await;
+        until(&mut notices, "turn_ended").await;
+        match moment {
+            Moment::Both => {
+                let plan = only_plan(&journal);
+                order(&team, Command::Stop { plan, task: None }).await.unwrap();
+                until(&mut notices, "plan_ended").await;
+            }
+            Moment::Lead | Moment::Before => {
+                if moment == Moment::Before {
+                    order(&team, approve).await.unwrap();
+                    until(&mut notices, "question_asked").await;
+                }
+                let question = Post::new(&journal).inbox().unwrap().pop().unwrap().row.question;
+                order(&team, Command::Answer { session, question, answer: yes() }).await.unwrap();
+                until(&mut notices, "task_failed").await;
+            }
+        }
+        rest(&mut notices).await;
+        let begun = inputs(&journal, "max");
+        let want = if moment == Moment::Before { 2 } else { 1 };
+        assert_eq!(begun.len(), want, "{moment:?}: {begun:?}");
+        if moment != Moment::Before {
+            order(&team, Command::Say { session, text: "go".into() }).await.unwrap();
+            until(&mut notices, "turn_started").await;
+        }
+        let [_, told] = inputs(&journal, "max").try_into().unwrap();
+        let of_plan = if moment == Moment::Both { "1 given up" } else { "`b`" };
+        assert!(told.contains("do X") && told.contains(of_plan), "{moment:?}: {told}");
+    }
+}
+
+const CLAIMERS: &str = r#"
+answers:
+  - parts:
+      - {tool: spawn_teammate, input: {name: ann, role: worker, prompt: Work., auto_claim: true}}
+      - {tool: spawn_teammate, input: {name: bob, role: worker, prompt: Work., auto_claim: true}}
+  - text: At it.
+  - text: Noted.
+  - text: Noted.
+  - text: Noted.
+members:
+  STOPPED:
+    - parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]
+  FREE:
+    - text: Ready.
+    - text: Taken.
+"#;
+
+/// Whoever comes first among those who take tasks: the bell is not for one that was stopped.
+#[tokio::test]
+async fn a_task_is_taken_by_somebody_else_than_who_was_stopped() {
+    for (stopped, free) in [("ann", "bob"), ("bob", "ann")] {
+        let (folder, journal) = (project(), Journal::memory());
+        let recording = CLAIMERS.replace("STOPPED", stopped).replace("FREE", free);
+        let team = house_of(&journal, folder.path(), &recording);
+        let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+        assert!(rest(&mut notices).await.waiting, "{stopped} asks");
+        let mates = Census::new(&journal).roll(session).unwrap().mates;
+        let agent = mates.into_iter().find(|mate| mate.person.name == stopped).unwrap().person.agent.unwrap();
+        Post::new(&journal).interrupt(&owner(), key("stop"), agent).await.unwrap();
+        rest(&mut notices).await;
+        let new = Input::Create(New { subject: "new".into(), ..New::default() });
+        TaskLists::new(&journal).write(session, &owner(), &new).await.unwrap();
+        until(&mut notices, "turn_started").await;
+        let tasks = team.tasks(session).unwrap();
+        let owners: Vec<&str> = tasks.items().map(|item| item.state.owner.as_str()).collect();
+        assert_eq!(owners, [free]);
+    }
+}
+
+const RESTS: &str = r#"
+answers:
+  - parts: [{tool: spawn_teammate, input: {name: bob, role: worker, prompt: Work.}}]
+  - text: At it.
+  - text: Noted.
+  - text: Noted.
+members:
+  bob: [{text: Ready.}, {text: More.}]
+"#;
+
+/// Nobody runs the session: what is written to one who rests would begin with the next process.
+#[tokio::test]
+async fn one_who_is_about_to_begin_can_be_stopped() {
+    let (folder, journal) = (project(), Journal::memory());
+    let team = house_of(&journal, folder.path(), RESTS);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    rest(&mut notices).await;
+    team.shutdown().await.unwrap();
+    let journal = journal.reopen().unwrap();
+    let (post, census) = (Post::new(&journal), Census::new(&journal));
+    assert!(census.about_to_begin(session).unwrap().is_empty());
+    post.write(&owner(), key("second"), session, &["bob".to_owned()], "second").await.unwrap();
+    let agent = bob(&journal, session).person.agent.unwrap();
+    assert_eq!(census.about_to_begin(session).unwrap(), [agent]);
+    post.interrupt(&owner(), key("stop"), agent).await.unwrap();
+    let begun = inputs(&journal, GENERAL).len();
+    let team = house_of(&journal, folder.path(), RESTS);
+    let mut notices = team.watch();
+    team.open(owner(), folder.path(), leading(Which::Latest)).await.unwrap();
+    rest(&mut notices).await;
+    assert_eq!((inputs(&journal, GENERAL).len(), bob(&journal, session).unread), (begun, 1));
+    assert!(census.about_to_begin(session).unwrap().is_empty(), "it is held");
 }
 
 async fn play(journal: &Journal, root: &Path, words: &str) {
