@@ -8,14 +8,12 @@ use std::collections::{BTreeSet, HashSet};
 use max_team_core::chat::Usage;
 use max_team_core::event::End;
 use max_team_core::id::{AgentId, PlanId, SessionId};
-use max_team_core::message::Kind;
 use max_team_core::plan::{Plan, Status, TaskView, Waits};
 use max_team_core::policy::Deed;
 use max_team_core::turn::{Effect, Turn};
 use serde::{Deserialize, Serialize};
 
 use super::{Census, SESSIONS_MAX};
-use crate::agent::is_note;
 use crate::error::RuntimeError;
 use crate::rows::{self, AgentRow};
 use crate::session::{self, SessionRow, Sessions};
@@ -215,14 +213,13 @@ impl Census<'_> {
         // Whoever works in a plan is stopped with it.
         let is_planned = |row: &AgentRow| row.assignment.as_ref().is_some_and(|given| given.plan.is_some());
         for AgentRow { agent, .. } in self.agents(session)?.into_iter().filter(|row| !is_planned(row)) {
-            let mut mail = self.journal.pending_mail(&session::agent_stream(agent))?;
-            mail.retain(|letter| !is_note(letter, agent == lead) && letter.kind != Kind::Shutdown);
+            let mail = self.journal.pending_mail(&session::agent_stream(agent))?;
             if mail.is_empty() {
                 continue;
             }
             let turn = self.turn(agent)?;
-            let is_held = turn.held().is_some_and(|held| mail.iter().all(|letter| held.holds(letter)));
-            about.extend((!turn.is_busy() && turn.gone().is_none() && !is_held).then_some(agent));
+            let is_resting = !turn.is_busy() && turn.gone().is_none();
+            about.extend((is_resting && turn.would_begin(&mail, agent == lead)).then_some(agent));
         }
         Ok(about)
     }
@@ -384,15 +381,12 @@ impl<'c> Room<'c> {
         giver: &str,
     ) -> Result<(Standing, Option<Reason>, Option<Doing>), RuntimeError> {
         if !turn.is_busy() {
-            let mut mail = self.census.journal.pending_mail(&session::agent_stream(agent))?;
-            // What is only told with something else begins nothing.
-            mail.retain(|letter| !is_note(letter, agent == self.row.lead));
-            return Ok(match mail.len() {
+            let (mail, is_lead) =
+                (self.census.journal.pending_mail(&session::agent_stream(agent))?, agent == self.row.lead);
+            return Ok(match turn.waiting(&mail, is_lead) {
+                _ if turn.would_begin(&mail, is_lead) => (Standing::Starting, None, None),
                 0 => (Standing::Ready, last(turn), None),
-                count if mail.iter().all(|letter| turn.holds(letter)) => {
-                    (Standing::Stopped, Some(Reason::unread(count)), None)
-                }
-                _ => (Standing::Starting, None, None),
+                count => (Standing::Stopped, Some(Reason::unread(count)), None),
             });
         }
         let pending = turn.pending();

@@ -7,7 +7,7 @@ use max_team_core::event::Event;
 use max_team_core::id::{AgentId, SessionId, TurnId};
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::plan::event::{Approve, Say};
-use max_team_core::tasks::{Input, New};
+use max_team_core::tasks::{Input, New, Status, Update};
 use max_team_journal::{Commit, Death, Journal};
 use max_team_runtime::{
     Census, Command, Enrolled, Fate, Order, Post, Reason, RuntimeError, Standing, TaskLists, TeamHandle, Which,
@@ -297,6 +297,29 @@ members:
     - text: Taken.
 "#;
 
+/// Changes the shared list, as a user does.
+async fn list(journal: &Journal, session: SessionId, input: Input) {
+    TaskLists::new(journal).write(session, &owner(), &input).await.unwrap();
+}
+
+fn new(subject: &str) -> Input {
+    Input::Create(New { subject: subject.into(), ..New::default() })
+}
+
+/// Two tasks of which the second waits for the first, which is the user's.
+async fn list_two(journal: &Journal, session: SessionId) {
+    let update = |update: Update| Input::Update(Box::new(update));
+    list(journal, session, new("first")).await;
+    list(journal, session, update(Update { id: "1".into(), owner: Some("user".into()), ..Update::default() })).await;
+    list(journal, session, new("second")).await;
+    list(journal, session, update(Update { id: "2".into(), blocked_by: vec!["1".into()], ..Update::default() })).await;
+}
+
+/// The second can be taken from now on, and is no newer than it was.
+fn done() -> Input {
+    Input::Update(Box::new(Update { id: "1".into(), status: Some(Status::Completed), ..Update::default() }))
+}
+
 /// Whoever comes first among those who take tasks: the bell is not for one that was stopped.
 #[tokio::test]
 async fn a_task_is_taken_by_somebody_else_than_who_was_stopped() {
@@ -304,19 +327,130 @@ async fn a_task_is_taken_by_somebody_else_than_who_was_stopped() {
         let (folder, journal) = (project(), Journal::memory());
         let recording = CLAIMERS.replace("STOPPED", stopped).replace("FREE", free);
         let team = house_of(&journal, folder.path(), &recording);
-        let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+        let mut notices = team.watch();
+        let session = team.open(owner(), folder.path(), leading(Which::New)).await.unwrap().session;
+        list_two(&journal, session).await;
+        order(&team, Command::Say { session, text: "do it".into() }).await.unwrap();
         assert!(rest(&mut notices).await.waiting, "{stopped} asks");
         let mates = Census::new(&journal).roll(session).unwrap().mates;
         let agent = mates.into_iter().find(|mate| mate.person.name == stopped).unwrap().person.agent.unwrap();
         Post::new(&journal).interrupt(&owner(), key("stop"), agent).await.unwrap();
         rest(&mut notices).await;
-        let new = Input::Create(New { subject: "new".into(), ..New::default() });
-        TaskLists::new(&journal).write(session, &owner(), &new).await.unwrap();
+        list(&journal, session, done()).await;
         until(&mut notices, "turn_started").await;
         let tasks = team.tasks(session).unwrap();
-        let owners: Vec<&str> = tasks.items().map(|item| item.state.owner.as_str()).collect();
-        assert_eq!(owners, [free]);
+        assert_eq!(tasks.find("2").unwrap().state.owner, free);
     }
+}
+
+const CLAIMER: &str = r#"
+answers:
+  - parts: [{tool: spawn_teammate, input: {name: ann, role: worker, prompt: Work., auto_claim: true}}]
+  - text: At it.
+  - text: Noted.
+  - text: Noted.
+members:
+  ann:
+    - parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]
+    - text: Taken.
+    - text: Taken.
+"#;
+
+/// What is added to the list, or given to it, after the stop is newer than the stop; what only can be begun with now is not.
+#[tokio::test]
+async fn a_new_task_is_something_newer_than_a_stop() {
+    let given = Update { id: "2".into(), owner: Some("ann".into()), blocked_by: Vec::new(), ..Update::default() };
+    let table = [
+        (Way::Bob, vec![done()], 0),
+        (Way::Bob, vec![done(), new("third")], 1),
+        (Way::Word, vec![new("third")], 1),
+        (Way::Bob, vec![done(), Input::Update(Box::new(given))], 1),
+    ];
+    for (way, changes, begun) in table {
+        let (folder, journal) = (project(), Journal::memory());
+        let team = house_of(&journal, folder.path(), CLAIMER);
+        let mut notices = team.watch();
+        let session = team.open(owner(), folder.path(), leading(Which::New)).await.unwrap().session;
+        list_two(&journal, session).await;
+        order(&team, Command::Say { session, text: "do it".into() }).await.unwrap();
+        assert!(rest(&mut notices).await.waiting, "ann asks");
+        stop(way, &team, &journal, session).await;
+        rest(&mut notices).await;
+        for change in changes {
+            list(&journal, session, change).await;
+        }
+        if begun > 0 {
+            until(&mut notices, "turn_started").await;
+        }
+        team.settle(session).await;
+        let taken = inputs(&journal, GENERAL).split_off(1);
+        assert!(taken.len() >= begun && (begun > 0) != taken.is_empty(), "{way:?}: {taken:?}");
+        assert!(taken.iter().all(|told| told.contains("You have taken")), "{way:?}: {taken:?}");
+    }
+}
+
+const CAROL: &str = r#"
+answers:
+  - parts:
+      - {tool: spawn_teammate, input: {name: bob, role: worker, prompt: Work.}}
+      - {tool: spawn_teammate, input: {name: carol, role: worker, prompt: Work.}}
+  - text: At it.
+  - text: Noted.
+  - text: Noted.
+members:
+  bob:
+    - parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]
+    - parts: [{tool: send_message, input: {to: carol, message: of later}}]
+    - text: Said.
+  carol: [{text: Ready.}, {text: Read.}, {text: Read.}]
+"#;
+
+/// A colleague's last letter is on its way to somebody who rests when everybody is stopped. Whoever was stopped first is told since
+/// when, whenever it reads that.
+#[tokio::test]
+async fn a_stop_of_everybody_reaches_who_rests() {
+    let (folder, mut journal) = (project(), Journal::memory());
+    let mut team = house_of(&journal, folder.path(), CAROL);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    assert!(rest(&mut notices).await.waiting, "bob asks");
+    stop(Way::Word, &team, &journal, session).await;
+    rest(&mut notices).await;
+    let mates = Census::new(&journal).roll(session).unwrap().mates;
+    let agent = |name: &str| mates.iter().find(|mate| mate.person.name == name).unwrap().person.agent.unwrap();
+    let [bob, carol] = ["bob", "carol"].map(agent);
+    let held: Vec<_> =
+        [bob, carol].map(|agent| Census::new(&journal).turn(agent).unwrap().held().unwrap().since).into();
+    let lead = Census::new(&journal).roll(session).unwrap().lead.unwrap().person.agent.unwrap();
+    let since = Census::new(&journal).turn(lead).unwrap().held().unwrap().since;
+    assert!(since.is_some() && held.iter().all(|held| *held == since), "{since:?} {held:?}");
+    let begun = events(&journal).into_iter().find_map(|(stream, event)| match event {
+        Event::TurnStarted(started) if stream == format!("agent/{bob}") => Some(started.turn),
+        _ => None,
+    });
+    let late = async |journal: &Journal| {
+        let body = json!({ "from": "bob", "color": "blue", "text": "of before" });
+        let letter = Envelope::new(key("late"), format!("agent/{bob}"), format!("agent/{carol}"), Kind::Text, body, 1);
+        let letter = Envelope { cause: begun.map(|turn| turn.to_string()), ..letter };
+        journal.commit(Commit { sends: vec![letter], ..Commit::default() }).await.unwrap();
+    };
+    late(&journal).await;
+    rest(&mut team.watch()).await;
+    team.shutdown().await.unwrap();
+    journal = journal.reopen().unwrap();
+    team = house_of(&journal, folder.path(), CAROL);
+    notices = team.watch();
+    let opened = team.open(owner(), folder.path(), leading(Which::Latest)).await.unwrap();
+    assert!(!opened.continuing && opened.recovered.mail == 0, "{opened:?}");
+    rest(&mut notices).await;
+    assert_eq!(inputs(&journal, GENERAL).len(), 2, "carol begins nothing");
+    // It counts as what waits, though no stop has named it.
+    let waits = Post::new(&journal).stopped(session).unwrap();
+    assert!(waits.iter().any(|reader| reader.name == "carol"), "{waits:?}");
+    // What bob writes himself, in a turn that began later, is news; with it she is told what waited.
+    write(&team, session, "go").await;
+    rest(&mut notices).await;
+    let told = inputs(&journal, GENERAL).split_off(3).join("|");
+    assert!(told.contains("of before") && told.contains("of later") && !told.contains('|'), "{told}");
 }
 
 const RESTS: &str = r#"
