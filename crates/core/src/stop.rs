@@ -1,6 +1,7 @@
 //! The words that stop a turn: a rule, so that nobody waits for a model to understand them. And what a stop leaves waiting.
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::id::{EnvelopeId, TurnId};
 use crate::message::Envelope;
@@ -22,6 +23,14 @@ pub struct Held {
     /// Where everybody was stopped: what turns that began before this one write is no news either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<TurnId>,
+    /// How many entries the shared list had, for whoever takes tasks by itself: what was added or given to it later is newer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listed: Option<u64>,
+}
+
+/// A turn that is newer than one that is known, whatever the clock says.
+pub fn newer(fresh: TurnId, known: TurnId) -> TurnId {
+    if fresh > known { fresh } else { TurnId::new(Uuid::from_u128(known.uuid().as_u128().saturating_add(1))) }
 }
 
 impl Held {
@@ -31,6 +40,7 @@ impl Held {
         let fresh: Vec<EnvelopeId> = fresh.copied().collect();
         self.letters.extend(fresh);
         self.since = self.since.max(other.since);
+        self.listed = self.listed.max(other.listed);
     }
 
     /// Whether a letter waits with the others.
@@ -42,8 +52,6 @@ impl Held {
 
 #[cfg(test)]
 mod tests {
-    use uuid::Uuid;
-
     use super::*;
     use crate::message::Kind;
 
@@ -56,8 +64,8 @@ mod tests {
             Envelope { cause: cause.map(|cause| cause.to_string()), ..letter }
         };
         let letters = vec![EnvelopeId::new(Uuid::from_u128(1))];
-        let alone = Held { letters: letters.clone(), since: None };
-        let all = Held { letters, since: Some(turn(5)) };
+        let alone = Held { letters: letters.clone(), ..Held::default() };
+        let all = Held { letters, since: Some(turn(5)), listed: None };
         // Which letter, written in which turn; whether it waits where one was stopped, and where everybody was.
         let table = [
             (1, None, true, true),
@@ -77,11 +85,20 @@ mod tests {
     fn a_second_stop_lets_nothing_go_that_the_first_has_held() {
         let letter = |number| EnvelopeId::new(Uuid::from_u128(number));
         let turn = |number| Some(TurnId::new(Uuid::from_u128(number)));
-        let mut held = Held { letters: vec![letter(1)], since: turn(5) };
+        let mut held = Held { letters: vec![letter(1)], since: turn(5), listed: Some(3) };
+        let first = held.clone();
         held.add(&Held::default());
-        assert_eq!(held, Held { letters: vec![letter(1)], since: turn(5) });
-        held.add(&Held { letters: vec![letter(1), letter(2)], since: turn(7) });
-        assert_eq!(held, Held { letters: vec![letter(1), letter(2)], since: turn(7) });
+        assert_eq!(held, first);
+        held.add(&Held { letters: vec![letter(1), letter(2)], since: turn(7), listed: Some(2) });
+        assert_eq!(held, Held { letters: vec![letter(1), letter(2)], since: turn(7), listed: Some(3) });
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_makes_no_turn_older() {
+        let turn = |number| TurnId::new(Uuid::from_u128(number));
+        for (fresh, known, want) in [(7, 5, 7), (5, 5, 6), (3, 5, 6), (9, u128::MAX, u128::MAX)] {
+            assert_eq!(newer(turn(fresh), turn(known)), turn(want), "{fresh} {known}");
+        }
     }
 
     #[test]

@@ -271,6 +271,8 @@ pub struct Opened {
     pub history: Vec<Message>,
     /// What the user has said that nobody had read when it was opened, oldest first.
     pub queued: Vec<Queued>,
+    /// How many letters wait for the lead because of a stop, whoever has written them.
+    pub held: usize,
     /// How the last turn ended, if one did.
     pub last: Option<max_team_core::event::TurnEnded>,
     /// Questions that wait for an answer since before; they are not published again.
@@ -575,6 +577,14 @@ impl TeamHandle {
     /// Whom of a session somebody has interrupted, and who has begun nothing since; its lead aside.
     pub fn stopped(&self, session: SessionId) -> Result<Vec<Reader>, RuntimeError> {
         Post::new(&self.house.shared.journal).stopped(session)
+    }
+
+    /// How many letters wait for its lead because of a stop.
+    pub fn held(&self, session: SessionId) -> Result<usize, RuntimeError> {
+        let lead = Sessions::new(&self.house.shared.journal).row(session)?.lead;
+        let (turn, _) = self.house.shared.fold_agent(lead)?;
+        let mail = self.house.shared.journal.pending_mail(&crate::session::agent_stream(lead))?;
+        Ok(turn.waiting(&mail, true))
     }
 
     /// What everybody of a session has written to each other.

@@ -172,6 +172,8 @@ impl House {
         let mut seat =
             Seat { agent: lead, head, turn, frame, purse, lead: true, caller: None, aside: false, resumed: true };
         self.settle_in(floor, &mut seat, by, open, definition, resumed).await?;
+        // Before anybody else begins anything.
+        floor.know_turn(seat.turn.newest());
         let stream = session::agent_stream(lead);
         let waiting = self.shared.journal.pending_mail(&stream)?;
         let plans = if resumed { Census::new(&self.shared.journal).open_plans(Some(session))? } else { Vec::new() };
@@ -189,9 +191,10 @@ impl House {
             session,
             agent: lead,
             resumed,
-            continuing: is_at_work || waiting.iter().any(|letter| begins(letter, &seat.turn)),
+            continuing: is_at_work || seat.turn.would_begin(&waiting, true),
             history: seat.turn.history().to_vec(),
             queued: waiting.iter().filter_map(unread).collect(),
+            held: seat.turn.waiting(&waiting, true),
             last: seat.turn.last().cloned(),
             asked: self.asked(session, seat.agent)?,
             recovered: if resumed { floor.recovered(&seat.turn, &plans)? } else { Recovered::default() },
@@ -703,12 +706,6 @@ fn at(cwd: &Path, row: SessionRow) -> Result<SessionRow, RuntimeError> {
         return Ok(row);
     }
     Err(RuntimeError::Elsewhere { session: row.session, cwd: row.cwd })
-}
-
-/// Whether a letter begins something; that files were put back is only told with what the user says next, and what a stop has
-/// left waits for that, too.
-fn begins(letter: &Envelope, lead: &Turn) -> bool {
-    letter.kind != Kind::FilesRewound && !lead.holds(letter)
 }
 
 /// What a letter of the user's says that nobody has read.

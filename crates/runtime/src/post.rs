@@ -20,13 +20,14 @@ use max_team_core::policy::{Answer, By, Until};
 use max_team_journal::{Journal, Strength};
 use serde_json::{Value, json};
 
-use crate::agent::derived;
+use crate::agent::{LISTED, derived};
 use crate::census::{self, Census, means};
 use crate::error::RuntimeError;
 use crate::plan::{about_words, plan_stream};
 use crate::rows::{self, AgentRow, AnsweredRow, InboxRow, Matter, said};
 use crate::session;
 use crate::shared::{commit_at, now_ms};
+use crate::tasks;
 
 pub use go_on::{CONTINUE, READ_ON};
 pub use write::{Parting, Reader, Written, letter_of};
@@ -298,8 +299,13 @@ impl<'j> Post<'j> {
     /// Stops whatever an agent is doing and what it has left running, and so, for a lead, everybody who works for it. Returns the
     /// mailbox it went to.
     pub async fn interrupt(&self, by: &Principal, key: EnvelopeId, agent: AgentId) -> Result<String, RuntimeError> {
-        let body = json!({ "by": person(by), "stopped": true });
-        self.send(by, key, session::agent_stream(agent), Kind::Shutdown, body).await
+        let address = session::agent_stream(agent);
+        let mut body = json!({ "by": person(by), "stopped": true });
+        if let (Some(session), Some(body)) = (session_at(self.journal, &address), body.as_object_mut()) {
+            // What is added to the list later is newer than this, whenever it is read.
+            body.insert(LISTED.to_owned(), json!(self.journal.head(&tasks::stream(session))?));
+        }
+        self.send(by, key, address, Kind::Shutdown, body).await
     }
 
     /// Edits that do not fit what the plan says are refused before anybody is bothered with them.

@@ -12,6 +12,7 @@ use super::slot::{Doom, Slot, State};
 use super::{Budget, Draft, Graph};
 use crate::event::Event;
 use crate::limits::READY_SCANNED_MAX;
+use crate::policy::By;
 
 impl Plan {
     /// Folds one event of the plan's stream in.
@@ -28,7 +29,7 @@ impl Plan {
             Event::PlanResumed(_) => self.resume(),
             Event::PlanStopped(stopped) => match stopped.task.as_deref().and_then(|task| self.place(task)) {
                 Some(task) => self.doom(task, Doom::Cancel(format!("stopped by {}", stopped.by))),
-                None => self.stop(&stopped.by),
+                None => self.stop(&stopped.by, at_ms),
             },
             Event::PlanEnded(ended) => {
                 self.ended = Some(ended.end);
@@ -140,6 +141,9 @@ impl Plan {
     fn answer(&mut self, answered: &PlanAnswered, at_ms: i64) {
         let Some(about) = self.asked.remove(&answered.question) else { return };
         self.asked_of.remove(&self.subject(&about));
+        if matches!(answered.by, By::Person(_)) {
+            self.answered_at_ms = Some(at_ms);
+        }
         match (&about, &answered.say) {
             (About::Proposal | About::Rest, Say::Approve) => self.approve_waves(usize::MAX, at_ms),
             (About::Proposal, Say::FirstWave) => self.approve_waves(1, at_ms),
@@ -219,8 +223,9 @@ impl Plan {
         }
     }
 
-    fn stop(&mut self, by: &str) {
+    fn stop(&mut self, by: &str, at_ms: i64) {
         self.stopped = true;
+        self.overdue |= self.over_at_ms.is_some_and(|over_at_ms| at_ms >= over_at_ms);
         self.asked.clear();
         self.asked_of.clear();
         for task in 0..self.slots.len() {

@@ -67,6 +67,10 @@ pub struct Plan {
     pub(super) waves: usize,
     pub(super) tally: Tally,
     pub(super) stopped: bool,
+    /// Its time was over when it was stopped: nobody had to say so.
+    pub(super) overdue: bool,
+    /// When a person last answered what it asked.
+    pub(super) answered_at_ms: Option<i64>,
     /// It was stopped for another plan to be made.
     pub(super) replaced: bool,
     pub(super) ended: Option<PlanEnd>,
@@ -272,6 +276,16 @@ impl Plan {
     /// How it ended, if it did.
     pub fn ended(&self) -> Option<PlanEnd> {
         self.ended
+    }
+
+    /// Whether it ended because a person stopped it, and not because its time was over.
+    pub fn is_stopped_by_person(&self) -> bool {
+        self.ended == Some(PlanEnd::Stopped) && !self.overdue
+    }
+
+    /// When a person last answered what it asked.
+    pub fn answered_at_ms(&self) -> Option<i64> {
+        self.answered_at_ms
     }
 
     /// Whether any of it may run.

@@ -9,6 +9,7 @@ mod apply;
 mod call;
 mod compact;
 mod decide;
+mod mail;
 mod mates;
 mod past;
 mod review;
@@ -37,6 +38,7 @@ use crate::rewind::Told;
 use crate::stop::Held;
 use crate::team::{Definition, Settings};
 
+pub use mail::{is_note, is_stop};
 pub use past::{Forked, Past};
 pub use tools::{SETTLE, STRUCTURED_OUTPUT, SUBMIT_PLAN};
 
@@ -578,6 +580,12 @@ impl Turn {
     /// Whether a letter waits with what a stop has left.
     pub fn holds(&self, letter: &Envelope) -> bool {
         self.held.as_ref().is_some_and(|held| held.holds(letter))
+    }
+
+    /// The newest turn that it knows of: its own, or the one that a stop names.
+    pub fn newest(&self) -> Option<TurnId> {
+        let since = self.held().and_then(|held| held.since);
+        self.current().max(self.last.as_ref().map(|last| last.turn)).max(since)
     }
 
     /// What a person has allowed.

@@ -21,6 +21,8 @@ struct Targets {
     plans: Vec<PlanId>,
     /// The lead of a session that is stopped as a whole, or somebody in it.
     lead: Option<Somebody>,
+    /// Teammates in it who rest and have mail to begin with: each is told, so that none begins before the lead has said so.
+    beginning: Vec<AgentId>,
 }
 
 /// Somebody who is to be stopped, with what it has left running; of a lead, with what everybody has.
@@ -49,6 +51,9 @@ pub(crate) fn run(place: &Place, options: &args::Halt) -> anyhow::Result<Exit> {
         for plan in &targets.plans {
             desk.post().stop(&desk.by, key(), *plan, options.task.as_deref()).await.map_err(stop)?;
         }
+        for agent in &targets.beginning {
+            desk.post().interrupt(&desk.by, key(), *agent).await.map_err(stop)?;
+        }
         if let Some(somebody) = &targets.lead {
             desk.post().interrupt(&desk.by, key(), somebody.agent).await.map_err(stop)?;
         }
@@ -75,8 +80,8 @@ fn targets(desk: &Desk, place: &Place, options: &args::Halt) -> anyhow::Result<T
     let Some(id) = &options.id else {
         return match open.as_slice() {
             [] => Err(Stop::said(Exit::Failed, |lang| lang.no_plan_open().to_owned()).into()),
-            [_] => Ok(Targets { plans: open, lead: None }),
-            _ if options.all => Ok(Targets { plans: open, lead: None }),
+            [_] => Ok(Targets { plans: open, lead: None, beginning: Vec::new() }),
+            _ if options.all => Ok(Targets { plans: open, lead: None, beginning: Vec::new() }),
             _ => {
                 let ids: Vec<String> = open.iter().map(short).collect();
                 Err(Stop::said(Exit::Usage, |lang| lang.which_plan(&ids.join(", "))).into())
@@ -88,7 +93,7 @@ fn targets(desk: &Desk, place: &Place, options: &args::Halt) -> anyhow::Result<T
             if let Some(row) = census.plan_end(plan).map_err(stop)? {
                 return Err(Stop::said(Exit::Failed, |lang| lang.plan_over(plan, row.end)).into());
             }
-            return Ok(Targets { plans: vec![plan], lead: None });
+            return Ok(Targets { plans: vec![plan], lead: None, beginning: Vec::new() });
         }
         Some(Found::Session(session)) => session,
         None => {
@@ -98,11 +103,12 @@ fn targets(desk: &Desk, place: &Place, options: &args::Halt) -> anyhow::Result<T
             };
             let (session, agent, what, is_lead) = (row.session, row.agent, row.handle(), row.assignment.is_none());
             let commands = left_running(desk, session, Some(agent).filter(|_| !is_lead))?;
-            if commands.is_empty() && !census.turn(agent).map_err(stop)?.is_busy() {
+            let begins = || Ok::<_, Stop>(census.about_to_begin(session).map_err(stop)?.contains(&agent));
+            if commands.is_empty() && !census.turn(agent).map_err(stop)?.is_busy() && !begins()? {
                 return Err(Stop::said(Exit::Failed, |lang| lang.agent_rests(&what)).into());
             }
             let somebody = Somebody { session, agent, is_lead, what, commands };
-            return Ok(Targets { plans: Vec::new(), lead: Some(somebody) });
+            return Ok(Targets { plans: Vec::new(), lead: Some(somebody), beginning: Vec::new() });
         }
     };
     let lead = Sessions::new(&desk.journal).row(session).map_err(stop)?.lead;
@@ -112,13 +118,18 @@ fn targets(desk: &Desk, place: &Place, options: &args::Halt) -> anyhow::Result<T
     let is_at_work =
         |person: &Person| person.session == session && person.state == Standing::Busy && person.plan.is_none();
     let commands = left_running(desk, session, None)?;
-    let busy = census.turn(lead).map_err(stop)?.is_busy() || people.iter().any(is_at_work) || !commands.is_empty();
+    let mut beginning = census.about_to_begin(session).map_err(stop)?;
+    let busy = census.turn(lead).map_err(stop)?.is_busy()
+        || people.iter().any(is_at_work)
+        || !commands.is_empty()
+        || !beginning.is_empty();
+    beginning.retain(|agent| *agent != lead);
     if plans.is_empty() && !busy {
         return Err(Stop::said(Exit::Failed, |lang| lang.does_nothing(session)).into());
     }
     let what = format!("{} {}", desk.lang.session_word(), short(&session));
     let somebody = Somebody { session, agent: lead, is_lead: true, what, commands };
-    Ok(Targets { plans, lead: busy.then_some(somebody) })
+    Ok(Targets { plans, lead: busy.then_some(somebody), beginning })
 }
 
 /// The commands that run on in the background. Without whoever owns the session there are none: they end with it.

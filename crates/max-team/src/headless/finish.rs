@@ -30,6 +30,10 @@ impl Headless {
             return Ok(exit);
         }
         let Some(ended) = &tally.ended else {
+            // A plan that somebody has stopped is told of by its own last line: the lead says nothing about it.
+            if let Some((plan, ..)) = tally.plan_to_tell() {
+                return Ok(Exit::of_plan(&self.handle.plan(*plan)?));
+            }
             talk(self.lang.nothing_open());
             return Ok(Exit::Ok);
         };

@@ -13,7 +13,8 @@ use serde_json::json;
 
 use super::acts::Done;
 use super::commit::Guest;
-use super::mail::derived;
+use super::hold::{LISTED, SINCE};
+use super::mail::{add, derived};
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::handle::Mate;
@@ -133,35 +134,40 @@ impl Agent {
         )
     }
 
-    /// The letters that stop all who are at work for this agent without being waited for.
+    /// The letters that stop all who are at work for this agent without being waited for. Where a person stops everybody, they go to
+    /// all who are there: who rests may be written to by somebody who has not read its own yet.
     pub(super) fn stopping_apart(&self, by: &Stopper) -> Vec<Envelope> {
         if !self.lead {
             return Vec::new();
         }
         // What cannot be read is not at work; if it is the journal, the next commit says so.
-        let working = self.floor.working().unwrap_or_default();
-        let is_apart = |agent: AgentId| {
-            let given = self.floor.row_of(agent).and_then(|row| row.assignment);
-            given.is_some_and(|given| !given.life.is_call() && given.plan.is_none())
-        };
-        let at_ms = now_ms();
-        let resting = self.floor.with_commands().unwrap_or_default();
-        // Who has something to read is about to begin.
-        let written = self.floor.with_mail().unwrap_or_default();
-        let mut all: Vec<AgentId> = working.into_iter().map(|(agent, _)| agent).chain(resting).chain(written).collect();
+        let working = self.floor.working().unwrap_or_default().into_iter().map(|(agent, _)| agent);
+        let since = by.held.as_ref().and_then(|held| held.since);
+        let there = since.and_then(|_| self.floor.teammates().ok()).unwrap_or_default();
+        let there = there.into_iter().map(|(_, agent)| agent);
+        let mut all: Vec<AgentId> = working.filter(|agent| self.is_apart(*agent)).chain(there).collect();
+        all.extend(self.floor.with_commands().unwrap_or_default());
         all.sort_unstable();
         all.dedup();
-        let stopped = all.into_iter().filter(|agent| is_apart(*agent)).map(|agent| {
+        let (at_ms, listed) = (now_ms(), self.floor.list_head().ok());
+        let stopped = all.into_iter().map(|agent| {
             let to = session::agent_stream(agent);
-            Envelope::new(
-                derived(&[self.stream.as_bytes(), to.as_bytes(), &at_ms.to_be_bytes(), b"stop"]),
-                &self.stream,
-                to,
-                Kind::Shutdown,
-                json!({ "by": by.name, "who": by.who, "stopped": true }),
-                at_ms,
-            )
+            let mut body = json!({ "by": by.name, "who": by.who, "stopped": true });
+            since.iter().for_each(|since| add(&mut body, SINCE, since));
+            listed.iter().for_each(|listed| add(&mut body, LISTED, listed));
+            let id = derived(&[self.stream.as_bytes(), to.as_bytes(), &at_ms.to_be_bytes(), b"stop"]);
+            Envelope::new(id, &self.stream, to, Kind::Shutdown, body, at_ms)
         });
         stopped.collect()
+    }
+
+    /// Whether somebody is at work for no call that somebody waits for: also one that was called once and goes on for a person.
+    fn is_apart(&self, agent: AgentId) -> bool {
+        let Some(given) = self.floor.row_of(agent).and_then(|row| row.assignment) else { return false };
+        let is_users = || {
+            let turn = self.floor.shared.fold_agent(agent).ok();
+            turn.is_some_and(|(turn, _)| turn.assignment().is_some_and(|given| given.reply_to.starts_with("user/")))
+        };
+        given.plan.is_none() && (!given.life.is_call() || is_users())
     }
 }

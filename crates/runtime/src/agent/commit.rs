@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use max_team_core::event::{End, Event, Replied, Stopper};
+use max_team_core::event::{End, Event, Interrupted, Replied, Stopper};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::limits::SNAPSHOT_ENTRIES_MIN;
@@ -155,8 +155,8 @@ impl Agent {
             extra.sends.extend(self.held_letter(event, at_ms));
             match event {
                 Event::Interrupted(interrupted) => {
-                    let by =
-                        Stopper { name: interrupted.by.clone(), who: interrupted.who.clone(), ends: false, held: None };
+                    let Interrupted { by, who, held, .. } = interrupted.clone();
+                    let by = Stopper { name: by, who, ends: false, held };
                     extra.sends.extend(self.stopping(&by));
                     extra.sends.extend(self.stopping_apart(&by));
                     stopped_by = Some(&interrupted.by);

@@ -11,12 +11,10 @@ use max_team_core::context::Window;
 use max_team_core::context::files::{Touched, touched};
 use max_team_core::context::summary::Summary;
 use max_team_core::event::LlmIntent;
-use max_team_core::id::TurnId;
 use max_team_core::limits::{FACTS_BYTES_MAX, SUMMARY_WORDS_BYTES_MAX};
 use max_team_core::turn::Input;
 use max_team_llm::{Call, Head, Request, Transcript};
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use super::{Agent, Extra};
 use crate::census::Census;
@@ -49,7 +47,7 @@ impl Agent {
             return Ok(false);
         }
         self.cancel = CancellationToken::new();
-        self.step(Input::Compact { turn: TurnId::new(Uuid::now_v7()), keep }, Extra::default()).await?;
+        self.step(Input::Compact { turn: self.floor.fresh_turn(), keep }, Extra::default()).await?;
         Ok(self.turn.is_busy())
     }
 

@@ -8,58 +8,91 @@ use max_team_core::id::{EnvelopeId, TurnId};
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::policy::By;
 use max_team_core::stop::Held;
-use uuid::Uuid;
+use max_team_core::turn::is_stop;
+use serde::Deserialize;
+use serde_json::Value;
 
+use super::Agent;
 use super::mail::stopper;
-use super::{Agent, is_note};
 use crate::error::RuntimeError;
 use crate::session;
 
-impl Agent {
-    /// Whether a letter begins a turn of its own accord.
-    pub(super) fn is_beginning(&self, letter: &Envelope) -> bool {
-        let is_given = matches!(letter.kind, Kind::UserInput | Kind::TaskAssign);
-        is_given || (self.is_news(letter) && !is_note(letter, self.lead))
-    }
+/// Where a letter that stops somebody says since when what others write is no news.
+pub(super) const SINCE: &str = "since";
+/// Where it says how far the shared list was.
+pub(crate) const LISTED: &str = "listed";
 
+impl Agent {
     /// Does what a letter says that stops it. What was read with the letter and came before it may not be stored yet.
     pub(super) async fn stop_by(&mut self, letter: &Envelope, came: &[EnvelopeId]) -> Result<(), RuntimeError> {
         let mut waiting = self.floor.shared.journal.pending_mail(&self.stream)?;
         let stop = waiting.iter().position(|known| known.id == letter.id);
         waiting.truncate(stop.unwrap_or(waiting.len()));
-        waiting.retain(|letter| !came.contains(&letter.id) && self.is_beginning(letter));
+        waiting.retain(|letter| !came.contains(&letter.id) && self.turn.is_beginning(letter, self.lead));
         let letters = came.iter().copied().chain(waiting.iter().map(|letter| letter.id)).collect();
-        let is_all = letter.from == session::agent_stream(self.floor.lead);
-        let by = self.holding(stopper(letter), letters, is_all);
+        let is_all = self.lead || letter.from == session::agent_stream(self.floor.lead);
+        // When it was said counts, not when it is read.
+        let said = letter.body.get(SINCE).and_then(|since| TurnId::deserialize(since).ok());
+        let since = is_all.then(|| said.unwrap_or_else(|| self.floor.fresh_turn()));
+        let listed = letter.body.get(LISTED).and_then(Value::as_u64);
+        let by = self.holding(stopper(letter), letters, since, listed)?;
+        self.left_over |= self.lead && !self.preparing.is_empty();
         self.interrupt(by, vec![letter.id]).await
+    }
+
+    /// What somebody has stopped while nobody was here is not gone on with first.
+    pub(super) async fn stop_first(&mut self) -> Result<(), RuntimeError> {
+        let mut mail = self.floor.shared.journal.pending_mail(&self.stream)?;
+        mail.retain(|letter| self.turn.is_busy() && is_stop(letter));
+        match mail.pop() {
+            Some(stop) => self.stop_by(&stop, &[]).await,
+            None => Ok(()),
+        }
     }
 
     /// Does what a person says who stops it here. Without `all`, what they have said themselves is told at once.
     pub(super) async fn stop_here(&mut self, by: Stopper, all: bool) -> Result<(), RuntimeError> {
-        if !all && !self.turn.is_busy() {
+        let was_busy = self.turn.is_busy();
+        if !all && !was_busy {
             // Whoever speaks and says stop at once means what they have just said.
             Box::pin(self.take_mail(true)).await?;
         }
         let mut waiting = self.floor.unread(&self.stream)?;
-        waiting.retain(|letter| self.is_beginning(letter) && (all || !self.lead || letter.kind != Kind::UserInput));
+        // While nothing else is to be stopped, a team that is about to begin is meant.
+        let is_said = |kind: Kind| kind == Kind::UserInput || (was_busy && kind == Kind::TeamRequest);
+        let is_kept = |letter: &Envelope| !all && self.lead && is_said(letter.kind);
+        waiting.retain(|letter| self.turn.is_beginning(letter, self.lead) && !is_kept(letter));
         let letters = waiting.iter().map(|letter| letter.id).collect();
-        let by = self.holding(by, letters, false);
-        self.interrupt(by, Vec::new()).await
+        let since = self.lead.then(|| self.floor.fresh_turn());
+        let by = self.holding(by, letters, since, None)?;
+        let is_team = waiting.iter().any(|letter| letter.kind == Kind::TeamRequest);
+        self.interrupt(by, Vec::new()).await?;
+        // Whoever is about to join is turned down, and what is made for them is given up.
+        if is_team { Box::pin(self.take_mail(true)).await } else { Ok(()) }
     }
 
     /// Whoever stops it, with what is left waiting. Only what a person says holds: whom an agent stops, or the time, is given
     /// something else to do.
-    fn holding(&self, by: Stopper, letters: Vec<EnvelopeId>, is_all: bool) -> Stopper {
+    fn holding(
+        &self,
+        by: Stopper,
+        letters: Vec<EnvelopeId>,
+        since: Option<TurnId>,
+        listed: Option<u64>,
+    ) -> Result<Stopper, RuntimeError> {
         let is_person = matches!(by.who, Some(By::Person(_))) && !by.ends;
-        // For whoever does nothing and has nothing to read it changes nothing.
-        let is_any = self.turn.is_busy() || !letters.is_empty() || !self.stopping_apart(&by).is_empty();
-        let since = (is_all || self.lead).then(|| TurnId::new(Uuid::now_v7()));
-        let held = (is_person && is_any).then_some(Held { letters, since });
-        Stopper { held, ..by }
+        let claims = self.turn.mate().is_some_and(|mate| mate.claims);
+        let listed = if claims { Some(listed.map_or_else(|| self.floor.list_head(), Ok)?) } else { None };
+        // For whoever does nothing and has nothing to read it changes nothing, unless everybody was stopped: what others still write
+        // must not begin it.
+        let is_any = self.turn.is_busy() || !letters.is_empty() || (since.is_some() && !self.lead);
+        let by = Stopper { held: is_person.then_some(Held { letters, since, listed }), ..by };
+        let is_any = is_any || !self.stopping_apart(&by).is_empty();
+        Ok(if is_any { by } else { Stopper { held: None, ..by } })
     }
 
     /// Whether these wait with what a stop has left; if not, all of it is told.
     pub(super) fn is_held(&self, letters: &[Envelope]) -> bool {
-        self.turn.held().is_some_and(|held| letters.iter().all(|letter| held.holds(letter)))
+        self.turn.held().is_some() && letters.iter().all(|letter| self.turn.holds(letter))
     }
 }

@@ -10,7 +10,7 @@ use std::time::Instant;
 use max_team_core::chat::Part;
 use max_team_core::event::{End, Event, QuestionAsked, Short, Stopper, TurnEnded};
 use max_team_core::hash::Hash;
-use max_team_core::id::{AgentId, EnvelopeId, TurnId};
+use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::ledger::dollars;
 use max_team_core::limits::{ECHOES_MAX, HOPS_MAX, MAIL_TOLD_BYTES_MAX, UNASKED_TURNS_MAX};
 use max_team_core::mates::{Life, Teammate, parting};
@@ -19,7 +19,7 @@ use max_team_core::plan::Budget;
 use max_team_core::policy::{Action, By, Deed};
 use max_team_core::rewind::Told;
 use max_team_core::team::Settings;
-use max_team_core::turn::{Effect, Input};
+use max_team_core::turn::{Effect, Input, is_note, is_stop};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -120,7 +120,7 @@ impl Agent {
 
     /// Carries a letter out, or says what becomes of it.
     async fn sort(&mut self, letter: Envelope, sorted: &mut Sorted) -> Result<(), RuntimeError> {
-        sorted.came.extend(self.is_beginning(&letter).then_some(letter.id));
+        sorted.came.extend(self.turn.is_beginning(&letter, self.lead).then_some(letter.id));
         match letter.kind {
             _ if parting::is_end(&letter) => {
                 if self.turn.is_busy() && letter.kind == Kind::ShutdownRequest {
@@ -152,9 +152,9 @@ impl Agent {
                 self.ask_user(&letter).await?;
             }
             _ if is_note(&letter, self.lead) => sorted.notes.push(letter),
-            _ if self.is_news(&letter) => sorted.news.push(letter),
+            _ if self.turn.is_news(&letter, self.lead) => sorted.news.push(letter),
             Kind::TaskResult | Kind::Text => self.take_result(&letter).await?,
-            Kind::Shutdown if is_stopped(&letter) => self.stop_by(&letter, &sorted.came).await?,
+            Kind::Shutdown if is_stop(&letter) => self.stop_by(&letter, &sorted.came).await?,
             Kind::Shutdown => {
                 let by = stopper(&letter);
                 self.step(Input::Interrupt { by }, Extra::acks(vec![letter.id])).await?;
@@ -273,7 +273,7 @@ impl Agent {
         let mut input = vec![Part::text(words)];
         input.extend(skills.filter(|text| !text.is_empty()).map(Part::text));
         Input::Begin {
-            turn: TurnId::new(Uuid::now_v7()),
+            turn: self.floor.fresh_turn(),
             envelope: first.map_or_else(|| EnvelopeId::new(Uuid::now_v7()), |first| first.id),
             input,
             assignment,
@@ -581,24 +581,10 @@ impl Agent {
     }
 }
 
-/// Whether a letter asks for nothing: it is told with whatever begins the next turn.
-pub(crate) fn is_note(letter: &Envelope, to_lead: bool) -> bool {
-    match letter.kind {
-        Kind::TaskResult => is_stopped(letter),
-        Kind::TeammateTerminated | Kind::Undelivered => !to_lead,
-        kind => kind == Kind::FilesRewound,
-    }
-}
-
 /// How many letters of colleagues in a row led to what has come: the shortest way there is. What is only told beside them leads
 /// nowhere.
 fn hops(letters: &[Envelope]) -> u32 {
     letters.iter().filter(|letter| !is_note(letter, false)).map(|letter| letter.hops).min().unwrap_or_default()
-}
-
-/// Whether a letter tells that somebody was stopped by a person, who needs not be told.
-fn is_stopped(letter: &Envelope) -> bool {
-    letter.body.get("stopped").and_then(Value::as_bool).unwrap_or_default()
 }
 
 /// What a teammate's turn has come to.

@@ -401,7 +401,7 @@ impl Agent {
             let is_end = letter.kind == Kind::ShutdownRequest;
             // A no counts when it is taken, not when it is told.
             let is_later = matches!(letter.kind, Kind::TaskAssign | Kind::UserInput | Kind::ShutdownRejected);
-            let is_told = self.is_news(&letter) && !is_later;
+            let is_told = self.turn.is_news(&letter, self.lead) && !is_later;
             if !is_end && !is_told {
                 continue;
             }

@@ -68,8 +68,9 @@ pub(crate) use calls::{EXPERT, TIME_OVER};
 use commit::Extra;
 use flight::{Flight, Landed};
 pub(crate) use frame::Frame;
+pub(crate) use hold::LISTED;
 pub(crate) use images::runs_on;
-pub(crate) use mail::{derived, is_note, text_at};
+pub(crate) use mail::{derived, text_at};
 pub(crate) use mates::asked_of;
 pub(crate) use newcomer::Newcomer;
 pub(crate) use parting::to_people;
@@ -276,6 +277,7 @@ impl Agent {
         let bell = Arc::clone(bell);
         agent.background.listen(move || bell.notify_one());
         agent.know_task();
+        agent.floor.know_turn(agent.turn.newest());
         agent
     }
 
@@ -346,6 +348,7 @@ impl Agent {
 
     async fn work(&mut self, controls: &mut mpsc::Receiver<Control>) -> Result<(), RuntimeError> {
         if self.resumed {
+            self.stop_first().await?;
             self.step(Input::Recovered, Extra::default()).await?;
             self.ask_no_more().await?;
         }

@@ -27,21 +27,6 @@ use crate::shared::now_ms;
 pub(super) const OVERDUE: &str = "the deadline of its shutdown";
 
 impl Agent {
-    /// Whether a letter is something to begin a turn about.
-    pub(super) fn is_news(&self, letter: &Envelope) -> bool {
-        match letter.kind {
-            Kind::TaskFailed | Kind::NeedClarify | Kind::AllTasksDone | Kind::ShutdownRejected => true,
-            Kind::Text => letter.reply_to.is_none(),
-            Kind::TaskAssign => letter.body.get("assignment").is_none(),
-            Kind::TaskResult => letter.body.get("mate").is_some(),
-            Kind::PlanApprovalRequest => letter.body.get("question").is_some(),
-            Kind::PlanApprovalResponse => self.turn.mate().is_none(),
-            Kind::UserInput => self.turn.mate().is_some(),
-            Kind::TeammateTerminated | Kind::Undelivered => self.lead,
-            _ => false,
-        }
-    }
-
     /// A letter as the model reads it.
     pub(super) fn told_as(&self, letter: &Envelope) -> String {
         let text = text_at(&letter.body, "text");

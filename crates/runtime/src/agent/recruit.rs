@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use max_team_core::event::{Event, Nudged};
+use max_team_core::id::EnvelopeId;
 use max_team_core::message::Envelope;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +22,9 @@ use crate::prompt::fill;
 use crate::team_tools::Spawn;
 use crate::worktree::{self, Worker};
 
+/// Why those do not begin whom somebody has stopped before they did.
+const HALTED: &str = "stopped before anybody had begun";
+
 /// What a lead is told of those whom the user has started.
 const RECRUITED: &str = include_str!("../../../../prompts/recruited.md");
 
@@ -30,13 +34,18 @@ impl Agent {
         if !self.lead || !letter.from.starts_with("user/") {
             return self.refuse(letter, "only a user asks for teammates, and only a lead has any").await;
         }
+        let mates = letter.body.get("mates").and_then(|mates| Vec::<Spawn>::deserialize(mates).ok());
+        let Some(mates) = mates else { return self.refuse(letter, "it names nobody").await };
+        if self.turn.holds(letter) || self.copying.halted.contains(&letter.id) {
+            // Also where something newer has begun before the last copy is gone.
+            self.copying.halted.insert(letter.id);
+            return self.turn_down(letter, mates.len(), HALTED).await;
+        }
         // What a lead is told about them must not come between a call and its result.
         if self.turn.is_busy() {
             self.left_over = true;
             return Ok(());
         }
-        let mates = letter.body.get("mates").and_then(|mates| Vec::<Spawn>::deserialize(mates).ok());
-        let Some(mates) = mates else { return self.refuse(letter, "it names nobody").await };
         let mates: Vec<Spawn> = mates.into_iter().map(Spawn::repainted).collect();
         self.floor.bind(&self.stream, self.frame.settings());
         let (mut guests, mut new, mut told) = (Vec::new(), Joining::default(), Vec::new());
@@ -68,12 +77,7 @@ impl Agent {
         let whys = unmade.iter().filter_map(|(key, name, _)| Some(format!("`{name}`: {}", self.copying.why(key)?)));
         refused.extend(whys.collect::<Vec<_>>());
         if !refused.is_empty() {
-            // Nobody would own what was made for those who then do not begin: the letter is refused once that is gone.
-            if self.drops_copies(letter, count) {
-                return Ok(());
-            }
-            self.copying.forget(letter, count);
-            return self.refuse(letter, &refused.join("; ")).await;
+            return self.turn_down(letter, count, &refused.join("; ")).await;
         }
         if unmade.is_empty() {
             self.copying.forget(letter, count);
@@ -82,6 +86,15 @@ impl Agent {
         // It is read again once the copies are there.
         unmade.into_iter().for_each(|(key, _, worker)| self.awaits_copy(&key, *worker));
         Ok(())
+    }
+
+    /// Nobody of them begins. Nobody would own what was made for them: the letter is refused once that is gone.
+    async fn turn_down(&mut self, letter: &Envelope, count: usize, why: &str) -> Result<(), RuntimeError> {
+        if self.drops_copies(letter, count) {
+            return Ok(());
+        }
+        self.copying.forget(letter, count);
+        self.refuse(letter, why).await
     }
 
     /// They begin, and their lead is told.
@@ -93,7 +106,8 @@ impl Agent {
         known.into_iter().try_for_each(|(name, row)| self.floor.know_mate(&name, row))
     }
 
-    /// Makes a copy beside everything else, after which the letter is read again. It belongs to no turn, so none ends it.
+    /// Makes a copy beside everything else, after which the letter is read again. It belongs to no turn, so none ends it; a stop
+    /// does, which has the letter read again.
     fn awaits_copy(&mut self, key: &str, worker: Worker) {
         if !self.preparing.insert(key.to_owned()) {
             return;
@@ -163,6 +177,8 @@ pub(super) struct Copying {
     begun: HashMap<String, Making>,
     /// Those that were dropped because somebody else of their letter cannot begin.
     given_up: HashSet<String>,
+    /// Letters that a person has stopped.
+    halted: HashSet<EnvelopeId>,
     /// Fires when whoever has them made leaves.
     pub(super) over: CancellationToken,
 }
@@ -192,5 +208,6 @@ impl Copying {
             self.begun.remove(&key);
             self.given_up.remove(&key);
         }
+        self.halted.remove(&letter.id);
     }
 }

@@ -48,8 +48,8 @@ impl Agent {
 
     /// Takes the next task from the list, if it is somebody who does and has nothing else to do; whether it has begun.
     pub(super) async fn take_up(&mut self) -> Result<bool, RuntimeError> {
-        let is_free = self.turn.gone().is_none() && self.turn.held().is_none();
-        if !is_free || !self.turn.mate().is_some_and(|mate| mate.claims) {
+        let claims = self.turn.gone().is_none() && self.turn.mate().is_some_and(|mate| mate.claims);
+        if !claims || !self.floor.may_claim(&self.turn, &self.origin.name)? {
             return Ok(false);
         }
         for _ in 0..LIST_WRITE_TRIES_MAX {

@@ -14,7 +14,6 @@ use max_team_core::turn::{Effect, Turn};
 use serde::{Deserialize, Serialize};
 
 use super::{Census, SESSIONS_MAX};
-use crate::agent::is_note;
 use crate::error::RuntimeError;
 use crate::rows::{self, AgentRow};
 use crate::session::{self, SessionRow, Sessions};
@@ -207,6 +206,24 @@ pub(super) struct Room<'c> {
 }
 
 impl Census<'_> {
+    /// Those in a session who rest and have unread mail that begins a turn once somebody runs the session.
+    pub fn about_to_begin(&self, session: SessionId) -> Result<Vec<AgentId>, RuntimeError> {
+        let lead = Sessions::new(self.journal).row(session)?.lead;
+        let mut about = Vec::new();
+        // Whoever works in a plan is stopped with it.
+        let is_planned = |row: &AgentRow| row.assignment.as_ref().is_some_and(|given| given.plan.is_some());
+        for AgentRow { agent, .. } in self.agents(session)?.into_iter().filter(|row| !is_planned(row)) {
+            let mail = self.journal.pending_mail(&session::agent_stream(agent))?;
+            if mail.is_empty() {
+                continue;
+            }
+            let turn = self.turn(agent)?;
+            let is_resting = !turn.is_busy() && turn.gone().is_none();
+            about.extend((is_resting && turn.would_begin(&mail, agent == lead)).then_some(agent));
+        }
+        Ok(about)
+    }
+
     /// Everybody in sessions with unfinished work or a living owner; with `all`, also of those used within a day.
     pub fn people(&self, now_ms: i64, all: bool) -> Result<Vec<Person>, RuntimeError> {
         let sessions = Sessions::new(self.journal);
@@ -364,15 +381,12 @@ impl<'c> Room<'c> {
         giver: &str,
     ) -> Result<(Standing, Option<Reason>, Option<Doing>), RuntimeError> {
         if !turn.is_busy() {
-            let mut mail = self.census.journal.pending_mail(&session::agent_stream(agent))?;
-            // What is only told with something else begins nothing.
-            mail.retain(|letter| !is_note(letter, agent == self.row.lead));
-            return Ok(match mail.len() {
+            let (mail, is_lead) =
+                (self.census.journal.pending_mail(&session::agent_stream(agent))?, agent == self.row.lead);
+            return Ok(match turn.waiting(&mail, is_lead) {
+                _ if turn.would_begin(&mail, is_lead) => (Standing::Starting, None, None),
                 0 => (Standing::Ready, last(turn), None),
-                count if mail.iter().all(|letter| turn.holds(letter)) => {
-                    (Standing::Stopped, Some(Reason::unread(count)), None)
-                }
-                _ => (Standing::Starting, None, None),
+                count => (Standing::Stopped, Some(Reason::unread(count)), None),
             });
         }
         let pending = turn.pending();

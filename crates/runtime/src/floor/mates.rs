@@ -11,7 +11,6 @@ use max_team_core::mates::name::looks_like;
 use super::Floor;
 use crate::error::RuntimeError;
 use crate::rows::{self, MateRow};
-use crate::session;
 use crate::shared::lock;
 
 /// Teammates by name; nothing as long as nobody has asked.
@@ -100,13 +99,6 @@ impl Floor {
             }
         }
         Ok(waiting)
-    }
-
-    /// Teammates that are there and have mail that they have not read.
-    pub(crate) fn with_mail(&self) -> Result<Vec<AgentId>, RuntimeError> {
-        let there = self.teammates()?.into_iter().map(|(_, agent)| agent);
-        let mailboxes = self.shared.journal.mailboxes()?;
-        Ok(there.filter(|agent| mailboxes.contains(&session::agent_stream(*agent))).collect())
     }
 
     /// Teammates with commands in the background.

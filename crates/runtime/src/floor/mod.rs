@@ -23,15 +23,17 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use max_team_core::calling::hands::CHECK_INBOX;
 use max_team_core::hash::Hash;
-use max_team_core::id::{AgentId, PlanId, SessionId};
+use max_team_core::id::{AgentId, PlanId, SessionId, TurnId};
 use max_team_core::plan::event::Approve;
 use max_team_core::plan::{Budget, Plan};
 use max_team_core::policy::Mode;
+use max_team_core::stop::newer;
 use max_team_core::team::Settings;
 use max_team_core::turn::Turn;
 use max_team_journal::Fence;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
+use uuid::Uuid;
 
 use crate::agent::Frame;
 use crate::error::RuntimeError;
@@ -77,6 +79,8 @@ pub(crate) struct Floor {
     lead_name: OnceLock<String>,
     /// Entries of the shared list's stream that were looked through for what other processes have written.
     listed: Mutex<u64>,
+    /// The newest turn of its agents, as far as this process knows.
+    newest: Mutex<Option<TurnId>>,
     /// Letters of people that wait or have waited, and that faces know of.
     written: Mutex<written::Written>,
     /// Whoever waits for a model holds one of it.
@@ -120,6 +124,7 @@ impl Floor {
             mates: Mutex::new(None),
             lead_name: OnceLock::new(),
             listed: Mutex::new(0),
+            newest: Mutex::new(None),
             written: Mutex::default(),
             calling: Arc::default(),
             chairs: Mutex::new(HashMap::new()),
@@ -128,6 +133,20 @@ impl Floor {
             changed: Notify::new(),
             quiet: Mutex::new(false),
         }
+    }
+
+    /// A turn that is newer than all that are known, whatever the clock says: by that it is told what came after a stop.
+    pub(crate) fn fresh_turn(&self) -> TurnId {
+        let mut newest = lock(&self.newest);
+        let fresh = TurnId::new(Uuid::now_v7());
+        let fresh = newest.map_or(fresh, |known| newer(fresh, known));
+        *newest.insert(fresh)
+    }
+
+    /// Somebody sits down who has had turns before.
+    pub(crate) fn know_turn(&self, turn: Option<TurnId>) {
+        let mut newest = lock(&self.newest);
+        *newest = newest.max(turn);
     }
 
     /// The team, if this session has one.

@@ -2,11 +2,9 @@
 
 use max_team_core::id::{AgentId, PlanId};
 use max_team_core::message::Envelope;
-use max_team_core::stop::Held;
 use max_team_core::turn::Turn;
 
 use super::{Floor, fold_plan};
-use crate::agent::is_note;
 use crate::error::RuntimeError;
 use crate::handle::Recovered;
 use crate::rows::{self, InboxRow};
@@ -29,14 +27,11 @@ impl Floor {
         let is_mine = |address: &str| post::session_at(journal, address) == Some(self.session);
         let leads = session::agent_stream(self.lead);
         for address in journal.mailboxes()?.into_iter().filter(|address| is_mine(address)) {
-            let held = if address == leads { lead.held().cloned() } else { self.held_at(&address)? };
+            let (mail, is_lead) = (journal.pending_mail(&address)?, address == leads);
+            let reader = if is_lead { Some(lead.clone()) } else { self.reader(&address)? };
             // What only waits to be told has done what it does, and what a stop has left is not gone on with.
-            let is_told = |letter: &&Envelope| {
-                is_note(letter, address == leads)
-                    || (address == leads && lead.requests().is_accepted(letter.id))
-                    || held.as_ref().is_some_and(|held| held.holds(letter))
-            };
-            found.mail += journal.pending_mail(&address)?.iter().filter(|letter| !is_told(letter)).count();
+            let is_left = |letter: &&Envelope| reader.as_ref().is_some_and(|turn| turn.leaves(letter, is_lead));
+            found.mail += mail.iter().filter(|letter| !is_left(letter)).count();
         }
         // What was answered since is a letter, and no question any more.
         let post = Post::new(journal);
@@ -49,23 +44,19 @@ impl Floor {
     /// Whether somebody of these has something to begin with: what a stop has left waiting is none.
     pub(crate) fn any_begins(&self, agents: &[AgentId]) -> Result<bool, RuntimeError> {
         for agent in agents {
-            let address = session::agent_stream(*agent);
-            let (held, mail) = (self.held_at(&address)?, self.shared.journal.pending_mail(&address)?);
-            // Without mail it is told of its commands.
-            let will_begin = match &held {
-                Some(held) => mail.iter().any(|letter| !held.holds(letter)),
-                None => true,
-            };
-            if will_begin {
+            let mail = self.shared.journal.pending_mail(&session::agent_stream(*agent))?;
+            let (turn, _) = self.shared.fold_agent(*agent)?;
+            // Who was not stopped is told that its commands are over.
+            if turn.would_begin(&mail, false) || (turn.held().is_none() && !turn.commands().is_empty()) {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// What a stop has left waiting at an address.
-    fn held_at(&self, address: &str) -> Result<Option<Held>, RuntimeError> {
-        let Some(agent) = address.strip_prefix("agent/").and_then(|id| id.parse().ok()) else { return Ok(None) };
-        Ok(self.shared.fold_agent(agent)?.0.held().cloned())
+    /// Whoever reads what comes to an address; nobody, where it is a plan's.
+    fn reader(&self, address: &str) -> Result<Option<Turn>, RuntimeError> {
+        let agent = address.strip_prefix("agent/").and_then(|id| id.parse().ok());
+        agent.map(|agent| Ok(self.shared.fold_agent(agent)?.0)).transpose()
     }
 }

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use max_team_core::event::Event;
-use max_team_core::tasks::{Doer, Input, Item, Status, Why};
+use max_team_core::tasks::{Doer, Input, Item, Move, Status, Why};
+use max_team_core::turn::Turn;
 
 use super::Floor;
 use crate::error::RuntimeError;
@@ -35,7 +36,32 @@ impl Floor {
         Ok(claimed.map(|item| (item, change)))
     }
 
-    /// The list has changed: as many of those who take tasks by themselves and rest as there are tasks to take look at it.
+    /// How many entries the list has.
+    pub(crate) fn list_head(&self) -> Result<u64, RuntimeError> {
+        Ok(self.shared.journal.head(&tasks::stream(self.session))?)
+    }
+
+    /// Whether somebody may take tasks by itself. Whoever was stopped may once one was added, or given to it, since then.
+    pub(crate) fn may_claim(&self, turn: &Turn, name: &str) -> Result<bool, RuntimeError> {
+        let Some(held) = turn.held() else { return Ok(true) };
+        let Some(mut read) = held.listed else { return Ok(false) };
+        loop {
+            let entries = self.shared.journal.read(&tasks::stream(self.session), read, LIST_READ)?;
+            let is_new = |event: Event| match event {
+                Event::ItemAdded(_) => true,
+                Event::ItemMoved(moved) => moved.what == Move::Assigned && moved.state.owner == name,
+                _ => false,
+            };
+            if entries.iter().filter_map(|entry| event_of(entry).ok()).any(is_new) {
+                return Ok(true);
+            }
+            let Some(last) = entries.last().filter(|_| entries.len() == LIST_READ) else { return Ok(false) };
+            read = last.stream_seq;
+        }
+    }
+
+    /// The list has changed: as many of those who take tasks by themselves and rest as there are tasks to take look at it. Whoever
+    /// was stopped and takes none is not one of them: the bell is for somebody else.
     pub(crate) fn wake_claimers(self: &Arc<Self>) -> Result<(), RuntimeError> {
         let claimers = self.claimers()?;
         if claimers.is_empty() {
@@ -53,7 +79,7 @@ impl Floor {
                 continue;
             }
             let is_meant = meant.iter().any(|item| item.state.owner == name);
-            if !is_meant && left == 0 {
+            if (!is_meant && left == 0) || !self.may_claim(&self.shared.fold_agent(agent)?.0, &name)? {
                 continue;
             }
             left -= usize::from(!is_meant);

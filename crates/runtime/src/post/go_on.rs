@@ -15,6 +15,7 @@ use crate::agent::{TIME_OVER, derived};
 use crate::census::{Census, fold_agent};
 use crate::error::RuntimeError;
 use crate::rows::AgentRow;
+use crate::session::agent_stream;
 use crate::shared::{commit_at, now_ms};
 
 /// What somebody is told who was stopped and is to go on.
@@ -86,7 +87,8 @@ impl Post<'_> {
             let halted = turn.halted().filter(|halted| turn.gone().is_none() && is_person(halted));
             // A call of its lead's that was stopped is its lead's to make again.
             let given = halted.and_then(|halted| halted.assignment.clone()).filter(|given| !given.life.is_call());
-            let is_held = turn.gone().is_none() && turn.held().is_some_and(|held| !held.letters.is_empty());
+            let mail = self.journal.pending_mail(&agent_stream(row.agent))?;
+            let is_held = turn.gone().is_none() && turn.waiting(&mail, false) > 0;
             if given.is_some() || is_held {
                 found.push(Stopped { row: row.clone(), given, head });
             }

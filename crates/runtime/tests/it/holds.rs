@@ -6,18 +6,21 @@ use max_team_core::calling::hands::GENERAL;
 use max_team_core::event::Event;
 use max_team_core::id::{AgentId, SessionId, TurnId};
 use max_team_core::message::{Envelope, Kind};
+use max_team_core::plan::event::{Approve, Say};
+use max_team_core::tasks::{Input, New, Status, Update};
 use max_team_journal::{Commit, Death, Journal};
 use max_team_runtime::{
-    Census, Command, Enrolled, Fate, Order, Post, Reason, RuntimeError, Standing, TeamHandle, Which,
+    Census, Command, Enrolled, Fate, Order, Post, Reason, RuntimeError, Standing, TaskLists, TeamHandle, Which,
 };
 use serde_json::json;
 use uuid::Uuid;
 
 use super::calls::{inputs, say};
 use super::crashes::{check_rest, events, key};
+use super::limits::{only_plan, plan_of};
 use super::mates::leading;
-use super::team::rest;
-use super::{house_of, open, order, owner, project, until};
+use super::team::{rest, with_team};
+use super::{house_of, open, order, owner, project, until, yes};
 
 const BOB: &str = r#"
 answers:
@@ -90,8 +93,8 @@ async fn letters_to_whoever_is_stopped_wait_for_a_new_one() {
                 notices = team.watch();
                 let opened = team.open(owner(), folder.path(), leading(Which::Latest)).await.unwrap();
                 assert_eq!(opened.recovered.mail, 0, "{way:?}");
-                // Where bob alone was stopped, Max goes on.
-                assert_eq!(opened.continuing, way == Way::Bob, "{way:?}");
+                // Also where bob alone was stopped: that he was is only told with something else.
+                assert!(!opened.continuing, "{way:?}");
                 rest(&mut notices).await;
             }
             assert_eq!(inputs(&journal, GENERAL).len(), 1, "{way:?}, {restarts}");
@@ -201,6 +204,287 @@ async fn what_comes_of_work_that_began_before_a_stop_wakes_nobody() {
     late("of later", TurnId::new(Uuid::now_v7())).await;
     let told = inputs(&journal, "max").split_off(lead).join("|");
     assert!(told.contains("of before") && told.contains("of later") && !told.contains('|'), "{told}");
+}
+
+const PLAN: &str = r#"
+answers: [{text: One moment, delta_ms: 3600000}, {text: Well.}, {text: Well.}, {text: Well.}]
+members:
+  ada/a: [{text: done}]
+  leo/b: [{parts: [{tool: write_file, input: {path: b.txt, content: x}}]}, {text: done}]
+"#;
+
+/// Where a stop comes in a plan's life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Moment {
+    /// It stops the plan, too.
+    Both,
+    /// The plan goes on.
+    Lead,
+    /// A person says yes to the plan afterwards.
+    Before,
+}
+
+/// One task is done, the other waits for an answer and then fails; the lead is busy and was told something more.
+#[tokio::test]
+async fn what_a_plan_writes_waits_like_all_that_began_before_a_stop() {
+    for moment in [Moment::Both, Moment::Lead, Moment::Before] {
+        let (folder, journal) = (project(), Journal::memory());
+        let team = house_of(&journal, folder.path(), PLAN);
+        let mut notices = team.watch();
+        let opened = team.open(owner(), folder.path(), with_team(Which::New, Approve::Plan)).await.unwrap();
+        let session = opened.session;
+        rest(&mut notices).await;
+        let draft = plan_of(
+            r#"[{"id": "a", "agent": "ada", "description": "A"},
+                {"id": "b", "agent": "leo", "description": "B", "owns": ["src/**"], "verify": ["false"], "retry": 0}]"#,
+        );
+        order(&team, Command::Propose { session, draft, source: "a test".into() }).await.unwrap();
+        let (question, _) = rest(&mut notices).await.asked();
+        let approve = Command::Decide { question, say: Say::Approve };
+        if moment != Moment::Before {
+            order(&team, approve.clone()).await.unwrap();
+            assert!(rest(&mut notices).await.waiting, "leo asks");
+        }
+        order(&team, Command::Say { session, text: "hello".into() }).await.unwrap();
+        until(&mut notices, "turn_started").await;
+        order(&team, Command::Say { session, text: "do X".into() }).await.unwrap();
+        stop(Way::Word, &team, &journal, session).await;
+        until(&mut notices, "turn_ended").await;
+        match moment {
+            Moment::Both => {
+                let plan = only_plan(&journal);
+                order(&team, Command::Stop { plan, task: None }).await.unwrap();
+                until(&mut notices, "plan_ended").await;
+            }
+            Moment::Lead | Moment::Before => {
+                if moment == Moment::Before {
+                    order(&team, approve).await.unwrap();
+                    until(&mut notices, "question_asked").await;
+                }
+                let question = Post::new(&journal).inbox().unwrap().pop().unwrap().row.question;
+                order(&team, Command::Answer { session, question, answer: yes() }).await.unwrap();
+                until(&mut notices, "task_failed").await;
+            }
+        }
+        rest(&mut notices).await;
+        let begun = inputs(&journal, "max");
+        let want = if moment == Moment::Before { 2 } else { 1 };
+        assert_eq!(begun.len(), want, "{moment:?}: {begun:?}");
+        if moment != Moment::Before {
+            order(&team, Command::Say { session, text: "go".into() }).await.unwrap();
+            until(&mut notices, "turn_started").await;
+        }
+        let [_, told] = inputs(&journal, "max").try_into().unwrap();
+        let of_plan = if moment == Moment::Both { "1 given up" } else { "`b`" };
+        assert!(told.contains("do X") && told.contains(of_plan), "{moment:?}: {told}");
+    }
+}
+
+const CLAIMERS: &str = r#"
+answers:
+  - parts:
+      - {tool: spawn_teammate, input: {name: ann, role: worker, prompt: Work., auto_claim: true}}
+      - {tool: spawn_teammate, input: {name: bob, role: worker, prompt: Work., auto_claim: true}}
+  - text: At it.
+  - text: Noted.
+  - text: Noted.
+  - text: Noted.
+members:
+  STOPPED:
+    - parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]
+  FREE:
+    - text: Ready.
+    - text: Taken.
+"#;
+
+/// Changes the shared list, as a user does.
+async fn list(journal: &Journal, session: SessionId, input: Input) {
+    TaskLists::new(journal).write(session, &owner(), &input).await.unwrap();
+}
+
+fn new(subject: &str) -> Input {
+    Input::Create(New { subject: subject.into(), ..New::default() })
+}
+
+/// Two tasks of which the second waits for the first, which is the user's.
+async fn list_two(journal: &Journal, session: SessionId) {
+    let update = |update: Update| Input::Update(Box::new(update));
+    list(journal, session, new("first")).await;
+    list(journal, session, update(Update { id: "1".into(), owner: Some("user".into()), ..Update::default() })).await;
+    list(journal, session, new("second")).await;
+    list(journal, session, update(Update { id: "2".into(), blocked_by: vec!["1".into()], ..Update::default() })).await;
+}
+
+/// The second can be taken from now on, and is no newer than it was.
+fn done() -> Input {
+    Input::Update(Box::new(Update { id: "1".into(), status: Some(Status::Completed), ..Update::default() }))
+}
+
+/// Whoever comes first among those who take tasks: the bell is not for one that was stopped.
+#[tokio::test]
+async fn a_task_is_taken_by_somebody_else_than_who_was_stopped() {
+    for (stopped, free) in [("ann", "bob"), ("bob", "ann")] {
+        let (folder, journal) = (project(), Journal::memory());
+        let recording = CLAIMERS.replace("STOPPED", stopped).replace("FREE", free);
+        let team = house_of(&journal, folder.path(), &recording);
+        let mut notices = team.watch();
+        let session = team.open(owner(), folder.path(), leading(Which::New)).await.unwrap().session;
+        list_two(&journal, session).await;
+        order(&team, Command::Say { session, text: "do it".into() }).await.unwrap();
+        assert!(rest(&mut notices).await.waiting, "{stopped} asks");
+        let mates = Census::new(&journal).roll(session).unwrap().mates;
+        let agent = mates.into_iter().find(|mate| mate.person.name == stopped).unwrap().person.agent.unwrap();
+        Post::new(&journal).interrupt(&owner(), key("stop"), agent).await.unwrap();
+        rest(&mut notices).await;
+        list(&journal, session, done()).await;
+        until(&mut notices, "turn_started").await;
+        let tasks = team.tasks(session).unwrap();
+        assert_eq!(tasks.find("2").unwrap().state.owner, free);
+    }
+}
+
+const CLAIMER: &str = r#"
+answers:
+  - parts: [{tool: spawn_teammate, input: {name: ann, role: worker, prompt: Work., auto_claim: true}}]
+  - text: At it.
+  - text: Noted.
+  - text: Noted.
+members:
+  ann:
+    - parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]
+    - text: Taken.
+    - text: Taken.
+"#;
+
+/// What is added to the list, or given to it, after the stop is newer than the stop; what only can be begun with now is not.
+#[tokio::test]
+async fn a_new_task_is_something_newer_than_a_stop() {
+    let given = Update { id: "2".into(), owner: Some("ann".into()), blocked_by: Vec::new(), ..Update::default() };
+    let table = [
+        (Way::Bob, vec![done()], 0),
+        (Way::Bob, vec![done(), new("third")], 1),
+        (Way::Word, vec![new("third")], 1),
+        (Way::Bob, vec![done(), Input::Update(Box::new(given))], 1),
+    ];
+    for (way, changes, begun) in table {
+        let (folder, journal) = (project(), Journal::memory());
+        let team = house_of(&journal, folder.path(), CLAIMER);
+        let mut notices = team.watch();
+        let session = team.open(owner(), folder.path(), leading(Which::New)).await.unwrap().session;
+        list_two(&journal, session).await;
+        order(&team, Command::Say { session, text: "do it".into() }).await.unwrap();
+        assert!(rest(&mut notices).await.waiting, "ann asks");
+        stop(way, &team, &journal, session).await;
+        rest(&mut notices).await;
+        for change in changes {
+            list(&journal, session, change).await;
+        }
+        if begun > 0 {
+            until(&mut notices, "turn_started").await;
+        }
+        team.settle(session).await;
+        let taken = inputs(&journal, GENERAL).split_off(1);
+        assert!(taken.len() >= begun && (begun > 0) != taken.is_empty(), "{way:?}: {taken:?}");
+        assert!(taken.iter().all(|told| told.contains("You have taken")), "{way:?}: {taken:?}");
+    }
+}
+
+const CAROL: &str = r#"
+answers:
+  - parts:
+      - {tool: spawn_teammate, input: {name: bob, role: worker, prompt: Work.}}
+      - {tool: spawn_teammate, input: {name: carol, role: worker, prompt: Work.}}
+  - text: At it.
+  - text: Noted.
+  - text: Noted.
+members:
+  bob:
+    - parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]
+    - parts: [{tool: send_message, input: {to: carol, message: of later}}]
+    - text: Said.
+  carol: [{text: Ready.}, {text: Read.}, {text: Read.}]
+"#;
+
+/// A colleague's last letter is on its way to somebody who rests when everybody is stopped. Whoever was stopped first is told since
+/// when, whenever it reads that.
+#[tokio::test]
+async fn a_stop_of_everybody_reaches_who_rests() {
+    let (folder, mut journal) = (project(), Journal::memory());
+    let mut team = house_of(&journal, folder.path(), CAROL);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    assert!(rest(&mut notices).await.waiting, "bob asks");
+    stop(Way::Word, &team, &journal, session).await;
+    rest(&mut notices).await;
+    let mates = Census::new(&journal).roll(session).unwrap().mates;
+    let agent = |name: &str| mates.iter().find(|mate| mate.person.name == name).unwrap().person.agent.unwrap();
+    let [bob, carol] = ["bob", "carol"].map(agent);
+    let held: Vec<_> =
+        [bob, carol].map(|agent| Census::new(&journal).turn(agent).unwrap().held().unwrap().since).into();
+    let lead = Census::new(&journal).roll(session).unwrap().lead.unwrap().person.agent.unwrap();
+    let since = Census::new(&journal).turn(lead).unwrap().held().unwrap().since;
+    assert!(since.is_some() && held.iter().all(|held| *held == since), "{since:?} {held:?}");
+    let begun = events(&journal).into_iter().find_map(|(stream, event)| match event {
+        Event::TurnStarted(started) if stream == format!("agent/{bob}") => Some(started.turn),
+        _ => None,
+    });
+    let late = async |journal: &Journal| {
+        let body = json!({ "from": "bob", "color": "blue", "text": "of before" });
+        let letter = Envelope::new(key("late"), format!("agent/{bob}"), format!("agent/{carol}"), Kind::Text, body, 1);
+        let letter = Envelope { cause: begun.map(|turn| turn.to_string()), ..letter };
+        journal.commit(Commit { sends: vec![letter], ..Commit::default() }).await.unwrap();
+    };
+    late(&journal).await;
+    rest(&mut team.watch()).await;
+    team.shutdown().await.unwrap();
+    journal = journal.reopen().unwrap();
+    team = house_of(&journal, folder.path(), CAROL);
+    notices = team.watch();
+    let opened = team.open(owner(), folder.path(), leading(Which::Latest)).await.unwrap();
+    assert!(!opened.continuing && opened.recovered.mail == 0, "{opened:?}");
+    rest(&mut notices).await;
+    assert_eq!(inputs(&journal, GENERAL).len(), 2, "carol begins nothing");
+    // It counts as what waits, though no stop has named it.
+    let waits = Post::new(&journal).stopped(session).unwrap();
+    assert!(waits.iter().any(|reader| reader.name == "carol"), "{waits:?}");
+    // What bob writes himself, in a turn that began later, is news; with it she is told what waited.
+    write(&team, session, "go").await;
+    rest(&mut notices).await;
+    let told = inputs(&journal, GENERAL).split_off(3).join("|");
+    assert!(told.contains("of before") && told.contains("of later") && !told.contains('|'), "{told}");
+}
+
+const RESTS: &str = r#"
+answers:
+  - parts: [{tool: spawn_teammate, input: {name: bob, role: worker, prompt: Work.}}]
+  - text: At it.
+  - text: Noted.
+  - text: Noted.
+members:
+  bob: [{text: Ready.}, {text: More.}]
+"#;
+
+/// Nobody runs the session: what is written to one who rests would begin with the next process.
+#[tokio::test]
+async fn one_who_is_about_to_begin_can_be_stopped() {
+    let (folder, journal) = (project(), Journal::memory());
+    let team = house_of(&journal, folder.path(), RESTS);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    rest(&mut notices).await;
+    team.shutdown().await.unwrap();
+    let journal = journal.reopen().unwrap();
+    let (post, census) = (Post::new(&journal), Census::new(&journal));
+    assert!(census.about_to_begin(session).unwrap().is_empty());
+    post.write(&owner(), key("second"), session, &["bob".to_owned()], "second").await.unwrap();
+    let agent = bob(&journal, session).person.agent.unwrap();
+    assert_eq!(census.about_to_begin(session).unwrap(), [agent]);
+    post.interrupt(&owner(), key("stop"), agent).await.unwrap();
+    let begun = inputs(&journal, GENERAL).len();
+    let team = house_of(&journal, folder.path(), RESTS);
+    let mut notices = team.watch();
+    team.open(owner(), folder.path(), leading(Which::Latest)).await.unwrap();
+    rest(&mut notices).await;
+    assert_eq!((inputs(&journal, GENERAL).len(), bob(&journal, session).unread), (begun, 1));
+    assert!(census.about_to_begin(session).unwrap().is_empty(), "it is held");
 }
 
 async fn play(journal: &Journal, root: &Path, words: &str) {

@@ -1,0 +1,80 @@
+//! What a letter is to its reader: it begins a turn, is only told with one, or waits because of a stop.
+//!
+//! Everybody asks here: whoever reads the letter, whoever opens a session that has it, and whoever only looks.
+
+use serde_json::Value;
+
+use super::Turn;
+use crate::message::{Envelope, Kind};
+
+impl Turn {
+    /// Whether a letter is news, which is told together with other news.
+    pub fn is_news(&self, letter: &Envelope, lead: bool) -> bool {
+        match letter.kind {
+            Kind::TaskFailed | Kind::NeedClarify | Kind::AllTasksDone | Kind::ShutdownRejected => true,
+            Kind::Text => letter.reply_to.is_none(),
+            Kind::TaskAssign => letter.body.get("assignment").is_none(),
+            Kind::TaskResult => letter.body.get("mate").is_some(),
+            Kind::PlanApprovalRequest => letter.body.get("question").is_some(),
+            Kind::PlanApprovalResponse => self.mate().is_none(),
+            Kind::UserInput => self.mate().is_some(),
+            Kind::TeammateTerminated | Kind::Undelivered => lead,
+            _ => false,
+        }
+    }
+
+    /// Whether a letter begins something of its own accord: a turn, or those whom a user wants on the team.
+    pub fn is_beginning(&self, letter: &Envelope, lead: bool) -> bool {
+        let is_given = matches!(letter.kind, Kind::UserInput | Kind::TaskAssign);
+        let is_wanted = lead && letter.kind == Kind::TeamRequest;
+        is_given || is_wanted || (self.is_news(letter, lead) && !is_note(letter, lead))
+    }
+
+    /// Whether a letter stays where it is until something else comes: it has done what it does and is only told, or waits with
+    /// what a stop has left.
+    pub fn leaves(&self, letter: &Envelope, lead: bool) -> bool {
+        is_note(letter, lead) || self.requests().is_accepted(letter.id) || self.holds(letter)
+    }
+
+    /// Whether any of this mail, in the order it came, does something to a reader who rests. What came before a person's stop does
+    /// not: it is held once that is read.
+    pub fn would_begin(&self, mail: &[Envelope], lead: bool) -> bool {
+        let stop = before_stop(mail);
+        let is_any = |letter: &Envelope| letter.kind != Kind::Shutdown && !self.leaves(letter, lead);
+        // Whoever is no more sends all of it back.
+        if self.gone().is_some() { !mail.is_empty() } else { mail.iter().skip(stop).any(is_any) }
+    }
+
+    /// How many of these letters, in the order they came, wait because of a stop.
+    pub fn waiting(&self, mail: &[Envelope], lead: bool) -> usize {
+        let stop = before_stop(mail);
+        let is_held = |(place, letter): &(usize, &Envelope)| {
+            self.holds(letter) || (*place < stop && self.is_beginning(letter, lead))
+        };
+        mail.iter().enumerate().filter(|held| is_held(held) && !is_note(held.1, lead)).count()
+    }
+}
+
+/// Whether a letter asks for nothing: it is told with whatever begins the next turn.
+pub fn is_note(letter: &Envelope, lead: bool) -> bool {
+    match letter.kind {
+        Kind::TaskResult | Kind::AllTasksDone => is_stopped(letter),
+        Kind::TeammateTerminated | Kind::Undelivered => !lead,
+        kind => kind == Kind::FilesRewound,
+    }
+}
+
+/// Whether a letter tells that somebody, or a plan, was stopped by a person, who needs not be told.
+fn is_stopped(letter: &Envelope) -> bool {
+    letter.body.get("stopped").and_then(Value::as_bool).unwrap_or_default()
+}
+
+/// How many of these letters came before a person's stop that nobody has read, or are one.
+fn before_stop(mail: &[Envelope]) -> usize {
+    mail.iter().rposition(is_stop).map_or(0, |stop| stop + 1)
+}
+
+/// Whether a letter stops its reader, for a person.
+pub fn is_stop(letter: &Envelope) -> bool {
+    letter.kind == Kind::Shutdown && is_stopped(letter)
+}
