@@ -124,11 +124,11 @@ fn a_conversation_at_120x40() {
 fn what_is_in_a_copy_is_taken_dropped_or_left() {
     let table = [
         (vec![KeyCode::Char('y'), KeyCode::Enter], Settled::Taken),
-        (vec![KeyCode::Enter], Settled::Taken),
+        (vec![KeyCode::Enter, KeyCode::Right, KeyCode::Enter], Settled::Taken),
         (vec![KeyCode::Char('n'), KeyCode::Enter], Settled::Dropped),
-        (vec![KeyCode::Right, KeyCode::Enter], Settled::Dropped),
+        (vec![KeyCode::Right, KeyCode::Right, KeyCode::Enter], Settled::Dropped),
         (vec![KeyCode::Esc], Settled::Left),
-        (vec![KeyCode::Tab, KeyCode::Right, KeyCode::Right, KeyCode::Enter], Settled::Left),
+        (vec![KeyCode::Tab, KeyCode::Left, KeyCode::Enter], Settled::Left),
     ];
     for (keys, want) in table {
         let mut stage = Stage::new(80, 24);
@@ -329,6 +329,7 @@ fn a_question_that_is_put_off_is_no_answer() {
     stage.say("/inbox");
     stage.wait(1_000);
     assert!(stage.glass.screen().contains("A *small* project"), "{}", stage.glass.screen());
+    stage.key(KeyCode::Char('y'));
     stage.key(KeyCode::Enter);
     assert!(matches!(stage.acts.last(), Some(Act::Answer { answer, .. }) if answer.allow), "{:?}", stage.acts);
 }
@@ -378,7 +379,7 @@ fn a_yes_for_the_repository_is_written_down_once_it_counts() {
         conversation(&mut stage);
         stage.asks(7, "2.0", edit("README.md", DIFF));
         stage.wait(1_000);
-        for key in [KeyCode::Right, KeyCode::Right, KeyCode::Right, KeyCode::Enter] {
+        for key in [KeyCode::Right, KeyCode::Right, KeyCode::Right, KeyCode::Right, KeyCode::Enter] {
             stage.key(key);
         }
         let Some(Act::Answer { question, answer }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };

@@ -107,6 +107,25 @@ fn three_questions_wait_in_one_queue() {
     assert_eq!(answered, [true, false, true]);
 }
 
+/// What is asked and how to answer it are seen in a small window, whatever gives way for it; or it takes no answer.
+#[test]
+fn a_small_window_keeps_what_is_asked_and_how_to_answer() {
+    for (columns, rows, fits) in [(40, 10, true), (24, 7, false), (40, 6, false), (80, 24, true)] {
+        let mut stage = Stage::led(columns, rows, false, Lang::En, Some(team()), &stage::opened());
+        let from = mate(12, "bob", "green");
+        begins(&mut stage, &from, "say hello to everybody who is there");
+        let diff = "@@ -1,3 +1,3 @@\n # Title\n-old\n+new\n end\n";
+        stage.event_from(from, asks(12, "write_file", edit("b6.txt", diff)));
+        stage.wait(1_000);
+        stage.acts.clear();
+        insta::assert_snapshot!(format!("question_{columns}x{rows}"), stage.glass.screen());
+        stage.key(KeyCode::Char('y'));
+        stage.key(KeyCode::Enter);
+        let answers = stage.acts.iter().any(|act| matches!(act, Act::Answer { .. }));
+        assert_eq!(answers, fits, "{columns}x{rows}: {:?}", stage.acts);
+    }
+}
+
 /// Whoever looks at a question that somebody else answers sees whose it was, which, and what else was allowed with it.
 #[test]
 fn an_answer_from_elsewhere_says_whose_question_it_was() {
