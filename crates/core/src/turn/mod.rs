@@ -274,6 +274,9 @@ enum Status {
         class: Class,
         #[serde(default)]
         attended: bool,
+        /// What is told behind the result.
+        #[serde(default)]
+        words: String,
     },
     Done {
         content: Vec<Part>,
@@ -662,7 +665,7 @@ fn pending_calls(calls: &[Call]) -> Vec<Effect> {
                     break;
                 }
             }
-            Status::Intended { action, class, attended } => {
+            Status::Intended { action, class, attended, .. } => {
                 let is_alone = !effects.iter().any(|effect| matches!(effect, Effect::RunTool { .. }));
                 if *class == Class::Pure || is_alone {
                     let (key, action) = (call.key.clone(), action.clone());
