@@ -251,8 +251,8 @@ fn the_news_of_a_message_may_come_after_its_turn_began() {
 fn a_message_that_was_not_sent_comes_back_into_the_draft() {
     let mut stage = Stage::new(80, 24);
     stage.say("precious words");
-    let Some(Act::Say { key, .. }) = stage.acts.last() else { panic!() };
-    stage.chat.done(Done::Said { key: *key, outcome: Err(RuntimeError::QueueFull(20)), news: Default::default() });
+    let Some(Act::Say { key, text, .. }) = stage.acts.last().cloned() else { panic!() };
+    stage.chat.done(Done::Said { key, text, outcome: Err(RuntimeError::QueueFull(20)), news: Default::default() });
     stage.paint();
     let screen = stage.glass.screen();
     assert!(screen.contains("> precious words") && screen.contains("20 messages are queued"), "{screen}");
@@ -625,7 +625,15 @@ fn a_session_that_has_stopped_is_opened_again_by_what_is_said_next() {
     assert_eq!(stage.glass.everything().matches("> go").count(), 1, "it is not shown again: {screen}");
     assert!(matches!(said, Some(Act::Say { text, .. }) if text == "one more thing"), "{said:?}");
     assert!(!stage.chat.session().is_stopped() && stage.chat.session().is_busy());
+    // That the session has stopped again may be heard before what became of the words.
+    let Some(Act::Say { key, text, .. }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
     stage.chat.notice(&stopped("disk full"));
+    let outcome = Err(RuntimeError::AgentStopped("disk full".into()));
+    stage.chat.done(Done::Said { key, text, outcome, news: News::default() });
+    stage.paint();
+    assert!(stage.glass.screen().contains("> one more thing"), "{}", stage.glass.screen());
+    stage.key(KeyCode::Esc);
+    stage.control('c');
     stage.acts.clear();
     stage.say("/clear");
     assert!(matches!(stage.acts.as_slice(), [.., Act::Open { which: Which::New, .. }]), "{:?}", stage.acts);

@@ -306,7 +306,8 @@ fn resting(chat: &Chat, look: Look) -> Option<Line<'static>> {
     let idle: Vec<String> =
         session.mates().iter().filter(|mate| !is_busy(&mate.name)).map(|mate| clean_line(&mate.name)).collect();
     let words = format!("○ {}", look.lang.resting(&idle.join(", ")));
-    (!idle.is_empty()).then(|| Line::from(Span::styled(text::cut(&words, look.columns), look.theme.faint())))
+    (!idle.is_empty() && !session.is_stopped())
+        .then(|| Line::from(Span::styled(text::cut(&words, look.columns), look.theme.faint())))
 }
 
 /// What somebody has left running, also while they rest.
