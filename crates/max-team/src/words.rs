@@ -227,6 +227,13 @@ impl Lang {
         }
     }
 
+    pub(crate) fn choose_first(self, keys: &str) -> String {
+        match self {
+            Self::En => format!("nothing is chosen yet: {keys} chooses, then Enter answers"),
+            Self::Zh => format!("尚未选择：先用 {keys} 选择，再按 Enter 回答"),
+        }
+    }
+
     pub(crate) fn question_count(self, count: usize) -> String {
         match self {
             Self::En => format!("1 of {count} questions"),

@@ -174,6 +174,9 @@ pub enum RuntimeError {
     /// A message that is to be taken back has been read.
     #[error("it was too late to take the message back: it has been read; interrupt the turn, or say something else")]
     Taken,
+    /// The same of some of those it was written to; the others do not have it any more.
+    #[error("taken back, but not from {}: they have read it", .0.join(", "))]
+    TakenBy(Vec<String>),
     /// A face that does not listen.
     #[error(
         "{0} notices wait here to be read, and there are no more; the team goes on: open the session again to see how"

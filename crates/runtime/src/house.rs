@@ -593,24 +593,36 @@ impl House {
         written.letters.iter().for_each(|letter| self.ring(&letter.to));
     }
 
-    /// Takes a message back, if nobody has read it: whoever reads it decides, so there is one winner.
-    async fn withdraw(&self, session: SessionId, letter: EnvelopeId, by: &Principal) -> Result<(), RuntimeError> {
+    /// Takes a message back from everybody it was written to who has not read it: whoever reads it decides, so there is one
+    /// winner for each copy.
+    async fn withdraw(&self, session: SessionId, order: EnvelopeId, by: &Principal) -> Result<(), RuntimeError> {
         let floor = self.floor(session)?;
-        let found = Post::new(&self.shared.journal).unread_by(session, letter)?;
-        let (address, letter) = found.unwrap_or((session::agent_stream(floor.lead), letter));
-        if !floor.is_taken(&address) {
-            // Whoever has gone home is back for it.
-            floor.ring(&address);
+        let copies = Post::new(&self.shared.journal).copies(session, order)?;
+        let (count, mut read) = (copies.len(), Vec::new());
+        for (name, address, letter) in copies {
+            if !self.shared.journal.pending_mail(&address)?.iter().any(|known| known.id == letter) {
+                read.push(name);
+                continue;
+            }
+            if !floor.is_taken(&address) {
+                // Whoever has gone home is back for it.
+                floor.ring(&address);
+            }
+            let (reply, done) = oneshot::channel();
+            floor.tell(&address, Control::Withdraw { letter, reply }).await?;
+            if !heard(done).await? {
+                read.push(name);
+                continue;
+            }
+            let (from, at_ms) = (Arc::new(Origin::named(&by.user)), now_ms());
+            let event = Arc::new(Event::Withdrawn(Withdrawn { envelope: letter }));
+            self.shared.herald.show(&Notice::Event { session, from, at_ms, event });
         }
-        let (reply, done) = oneshot::channel();
-        floor.tell(&address, Control::Withdraw { letter, reply }).await?;
-        if !heard(done).await? {
-            return Err(RuntimeError::Taken);
+        match read.len() {
+            0 if count > 0 => Ok(()),
+            all if all == count => Err(RuntimeError::Taken),
+            _ => Err(RuntimeError::TakenBy(read)),
         }
-        let (from, at_ms) = (Arc::new(Origin::named(&by.user)), now_ms());
-        let event = Arc::new(Event::Withdrawn(Withdrawn { envelope: letter }));
-        self.shared.herald.show(&Notice::Event { session, from, at_ms, event });
-        Ok(())
     }
 
     fn floor(&self, session: SessionId) -> Result<Arc<Floor>, RuntimeError> {

@@ -1,6 +1,6 @@
 //! Folding events in. Nothing here chooses: the same events always give the same state.
 
-use super::tools::misfits;
+use super::tools::{content_of, misfits};
 use super::{Call, Calling, Current, Identity, Phase, Status, Turn, call_key};
 use crate::chat::{Message, Part};
 use crate::context::Weight;
@@ -225,18 +225,18 @@ impl Turn {
     }
 
     fn begin_tool(&mut self, intent: &ToolIntent) {
-        let ToolIntent { key, action, class, attended, .. } = intent;
+        let ToolIntent { key, action, class, attended, words, .. } = intent;
         if let Some(current) = &mut self.current {
             current.acted |= *class != Class::Pure || !action.deed.only_looks();
         }
-        self.set_status(key, Status::Intended { action: action.clone(), class: *class, attended: *attended });
+        let (action, words) = (action.clone(), words.clone());
+        self.set_status(key, Status::Intended { action, class: *class, attended: *attended, words });
     }
 
     fn end_tool(&mut self, done: &ToolDone) {
-        self.set_status(
-            &done.key,
-            Status::Done { content: done.content.clone(), is_error: done.is_error, ran: done.ending == Ending::Ran },
-        );
+        let Phase::Working(calls) = &self.phase else { return };
+        let (content, is_error) = (content_of(calls, done), done.is_error);
+        self.set_status(&done.key, Status::Done { content, is_error, ran: done.ending == Ending::Ran });
         let Phase::Working(calls) = &self.phase else { return };
         if !calls.iter().all(Call::is_done) {
             return;

@@ -276,6 +276,9 @@ enum Status {
         class: Class,
         #[serde(default)]
         attended: bool,
+        /// What is told behind the result.
+        #[serde(default)]
+        words: String,
     },
     Done {
         content: Vec<Part>,
@@ -670,7 +673,7 @@ fn pending_calls(calls: &[Call]) -> Vec<Effect> {
                     break;
                 }
             }
-            Status::Intended { action, class, attended } => {
+            Status::Intended { action, class, attended, .. } => {
                 let is_alone = !effects.iter().any(|effect| matches!(effect, Effect::RunTool { .. }));
                 if *class == Class::Pure || is_alone {
                     let (key, action) = (call.key.clone(), action.clone());

@@ -32,7 +32,7 @@ impl Turn {
             id: String::new(),
             tool: TOOL.to_owned(),
             input: Value::Null,
-            status: Status::Intended { action, class: Class::Idempotent, attended: false },
+            status: Status::Intended { action, class: Class::Idempotent, attended: false, words: String::new() },
         }]);
     }
 }

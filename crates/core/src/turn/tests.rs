@@ -309,6 +309,26 @@ fn no_is_told_and_always_is_remembered() {
     assert_eq!(names(&world).iter().filter(|name| **name == "question_asked").count(), 2, "the third is not asked");
 }
 
+/// What is said along with a yes reaches whoever asked, with what came of the call, also after a crash.
+#[test]
+fn words_along_with_a_yes_are_told_with_the_result() {
+    let mut world = World::new(vec![uses(&[("write", json!({}))])]);
+    assert!(world.begin().is_ok());
+    while !world.turn.is_asking() {
+        let next = world.turn.pending().remove(0);
+        assert!(world.perform(next).is_ok());
+    }
+    let Some(Effect::Ask { question, .. }) = world.turn.pending().pop() else { panic!("{:?}", names(&world)) };
+    let answer = Answer { comment: "with tabs".into(), ..Answer::new(true, By::Person("here".into())) };
+    assert!(world.input(Input::Answered { question, answer }).is_ok());
+    world.refold();
+    assert!(world.input(Input::Recovered).is_ok() && world.run().is_ok());
+    let said = serde_json::to_string(&world.turn.history()[2]).unwrap();
+    assert!(said.contains("ran 1.0\\n\\n[The user said yes to this. They say: with tabs]"), "{said}");
+    // What the call itself came to is journalled as it was.
+    assert_eq!(world.dones()[0].content, [Part::text("ran 1.0")]);
+}
+
 #[test]
 fn questions_are_asked_one_at_a_time() {
     let batch = [("linked", json!({})), ("linked", json!({"n": 1})), ("read", json!({}))];

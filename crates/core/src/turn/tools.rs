@@ -127,8 +127,8 @@ impl Turn {
         }
         if answer.allow {
             let attended = matches!(answer.by, By::Person(_));
-            let intent = intend(call, action.clone(), class, Approval::Question(question), attended);
-            return vec![said, intent];
+            let intent = intent(call, action.clone(), class, Approval::Question(question), attended);
+            return vec![said, Event::ToolIntent(ToolIntent { words: along(&answer), ..intent })];
         }
         let refusal = refused(call, action, answer.by.clone(), &refusal_words(&answer));
         let mut events = vec![said];
@@ -201,10 +201,9 @@ impl Turn {
             Status::Done { content, .. } => Some(content),
             _ => None,
         });
-        let contents = earlier.chain(done.iter().map(|done| &done.content));
-        let results: Vec<Part> = contents
-            .map(|content| Part::ToolResult { id: String::new(), content: content.clone(), is_error: false })
-            .collect();
+        let contents = earlier.cloned().chain(done.iter().map(|done| content_of(calls, done)));
+        let results: Vec<Part> =
+            contents.map(|content| Part::ToolResult { id: String::new(), content, is_error: false }).collect();
         ahead.add(&results);
         let next = self.next_call(current, ahead, now);
         done.into_iter().map(Event::ToolDone).chain(next).collect()
@@ -259,7 +258,7 @@ fn intend(call: &Call, action: Action, class: Class, approval: Approval, attende
 
 fn intent(call: &Call, action: Action, class: Class, approval: Approval, attended: bool) -> ToolIntent {
     let (key, tool, input) = (call.key.clone(), call.tool.clone(), Hash::of(call.input.to_string()));
-    ToolIntent { key, tool, input, class, approval, action, attended, rules: Vec::new() }
+    ToolIntent { key, tool, input, class, approval, action, attended, rules: Vec::new(), words: String::new() }
 }
 
 /// A call that was not allowed: what it would have done, and on whose word it was not, stay with it.
@@ -317,6 +316,33 @@ fn ran_well(call: &Call, done: &[ToolDone]) -> bool {
 /// The word that goes along with an answer, if there is one.
 fn they_say(before: &str, answer: &policy::Answer) -> String {
     if answer.comment.is_empty() { String::new() } else { format!("{before}They say: {}", answer.comment) }
+}
+
+/// The same for a yes: it is told behind what came of the call, whatever that is.
+fn along(answer: &policy::Answer) -> String {
+    let who = match &answer.by {
+        _ if answer.comment.is_empty() => return String::new(),
+        By::Person(_) => "The user",
+        By::Lead(lead) => &format!("`{lead}`"),
+        By::Rule(_) | By::Nobody(_) => return String::new(),
+    };
+    format!("[{who} said yes to this.{}]", they_say(" ", answer))
+}
+
+/// What the model is told of a call that is over: its result, and what was said along with the yes to it.
+pub(super) fn content_of(calls: &[Call], done: &ToolDone) -> Vec<Part> {
+    let mut content = done.content.clone();
+    let said = calls.iter().find_map(|call| match &call.status {
+        Status::Intended { words, .. } if call.key == done.key && !words.is_empty() => Some(words),
+        _ => None,
+    });
+    if let Some(words) = said {
+        match content.last_mut() {
+            Some(Part::Text { text }) => text.push_str(&format!("\n\n{words}")),
+            _ => content.push(Part::text(words.clone())),
+        }
+    }
+    content
 }
 
 /// Never "the user refused" when nobody was asked.

@@ -23,6 +23,7 @@ use super::rows::{Group, Look, Row};
 use super::search::Search;
 use super::session::Session;
 use super::slash::{self};
+use super::text;
 use super::theme::Theme;
 use super::transcript::Item;
 
@@ -31,8 +32,7 @@ use super::transcript::Item;
 const QUIET_MS: u64 = 700;
 /// How often the clock of a team at work is looked at, where nothing else shows it.
 const CLOCK_MS: u64 = 1_000;
-/// The least room in which a question can be seen and answered.
-const QUESTION_ROWS_MIN: usize = 4;
+/// The least width in which a question can be seen and answered.
 const QUESTION_COLUMNS_MIN: usize = 40;
 
 /// What the next key may confirm.
@@ -44,6 +44,8 @@ pub(super) enum Hint {
     TeamGoesOn,
     /// Nothing was answered: the question is another than before.
     AnotherQuestion,
+    /// Nothing was answered: nothing is chosen.
+    Choose,
 }
 
 /// What only the terminal can do.
@@ -196,12 +198,34 @@ impl Chat {
         let count = self.session.questions.count();
         let question = question?;
         // Nobody says yes to what they cannot see.
-        self.question_fits = rows >= QUESTION_ROWS_MIN && look.columns >= QUESTION_COLUMNS_MIN;
-        if !self.question_fits {
+        let is_wide = look.columns >= QUESTION_COLUMNS_MIN;
+        let lines = is_wide.then(|| self.dialog.lines(question, scene(&self.session), count, rows, look)).flatten();
+        self.question_fits = lines.is_some();
+        if lines.is_none() {
             self.chosen_by = None;
-            return Some(vec![Line::from(look.lang.window_too_small())]);
+            // Words that go along with an answer stay, and so does the answer.
+            if !self.dialog.is_modal() {
+                self.dialog.unchoose();
+            }
         }
-        Some(self.dialog.lines(question, scene(&self.session), count, rows, look))
+        Some(lines.unwrap_or_else(|| {
+            let words = look.lang.window_too_small();
+            text::wrap(&[Span::styled(words, self.theme.warning())], look.columns)
+        }))
+    }
+
+    /// Before a frame: the window may have become large enough for the question.
+    pub(super) fn measure_anew(&mut self) {
+        self.question_fits = true;
+    }
+
+    pub(super) fn question_fits(&self) -> bool {
+        self.question_fits
+    }
+
+    /// The keys that answer the question, for whoever has pressed Enter without one of them.
+    pub(super) fn answer_keys(&self) -> String {
+        self.session.questions.first().map(|question| self.dialog.keys(question)).unwrap_or_default()
     }
 
     /// Whether keys answer the question rather than write. What was begun is written to its end first: a pause in the middle

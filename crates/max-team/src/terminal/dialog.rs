@@ -17,7 +17,12 @@ use super::panel::Panel;
 use super::question::{Matter, Question};
 use super::reply::Reply;
 use super::rows::Look;
-use super::text::clean_line;
+use super::text::{self, clean_line};
+
+/// What stands before a question.
+const SIGN: &str = "? ";
+/// Columns that whoever asks keeps in a narrow row.
+const WHO_COLUMNS_MIN: usize = 12;
 
 /// What a key came to.
 #[derive(Debug)]
@@ -26,6 +31,8 @@ pub(super) enum Verdict {
     Decide(Say),
     /// Not now.
     Later,
+    /// It would have answered, but nothing is chosen.
+    Unchosen,
 }
 
 /// What a form may look at.
@@ -124,17 +131,26 @@ impl Dialog {
         }
     }
 
+    /// The keys that choose an answer.
+    pub(super) fn keys(&self, question: &Question) -> String {
+        match &question.matter {
+            Matter::Permit(permit) => Panel::keys(permit),
+            Matter::Words(_) => "1-9, ↑, ↓".to_owned(),
+            Matter::Plan { about, .. } => Gate::keys(about),
+        }
+    }
+
     /// A key, while the question is what the user looks at.
     pub(super) fn key(&mut self, key: KeyEvent, question: &Question, scene: Scene<'_>, look: Look) -> Option<Verdict> {
         match (&mut self.form, &question.matter) {
             (Form::Permit(panel), Matter::Permit(permit)) => panel.key(key, permit),
-            (Form::Words(reply), Matter::Words(words)) => reply.key(key, words).map(Verdict::Answer),
+            (Form::Words(reply), Matter::Words(words)) => reply.key(key, words),
             (Form::Plan(gate), Matter::Plan { about, .. }) => gate.key(key, about, scene, look.lang),
             _ => None,
         }
     }
 
-    /// The rows, at most so many.
+    /// The rows, at most so many; none if what is asked and how to answer it do not fit.
     pub(super) fn lines(
         &mut self,
         question: &Question,
@@ -142,34 +158,42 @@ impl Dialog {
         count: usize,
         rows: usize,
         look: Look,
-    ) -> Vec<Line<'static>> {
-        let mut title = vec![Span::styled("? ", look.theme.warning())];
-        let who = clean_line(&question.by.title(look.lang));
-        let style = question.by.color.as_ref().map_or(look.theme.strong(), |color| look.theme.mate(color));
-        match (&mut self.form, &question.matter) {
+    ) -> Option<Vec<Line<'static>>> {
+        let lines = match (&mut self.form, &question.matter) {
             (Form::Permit(panel), Matter::Permit(permit)) => {
-                title.push(Span::styled(format!("{who} "), style));
+                let mut wish = Vec::new();
                 if permit.merges {
-                    title.push(Span::raw(look.lang.has_changes().to_owned()));
+                    wish.push(Span::raw(look.lang.has_changes().to_owned()));
                 } else {
-                    title.push(Span::raw(format!("{} ", look.lang.wants_to_use())));
-                    title.push(Span::styled(clean_line(&permit.tool), look.theme.strong()));
+                    wish.push(Span::raw(format!("{} ", look.lang.wants_to_use())));
+                    wish.push(Span::styled(clean_line(&permit.tool), look.theme.strong()));
                 }
-                title.extend(more(count, look));
-                panel.lines(Line::from(title), permit, rows, look)
+                panel.lines(title(question, wish, count, look), permit, rows, look)
             }
             (Form::Words(reply), Matter::Words(words)) => {
-                title.push(Span::styled(format!("{who} "), style));
-                title.push(Span::raw(look.lang.asks().to_owned()));
-                title.extend(more(count, look));
-                reply.lines(Line::from(title), words, rows, look)
+                let asks = vec![Span::raw(look.lang.asks().to_owned())];
+                reply.lines(title(question, asks, count, look), words, rows, look)
             }
             (Form::Plan(gate), Matter::Plan { about, .. }) => {
-                gate.lines(title, more(count, look), about, scene, rows, look)
+                let sign = vec![Span::styled(SIGN, look.theme.warning())];
+                gate.lines(sign, more(count, look), about, scene, rows, look)
             }
             _ => Vec::new(),
-        }
+        };
+        (lines.len() <= rows).then_some(lines)
     }
+}
+
+/// Who asks and what for. Where a row is too short for both, whoever asks is told in fewer letters.
+fn title(question: &Question, wish: Vec<Span<'static>>, count: usize, look: Look) -> Vec<Line<'static>> {
+    let who = clean_line(&question.by.title(look.lang));
+    let style = question.by.color.as_ref().map_or(look.theme.strong(), |color| look.theme.mate(color));
+    let rest: Vec<Span<'static>> = wish.into_iter().chain(more(count, look)).collect();
+    let taken = SIGN.len() + 1 + rest.iter().map(|span| text::width(&span.content)).sum::<usize>();
+    let who = text::cut(&who, look.columns.saturating_sub(taken).max(WHO_COLUMNS_MIN));
+    let mut spans = vec![Span::styled(SIGN, look.theme.warning()), Span::styled(format!("{who} "), style)];
+    spans.extend(rest);
+    text::wrap(&spans, look.columns)
 }
 
 /// That there are other questions behind this one.

@@ -74,7 +74,8 @@ fn options(about: &About) -> &'static [Option3] {
 /// How a question about a plan is shown.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
-    chosen: usize,
+    /// What Enter says; it says nothing by itself.
+    chosen: Option<usize>,
     step: Step,
     /// Why what was written cannot be, or a word about what was done.
     flaw: Option<String>,
@@ -116,9 +117,15 @@ impl Gate {
         self.is_modal() || options(about).iter().any(|(key, ..)| *key == letter.to_ascii_lowercase())
     }
 
-    /// Nothing is chosen but what stands first.
+    /// The keys that choose something.
+    pub(super) fn keys(about: &About) -> String {
+        let letters = options(about).iter().filter(|(_, pick, _)| *pick != Pick::Later);
+        letters.map(|(key, ..)| format!("{key}, ")).collect::<String>() + "←, →"
+    }
+
+    /// Nothing is chosen.
     pub(super) fn unchoose(&mut self) {
-        self.chosen = 0;
+        self.chosen = None;
     }
 
     pub(super) fn key(&mut self, key: KeyEvent, about: &About, scene: Scene<'_>, lang: Lang) -> Option<Verdict> {
@@ -161,13 +168,22 @@ impl Gate {
         let last = options.len().saturating_sub(1);
         match key.code {
             KeyCode::Esc => return Some(Verdict::Later),
-            KeyCode::Left | KeyCode::Up => self.chosen = self.chosen.saturating_sub(1),
-            KeyCode::Right | KeyCode::Down | KeyCode::Tab => self.chosen = (self.chosen + 1).min(last),
-            KeyCode::Enter => return options.get(self.chosen).and_then(|(_, pick, _)| self.pick(*pick)),
+            KeyCode::Left | KeyCode::Up => {
+                self.chosen = Some(self.chosen.map_or(last, |chosen| chosen.saturating_sub(1)));
+            }
+            KeyCode::Right | KeyCode::Down | KeyCode::Tab => {
+                self.chosen = Some(self.chosen.map_or(0, |chosen| (chosen + 1).min(last)));
+            }
+            KeyCode::Enter => {
+                let Some((_, pick, _)) = self.chosen.and_then(|chosen| options.get(chosen)) else {
+                    return Some(Verdict::Unchosen);
+                };
+                return self.pick(*pick);
+            }
             KeyCode::Char(letter) => {
                 // It only chooses, and Enter says it: the first letter of a message is no answer.
                 let letter = letter.to_ascii_lowercase();
-                self.chosen = options.iter().position(|(key, ..)| *key == letter)?;
+                self.chosen = Some(options.iter().position(|(key, ..)| *key == letter)?);
             }
             _ => {}
         }
@@ -268,7 +284,7 @@ impl Gate {
         let Look { columns, theme, lang } = look;
         let names: Vec<String> = options(about).iter().map(|(key, ..)| key.to_string()).collect();
         let labelled = options(about).iter().zip(&names).enumerate().map(|(index, ((_, pick, words), name))| {
-            let style = if index == self.chosen { theme.chosen() } else { theme.strong() };
+            let style = if Some(index) == self.chosen { theme.chosen() } else { theme.strong() };
             let key = if *pick == Pick::Later { "Esc" } else { name.as_str() };
             (key, words(lang), style)
         });

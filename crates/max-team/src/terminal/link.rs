@@ -126,7 +126,7 @@ type Outcome<T> = Result<T, RuntimeError>;
 /// What became of it.
 #[derive(Debug)]
 pub(super) enum Done {
-    Said { key: EnvelopeId, outcome: Outcome<()>, news: News },
+    Said { key: EnvelopeId, text: String, outcome: Outcome<()>, news: News },
     Withdrawn { key: EnvelopeId, text: String, outcome: Outcome<()> },
     Answered { question: QuestionId, outcome: Outcome<()> },
     Remembered(Result<(), String>),
@@ -230,11 +230,12 @@ impl Desk {
                 if let Some(crew) = news.crew.clone()
                     && let Err(error) = self.command(fresh(), Command::Crew { session, crew }).await
                 {
-                    return Done::Said { key, outcome: Err(error), news };
+                    return Done::Said { key, text, outcome: Err(error), news };
                 }
                 self.taken(&news);
+                let said = text.clone();
                 let command = if wait { Command::Queue { session, text } } else { Command::Say { session, text } };
-                Done::Said { key, outcome: self.command(key, command).await, news }
+                Done::Said { key, text: said, outcome: self.command(key, command).await, news }
             }
             Act::Withdraw { key, text } => {
                 let outcome = self.command(fresh(), Command::Withdraw { session, letter: key }).await;

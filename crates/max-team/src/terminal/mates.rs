@@ -41,8 +41,11 @@ impl Mates {
         self.there.iter()
     }
 
-    pub(super) fn clear(&mut self) {
-        self.there.clear();
+    /// A session is opened: the registry says who is there. Of one that is opened again it is known before that.
+    pub(super) fn begin(&mut self, is_again: bool) {
+        if !is_again {
+            self.there.clear();
+        }
         self.told.clear();
     }
 

@@ -10,19 +10,18 @@ use ratatui::text::{Line, Span};
 use super::dialog::Verdict;
 use super::diff;
 use super::editor::Editor;
-use super::gate::{Labelled, choices};
+use super::gate::{Labelled, choices, indented};
 use super::question::Permit;
 use super::rows::Look;
 use super::text;
 
 /// Where answers given here come from.
 pub(super) const PLACE: &str = "terminal";
-/// Rows around the diff: who, target, rule, what is remembered, options in two rows.
-const FRAME_ROWS: usize = 7;
+/// The least of a diff that is worth its place: a line of it, and how many follow.
+const DIFF_ROWS_MIN: usize = 2;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Choice {
-    #[default]
     Once,
     Task,
     Session,
@@ -46,9 +45,12 @@ impl Choice {
         }
     }
 
-    fn step(self, by: isize, all: &[Self]) -> Self {
-        let at = all.iter().position(|choice| *choice == self).unwrap_or(0);
-        at.checked_add_signed(by).and_then(|at| all.get(at)).copied().unwrap_or(self)
+    /// The one beside it; of nothing, the first or the last.
+    fn step(chosen: Option<Self>, by: isize, all: &[Self]) -> Option<Self> {
+        let Some(at) = chosen.and_then(|chosen| all.iter().position(|choice| *choice == chosen)) else {
+            return if by < 0 { all.last().copied() } else { all.first().copied() };
+        };
+        at.checked_add_signed(by).and_then(|at| all.get(at)).copied().or(chosen)
     }
 
     fn until(self) -> Option<Until> {
@@ -76,7 +78,8 @@ impl Choice {
 /// How the first question is shown.
 #[derive(Debug, Default)]
 pub(super) struct Panel {
-    choice: Choice,
+    /// What Enter says; it says nothing by itself.
+    choice: Option<Choice>,
     /// The first line of the diff that is shown.
     scroll: usize,
     /// How far it can be scrolled, and by how much at a time, as of the last frame.
@@ -101,9 +104,15 @@ impl Panel {
         Choice::of(letter, permit).is_some()
     }
 
-    /// Nothing is chosen but what stands first.
+    /// The keys that choose something.
+    pub(super) fn keys(permit: &Permit) -> String {
+        let letters = ['y', 'a', 'n'].into_iter().filter(|letter| Self::takes(*letter, permit));
+        letters.map(|letter| format!("{letter}, ")).collect::<String>() + "←, →"
+    }
+
+    /// Nothing is chosen.
     pub(super) fn unchoose(&mut self) {
-        self.choice = Choice::default();
+        self.choice = None;
     }
 
     /// A key, while the question is what the user looks at. Returns what it came to, if that was something. A letter only
@@ -117,15 +126,19 @@ impl Panel {
         }
         let all = Choice::among(permit);
         match key.code {
-            KeyCode::Enter => return Some(Verdict::Answer(self.answer(self.choice, String::new()))),
+            KeyCode::Enter => {
+                let answer = |choice| Verdict::Answer(answer(choice, String::new()));
+                return Some(self.choice.map_or(Verdict::Unchosen, answer));
+            }
             KeyCode::Esc if permit.merges => {
-                return Some(Verdict::Answer(self.answer(Choice::Later, String::new())));
+                return Some(Verdict::Answer(answer(Choice::Later, String::new())));
             }
             KeyCode::Esc => return Some(Verdict::Later),
-            KeyCode::Char(letter) => self.choice = Choice::of(letter, permit).unwrap_or(self.choice),
+            KeyCode::Char(letter) => self.choice = Choice::of(letter, permit).or(self.choice),
+            KeyCode::Tab if self.choice.is_none() => return Some(Verdict::Unchosen),
             KeyCode::Tab if !permit.merges => self.comment = Some(Editor::default()),
-            KeyCode::Left => self.choice = self.choice.step(-1, all),
-            KeyCode::Right => self.choice = self.choice.step(1, all),
+            KeyCode::Left => self.choice = Choice::step(self.choice, -1, all),
+            KeyCode::Right => self.choice = Choice::step(self.choice, 1, all),
             KeyCode::Up => self.scroll = self.scroll.saturating_sub(1),
             KeyCode::Down => self.scroll = (self.scroll + 1).min(self.scroll_max),
             KeyCode::PageUp => self.scroll = self.scroll.saturating_sub(self.page),
@@ -143,69 +156,67 @@ impl Panel {
             KeyCode::Esc => self.comment = None,
             KeyCode::Enter => {
                 let words = comment.take();
-                return Some(self.answer(self.choice, words.trim().to_owned()));
+                return self.choice.map(|choice| answer(choice, words.trim().to_owned()));
             }
             _ => drop(comment.key(key)),
         }
         None
     }
 
-    fn answer(&self, choice: Choice, comment: String) -> Answer {
-        let by = By::Person(PLACE.to_owned());
-        let until = choice.until();
-        let answer = match choice {
-            Choice::Drop => return Answer::settling(Settled::Dropped, by),
-            Choice::Later => return Answer::settling(Settled::Left, by),
-            Choice::Once | Choice::Task | Choice::Session | Choice::Repository => Answer::new(true, by),
-            Choice::No => Answer::new(false, by),
-        };
-        Answer { always: until.is_some(), until: until.unwrap_or_default(), comment, ..answer }
-    }
-
-    /// The rows of the panel, at most so many.
+    /// The rows of the panel. What is asked and how to answer it are always there, though they be more than so many rows; the
+    /// diff gives way first, down to a line of it, then what is told beside it, then the last of the diff.
     pub(super) fn lines(
         &mut self,
-        title: Line<'static>,
+        title: Vec<Line<'static>>,
         permit: &Permit,
         rows: usize,
         look: Look,
     ) -> Vec<Line<'static>> {
-        let Look { columns, theme, lang } = look;
-        let mut lines = vec![title];
-        lines.push(Line::from(Span::raw(format!(
-            "  {}",
-            text::cut_front(&text::clean_line(&permit.target), columns.saturating_sub(2))
-        ))));
-        lines.extend(self.diff(permit, rows.saturating_sub(FRAME_ROWS), look));
-        if !permit.rule.is_empty() {
-            let rule = format!("  {} {}", lang.because(), text::clean_line(&lang.told(&permit.rule)));
-            lines.push(Line::from(Span::styled(text::cut(&rule, columns), theme.faint())));
+        let mut lines = title;
+        let width = look.columns.saturating_sub(2);
+        let target = text::cut_front(&text::clean_line(&permit.target), width);
+        lines.push(Line::from(Span::raw(format!("  {target}"))));
+        let least = DIFF_ROWS_MIN.min(self.drawn(permit, look).len());
+        let mut options = self.options(permit, false, look);
+        if lines.len() + least + options.len() > rows {
+            options = self.options(permit, true, look);
         }
-        if !permit.memory.rules().is_empty() {
-            let rules = permit.memory.rules().join(", ");
-            let words = format!("  {} {}", lang.remembered_as(), text::clean_line(&rules));
-            lines.push(Line::from(Span::styled(text::cut(&words, columns), theme.faint())));
-        }
-        lines.extend(self.options(permit, look));
+        let mut room = rows.saturating_sub(lines.len() + options.len());
+        // Of a command that is cut some must be seen: its row says less than what is asked.
+        let kept = if permit.preview.is_empty() { least } else { least.min(room) };
+        let mut beside = beside(permit, look);
+        beside.truncate(room.saturating_sub(kept));
+        room = room.saturating_sub(beside.len());
+        lines.extend(self.diff(permit, room.max(kept), look));
+        lines.extend(beside);
+        lines.extend(options);
         lines
     }
 
-    /// The part of the diff that is scrolled to, and a word about the rest.
-    fn diff(&mut self, permit: &Permit, rows: usize, look: Look) -> Vec<Line<'static>> {
+    /// All of the diff, drawn once for each width.
+    fn drawn(&mut self, permit: &Permit, look: Look) -> &[Line<'static>] {
         let width = look.columns.saturating_sub(2);
         let (_, all) = match self.drawn.take().filter(|(columns, _)| *columns == width) {
             Some(drawn) => self.drawn.insert(drawn),
             None => self.drawn.insert((width, diff::lines(whole(permit, width), width, look.theme))),
         };
-        let shown = rows.max(1);
-        self.scroll_max = all.len().saturating_sub(shown);
+        all
+    }
+
+    /// The part of the diff that is scrolled to, and a word about the rest.
+    fn diff(&mut self, permit: &Permit, rows: usize, look: Look) -> Vec<Line<'static>> {
+        let count = self.drawn(permit, look).len();
+        // The word about the rest needs a row of its own.
+        let shown = if count > rows { rows.saturating_sub(1) } else { rows };
+        self.scroll_max = count.saturating_sub(shown);
         self.page = shown.saturating_sub(1).max(1);
         self.scroll = self.scroll.min(self.scroll_max);
-        let mut lines: Vec<Line<'static>> = all.iter().skip(self.scroll).take(shown).cloned().collect();
+        let from = self.scroll;
+        let mut lines: Vec<Line<'static>> = self.drawn(permit, look).iter().skip(from).take(shown).cloned().collect();
         for line in &mut lines {
             line.spans.insert(0, Span::raw("  "));
         }
-        if self.scroll_max > 0 {
+        if self.scroll_max > 0 && rows > 0 {
             let below = self.scroll_max - self.scroll;
             let words = format!("  {} · {}", look.lang.more_lines(below), look.lang.scroll_keys());
             lines.push(Line::from(Span::styled(text::cut(&words, look.columns), look.theme.faint())));
@@ -213,11 +224,12 @@ impl Panel {
         lines
     }
 
-    fn options(&self, permit: &Permit, look: Look) -> Vec<Line<'static>> {
+    /// What can be said; in a small window without what only the arrows choose, unless it is chosen.
+    fn options(&self, permit: &Permit, is_small: bool, look: Look) -> Vec<Line<'static>> {
         let Look { columns, theme, lang } = look;
         if self.comment.is_some() {
-            let words = if self.choice == Choice::No { lang.comment_on_no() } else { lang.comment_on_yes() };
-            return vec![Line::from(Span::styled(format!("  {words}"), theme.warning()))];
+            let words = if self.choice == Some(Choice::No) { lang.comment_on_no() } else { lang.comment_on_yes() };
+            return indented(&[Span::styled(words, theme.warning())], columns);
         }
         // Few letters choose, for any other begins a message: the rest is chosen by the arrows.
         let options = [
@@ -228,11 +240,14 @@ impl Panel {
             (Choice::No, "n", lang.no()),
             (Choice::Drop, "n", lang.drop_all()),
         ];
-        let is_offered = |(choice, ..): &(Choice, _, _)| Choice::among(permit).contains(choice);
-        let style = |choice| if choice == self.choice { theme.chosen() } else { theme.strong() };
+        let is_offered = |(choice, key, _): &(Choice, &str, _)| {
+            let is_left_out = is_small && *key == "→" && self.choice != Some(*choice);
+            Choice::among(permit).contains(choice) && !is_left_out
+        };
+        let style = |choice| if Some(choice) == self.choice { theme.chosen() } else { theme.strong() };
         let mut all: Vec<Labelled> =
             options.into_iter().filter(is_offered).map(|(choice, key, words)| (key, words, style(choice))).collect();
-        if !permit.merges {
+        if !permit.merges && !is_small {
             all.push(("Tab", lang.with_comment(), theme.strong()));
         }
         all.push(("Enter", lang.answers(), theme.strong()));
@@ -242,8 +257,37 @@ impl Panel {
     }
 }
 
+fn answer(choice: Choice, comment: String) -> Answer {
+    let by = By::Person(PLACE.to_owned());
+    let until = choice.until();
+    let answer = match choice {
+        Choice::Drop => return Answer::settling(Settled::Dropped, by),
+        Choice::Later => return Answer::settling(Settled::Left, by),
+        Choice::Once | Choice::Task | Choice::Session | Choice::Repository => Answer::new(true, by),
+        Choice::No => Answer::new(false, by),
+    };
+    Answer { always: until.is_some(), until: until.unwrap_or_default(), comment, ..answer }
+}
+
+/// Why it is asked, and what a yes is remembered as.
+fn beside(permit: &Permit, look: Look) -> Vec<Line<'static>> {
+    let Look { columns, theme, lang } = look;
+    let mut all = Vec::new();
+    if !permit.rule.is_empty() {
+        all.push(format!("  {} {}", lang.because(), text::clean_line(&lang.told(&permit.rule))));
+    }
+    if !permit.memory.rules().is_empty() {
+        let rules = permit.memory.rules().join(", ");
+        all.push(format!("  {} {}", lang.remembered_as(), text::clean_line(&rules)));
+    }
+    all.into_iter().map(|words| Line::from(Span::styled(text::cut(&words, columns), theme.faint()))).collect()
+}
+
+fn is_cut(permit: &Permit, width: usize) -> bool {
+    text::width(&text::clean_line(&permit.target)) > width
+}
+
 /// What must be seen before it is answered: the preview; of a command without one, all of it where its line is cut.
 fn whole(permit: &Permit, width: usize) -> &str {
-    let is_cut = text::width(&text::clean_line(&permit.target)) > width;
-    if permit.preview.is_empty() && is_cut { &permit.target } else { &permit.preview }
+    if permit.preview.is_empty() && is_cut(permit, width) { &permit.target } else { &permit.preview }
 }

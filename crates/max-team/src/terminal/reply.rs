@@ -7,6 +7,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use max_team_core::policy::{Answer, By};
 use ratatui::text::{Line, Span};
 
+use super::dialog::Verdict;
 use super::editor::Editor;
 use super::gate::breaks_line;
 use super::panel::PLACE;
@@ -18,37 +19,40 @@ use super::text::{self, clean, clean_line};
 #[derive(Debug, Default)]
 pub(super) struct Reply {
     pub(super) editor: Editor,
-    /// The option that Enter takes.
-    chosen: usize,
+    /// The option that Enter takes, if one is chosen.
+    chosen: Option<usize>,
     /// The digit that has just chosen it.
     digit: Option<char>,
 }
 
 impl Reply {
     /// A key. Returns the answer, if that was one.
-    pub(super) fn key(&mut self, key: KeyEvent, words: &Words) -> Option<Answer> {
+    pub(super) fn key(&mut self, key: KeyEvent, words: &Words) -> Option<Verdict> {
         let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
         let fresh = self.editor.is_empty();
         let digit_before = self.digit.take();
+        let last = words.options.len().saturating_sub(1);
         match key.code {
             KeyCode::Esc if fresh => return Some(answer(false, String::new())),
             KeyCode::Esc => self.editor.clear(),
             KeyCode::Enter if breaks_line(key, &mut self.editor) => {}
             KeyCode::Enter if fresh => {
-                return words.options.get(self.chosen).map(|option| answer(true, option.clone()));
+                let option = self.chosen.and_then(|chosen| words.options.get(chosen));
+                let unchosen = (!words.options.is_empty()).then_some(Verdict::Unchosen);
+                return option.map(|option| answer(true, option.clone())).or(unchosen);
             }
             KeyCode::Enter => return Some(answer(true, self.editor.take().trim().to_owned())),
             KeyCode::Char(digit @ '1'..='9') if fresh && plain => {
                 let index = digit.to_digit(10).and_then(|digit| usize::try_from(digit).ok()).unwrap_or(0);
                 match index.checked_sub(1).filter(|index| *index < words.options.len()) {
                     // It only chooses, and Enter says it: it may be the first of an answer in words.
-                    Some(index) if digit_before.is_none() => (self.chosen, self.digit) = (index, Some(digit)),
+                    Some(index) if digit_before.is_none() => (self.chosen, self.digit) = (Some(index), Some(digit)),
                     _ => self.write(digit_before, key),
                 }
             }
-            KeyCode::Backspace if fresh => self.chosen = 0,
-            KeyCode::Up if fresh => self.chosen = self.chosen.saturating_sub(1),
-            KeyCode::Down if fresh => self.chosen = (self.chosen + 1).min(words.options.len().saturating_sub(1)),
+            KeyCode::Backspace if fresh => self.chosen = None,
+            KeyCode::Up if fresh => self.chosen = Some(self.chosen.map_or(last, |chosen| chosen.saturating_sub(1))),
+            KeyCode::Down if fresh => self.chosen = Some(self.chosen.map_or(0, |chosen| (chosen + 1).min(last))),
             KeyCode::Char(_) if plain => self.write(digit_before, key),
             _ => drop(self.editor.key(key)),
         }
@@ -58,29 +62,36 @@ impl Reply {
     /// Writes a letter, and the digit before it that has chosen an option: it was part of the words.
     fn write(&mut self, digit: Option<char>, key: KeyEvent) {
         if let Some(digit) = digit {
-            self.chosen = 0;
+            self.chosen = None;
             self.editor.insert(digit.encode_utf8(&mut [0; 4]));
         }
         self.editor.key(key);
     }
 
-    /// The rows, at most so many: the title, the question, its options, the keys.
-    pub(super) fn lines(&self, title: Line<'static>, words: &Words, rows: usize, look: Look) -> Vec<Line<'static>> {
+    /// The rows, at most so many where a line of the question fits: the title, the question, its options, the keys.
+    pub(super) fn lines(
+        &self,
+        title: Vec<Line<'static>>,
+        words: &Words,
+        rows: usize,
+        look: Look,
+    ) -> Vec<Line<'static>> {
         let Look { columns, theme, lang } = look;
         let inside = columns.saturating_sub(2);
         let mut body = text::wrap(&[Span::raw(clean(&words.question))], inside);
         for (index, option) in words.options.iter().enumerate() {
-            let style = if index == self.chosen && self.editor.is_empty() { theme.chosen() } else { theme.strong() };
+            let style =
+                if Some(index) == self.chosen && self.editor.is_empty() { theme.chosen() } else { theme.strong() };
             let number = Span::styled(format!(" {} ", index + 1), style);
             let option = text::cut(&clean_line(option), inside.saturating_sub(4));
             body.push(Line::from(vec![number, Span::raw(format!(" {option}"))]));
         }
-        let hidden = body.len().saturating_sub(rows.saturating_sub(2));
+        let hidden = body.len().saturating_sub(rows.saturating_sub(title.len() + 1));
         if hidden > 0 {
-            body.truncate(body.len() - hidden - 1);
+            body.truncate(body.len().saturating_sub(hidden + 1).max(1));
             body.push(Line::from(Span::styled(lang.more_lines(hidden + 1), theme.faint())));
         }
-        let mut lines = vec![title];
+        let mut lines = title;
         for mut line in body {
             line.spans.insert(0, Span::raw("  "));
             lines.push(line);
@@ -91,6 +102,6 @@ impl Reply {
     }
 }
 
-fn answer(allow: bool, comment: String) -> Answer {
-    Answer { comment, ..Answer::new(allow, By::Person(PLACE.to_owned())) }
+fn answer(allow: bool, comment: String) -> Verdict {
+    Verdict::Answer(Answer { comment, ..Answer::new(allow, By::Person(PLACE.to_owned())) })
 }

@@ -174,7 +174,7 @@ impl Session {
         self.sent.clear();
         (self.status, self.last, self.held) = (None, None, None);
         self.acts.push(Act::Status(Reason::Footer));
-        self.mates.clear();
+        self.mates.begin(is_again);
         self.joining.clear();
         if opened.resumed {
             self.acts.push(Act::Roll(false));
@@ -364,13 +364,13 @@ impl Session {
                 self.queue.push(Queued { key: said.envelope, text: said.text.clone(), wait: false });
             }
             Event::Withdrawn(withdrawn) => self.was_read(&[withdrawn.envelope]),
-            Event::Steered(steered) => self.was_read(&steered.envelopes),
+            Event::Steered(steered) => self.lead_read(&steered.envelopes),
             Event::TurnStarted(started) => {
                 (self.quiet, self.held) = (false, None);
                 self.turns = self.turns.max(1);
                 self.read.clear();
-                self.was_read(&[started.envelope]);
-                self.was_read(&started.letters);
+                self.lead_read(&[started.envelope]);
+                self.lead_read(&started.letters);
             }
             Event::Interrupted(interrupted) => items.extend(self.left_waiting(interrupted)),
             Event::QuestionAsked(asked) => self.questions.ask(from, &self.who, asked),
@@ -436,10 +436,10 @@ impl Session {
             Done::Interrupted(Ok(())) | Done::Configured(Ok(())) | Done::Remembered(Ok(())) => Vec::new(),
             Done::Remembered(Err(words)) => failed(&words),
             Done::Decided { outcome: Ok(()), .. } | Done::Proposed(Ok(())) | Done::Stopped(Ok(())) => Vec::new(),
-            Done::Said { key, outcome: Err(error), news } => {
-                if let Some(index) = self.queue.iter().position(|queued| queued.key == key) {
-                    self.returned.push(self.queue.remove(index).text);
-                }
+            Done::Said { key, text, outcome: Err(error), news } => {
+                // It may have left the queue: with the session, which has stopped meanwhile.
+                self.queue.retain(|queued| queued.key != key);
+                self.returned.push(text);
                 let mut items = self.hear_of_crew(News { crew: None, ..news });
                 items.extend(failed(&error));
                 items

@@ -124,11 +124,11 @@ fn a_conversation_at_120x40() {
 fn what_is_in_a_copy_is_taken_dropped_or_left() {
     let table = [
         (vec![KeyCode::Char('y'), KeyCode::Enter], Settled::Taken),
-        (vec![KeyCode::Enter], Settled::Taken),
+        (vec![KeyCode::Enter, KeyCode::Right, KeyCode::Enter], Settled::Taken),
         (vec![KeyCode::Char('n'), KeyCode::Enter], Settled::Dropped),
-        (vec![KeyCode::Right, KeyCode::Enter], Settled::Dropped),
+        (vec![KeyCode::Right, KeyCode::Right, KeyCode::Enter], Settled::Dropped),
         (vec![KeyCode::Esc], Settled::Left),
-        (vec![KeyCode::Tab, KeyCode::Right, KeyCode::Right, KeyCode::Enter], Settled::Left),
+        (vec![KeyCode::Tab, KeyCode::Left, KeyCode::Enter], Settled::Left),
     ];
     for (keys, want) in table {
         let mut stage = Stage::new(80, 24);
@@ -251,8 +251,8 @@ fn the_news_of_a_message_may_come_after_its_turn_began() {
 fn a_message_that_was_not_sent_comes_back_into_the_draft() {
     let mut stage = Stage::new(80, 24);
     stage.say("precious words");
-    let Some(Act::Say { key, .. }) = stage.acts.last() else { panic!() };
-    stage.chat.done(Done::Said { key: *key, outcome: Err(RuntimeError::QueueFull(20)), news: Default::default() });
+    let Some(Act::Say { key, text, .. }) = stage.acts.last().cloned() else { panic!() };
+    stage.chat.done(Done::Said { key, text, outcome: Err(RuntimeError::QueueFull(20)), news: Default::default() });
     stage.paint();
     let screen = stage.glass.screen();
     assert!(screen.contains("> precious words") && screen.contains("20 messages are queued"), "{screen}");
@@ -329,6 +329,7 @@ fn a_question_that_is_put_off_is_no_answer() {
     stage.say("/inbox");
     stage.wait(1_000);
     assert!(stage.glass.screen().contains("A *small* project"), "{}", stage.glass.screen());
+    stage.key(KeyCode::Char('y'));
     stage.key(KeyCode::Enter);
     assert!(matches!(stage.acts.last(), Some(Act::Answer { answer, .. }) if answer.allow), "{:?}", stage.acts);
 }
@@ -378,7 +379,7 @@ fn a_yes_for_the_repository_is_written_down_once_it_counts() {
         conversation(&mut stage);
         stage.asks(7, "2.0", edit("README.md", DIFF));
         stage.wait(1_000);
-        for key in [KeyCode::Right, KeyCode::Right, KeyCode::Right, KeyCode::Enter] {
+        for key in [KeyCode::Right, KeyCode::Right, KeyCode::Right, KeyCode::Right, KeyCode::Enter] {
             stage.key(key);
         }
         let Some(Act::Answer { question, answer }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
@@ -624,7 +625,15 @@ fn a_session_that_has_stopped_is_opened_again_by_what_is_said_next() {
     assert_eq!(stage.glass.everything().matches("> go").count(), 1, "it is not shown again: {screen}");
     assert!(matches!(said, Some(Act::Say { text, .. }) if text == "one more thing"), "{said:?}");
     assert!(!stage.chat.session().is_stopped() && stage.chat.session().is_busy());
+    // That the session has stopped again may be heard before what became of the words.
+    let Some(Act::Say { key, text, .. }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
     stage.chat.notice(&stopped("disk full"));
+    let outcome = Err(RuntimeError::AgentStopped("disk full".into()));
+    stage.chat.done(Done::Said { key, text, outcome, news: News::default() });
+    stage.paint();
+    assert!(stage.glass.screen().contains("> one more thing"), "{}", stage.glass.screen());
+    stage.key(KeyCode::Esc);
+    stage.control('c');
     stage.acts.clear();
     stage.say("/clear");
     assert!(matches!(stage.acts.as_slice(), [.., Act::Open { which: Which::New, .. }]), "{:?}", stage.acts);

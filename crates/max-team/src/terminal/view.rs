@@ -40,8 +40,14 @@ pub(super) fn draft_columns(columns: usize) -> usize {
     columns.saturating_sub(PROMPT.len() + 1)
 }
 
-/// Lays the live rows out.
+/// Lays the live rows out. A question without room has no keys, so there is a place to write then, which takes a row.
 pub(super) fn view(chat: &mut Chat, rows_max: usize, now_ms: i64) -> View {
+    chat.measure_anew();
+    let whole = lay_out(chat, rows_max, now_ms);
+    if chat.question_fits() { whole } else { lay_out(chat, rows_max, now_ms) }
+}
+
+fn lay_out(chat: &mut Chat, rows_max: usize, now_ms: i64) -> View {
     let look = chat.look();
     let (draft, cursor) = draft(chat, look, rows_max);
     let below = below(chat, look, rows_max.saturating_sub(draft.len() + 1));
@@ -134,6 +140,7 @@ fn below(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
     if rows == 0 {
         return Vec::new();
     }
+    let choose = look.lang.choose_first(&chat.answer_keys());
     let words = match chat.hint() {
         Some(Hint::EscAgain) => look.lang.esc_again_clears(),
         Some(Hint::CtrlCAgain) => look.lang.ctrl_c_again_leaves(),
@@ -141,6 +148,7 @@ fn below(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
         Some(Hint::TeamGoesOn) if chat.session().plans().is_moving() => look.lang.stop_hint_long(),
         Some(Hint::TeamGoesOn) => look.lang.team_goes_on(),
         Some(Hint::AnotherQuestion) => look.lang.another_question(),
+        Some(Hint::Choose) => &choose,
         None if chat.question_waits_for_draft() => look.lang.draft_first(),
         None => return vec![footer(chat, look)],
     };
@@ -298,7 +306,8 @@ fn resting(chat: &Chat, look: Look) -> Option<Line<'static>> {
     let idle: Vec<String> =
         session.mates().iter().filter(|mate| !is_busy(&mate.name)).map(|mate| clean_line(&mate.name)).collect();
     let words = format!("○ {}", look.lang.resting(&idle.join(", ")));
-    (!idle.is_empty()).then(|| Line::from(Span::styled(text::cut(&words, look.columns), look.theme.faint())))
+    (!idle.is_empty() && !session.is_stopped())
+        .then(|| Line::from(Span::styled(text::cut(&words, look.columns), look.theme.faint())))
 }
 
 /// What somebody has left running, also while they rest.

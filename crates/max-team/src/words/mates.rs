@@ -194,6 +194,11 @@ impl Lang {
         say!(self, "✉ taken back: {to} has not read it", "✉ 已收回：{to} 还没有读")
     }
 
+    pub(crate) fn letter_taken_back_but(self, names: &[String]) -> String {
+        let names = names.join(", ");
+        say!(self, "✉ taken back, but not from {names}: read already", "✉ 已收回，但 {names} 已经读到")
+    }
+
     pub(crate) fn letter_was_read(self, to: &str) -> String {
         say!(
             self,

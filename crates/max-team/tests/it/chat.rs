@@ -163,11 +163,14 @@ fn an_edit_is_shown_and_done_after_a_yes() {
     assert_eq!(program.read("a.txt"), "one\n", "nothing happens before the yes");
     let screen = terminal.screen();
     assert!(screen.contains("- one") && screen.contains("+ two"), "{screen}");
-    terminal.answer("y");
+    // Words of one's own go along with a yes as with a no.
+    terminal.answer("C-a");
+    terminal.keys(&["y", "Tab", "mind the tabs", "Enter"]);
     terminal.wait("never");
     terminal.answer("n");
     terminal.wait("finished");
     assert_eq!(program.read("a.txt"), "two\n");
+    assert!(server.requests()[1].contains("[The user said yes to this. They say: mind the tabs]"));
     assert!(!program.project().join("b.txt").exists());
     assert!(server.requests()[2].contains("The user said no."));
 }

@@ -560,6 +560,20 @@ fn a_yes_for_longer_to_a_session_that_nobody_runs_names_its_rule() {
     assert!(server.requests()[1].contains("after all not"));
 }
 
+/// What is said along with a yes is told to whoever asked, with what came of it.
+#[test]
+fn words_along_with_a_yes_are_told() {
+    let write = Reply::new().tool("t1", "write_file", json!({"path": "b.txt", "content": "x"}));
+    let server = ModelServer::start([write, Reply::text("With tabs, then.")]);
+    let (program, id) = left_asking(&server);
+    ok(program.run(&["approve", &id, "-m", "the next one with tabs"]));
+    ok(program.run(&["-c", "-p", ""]));
+    assert_eq!(program.read("b.txt"), "x");
+    let told = "created `b.txt` (1 line, 1 byte)\\n\\n[The user said yes to this. They say: the next one with tabs]";
+    let request = server.requests()[1].body.to_string();
+    assert!(request.contains(told), "{request}");
+}
+
 /// A no that takes a yes for the repository back names the rule that is left there, as long as it is.
 #[test]
 fn a_yes_for_the_repository_that_is_taken_back_leaves_its_rule_by_name() {

@@ -195,7 +195,8 @@ mod tests {
             let approval = Approval::Rule(rule.into());
             let (key, tool, input) = (String::new(), "web_fetch".into(), Hash::default());
             let (class, action, rules) = (Class::Pure, fetch(host), Vec::new());
-            let intent = ToolIntent { key, tool, input, class, approval, action, attended: false, rules };
+            let intent =
+                ToolIntent { key, tool, input, class, approval, action, attended: false, rules, words: String::new() };
             grants.behind(None, STREAM, &intent, rule).map(|word| word.at_ms)
         };
         assert_eq!(["a.example", "b.example", "c.example"].map(behind), [Some(300), Some(500), None]);

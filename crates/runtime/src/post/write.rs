@@ -135,21 +135,22 @@ impl Post<'_> {
         Ok(Written { readers, letters, said, at_ms })
     }
 
-    /// The letter that an order has written to somebody other than the lead who has not read it, and where it lies. Where
-    /// several have it there is none that could be taken back.
-    pub(crate) fn unread_by(
+    /// The letters that an order has written, each with its reader's name and where it lies: one broadcast is one thing to
+    /// take back. The lead's has the order's own id.
+    pub(crate) fn copies(
         &self,
         session: SessionId,
         order: EnvelopeId,
-    ) -> Result<Option<(Address, EnvelopeId)>, RuntimeError> {
+    ) -> Result<Vec<(String, Address, EnvelopeId)>, RuntimeError> {
+        let lead = Sessions::new(self.journal).row(session)?.lead;
         let mut found = Vec::new();
         for row in Census::new(self.journal).agents(session)? {
-            let (address, letter) = (session::agent_stream(row.agent), letter_of(order, row.agent));
-            if self.journal.pending_mail(&address)?.iter().any(|known| known.id == letter) {
-                found.push((address, letter));
+            let letter = if row.agent == lead { order } else { letter_of(order, row.agent) };
+            if self.journal.has_mail(letter)? {
+                found.push((row.name.clone(), session::agent_stream(row.agent), letter));
             }
         }
-        Ok(found.pop().filter(|_| found.is_empty()))
+        Ok(found)
     }
 
     /// Lets teammates come to an end.

@@ -154,6 +154,36 @@ async fn what_nobody_will_read_comes_back() {
     check_rest(&journal);
 }
 
+const ASKING: &str = r#"
+answers:
+  - parts: [{tool: spawn_teammate, input: {name: bob, role: worker, prompt: Work.}}]
+  - text: At it.
+  - text: Noted.
+members:
+  bob:
+    - parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]
+    - text: Done.
+"#;
+
+/// What was written to all is taken back from whoever has not read it, and whoever has is named.
+#[tokio::test]
+async fn what_was_written_to_all_is_one_thing_to_take_back() {
+    let (folder, journal) = (project(), Journal::memory());
+    let team = house_of(&journal, folder.path(), ASKING);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    assert!(rest(&mut notices).await.waiting, "bob asks, and reads nothing meanwhile");
+    order(&team, 7, Command::Write { session, to: vec!["team".into()], text: "hold on".into() }).await.unwrap();
+    rest(&mut notices).await;
+    let taken = order(&team, 8, Command::Withdraw { session, letter: key(7) }).await;
+    assert!(matches!(&taken, Err(RuntimeError::TakenBy(names)) if *names == ["max"]), "{taken:?}");
+    let fates = letters(&journal, session).into_iter().filter(|letter| letter.text() == "hold on");
+    let mut fates: Vec<(String, bool)> = fates.map(|letter| (letter.to, letter.fate == Fate::Withdrawn)).collect();
+    fates.sort();
+    assert_eq!(fates, [("bob".to_owned(), true), ("max".to_owned(), false)]);
+    let late = order(&team, 9, Command::Withdraw { session, letter: key(7) }).await;
+    assert!(matches!(late, Err(RuntimeError::Taken)), "{late:?}");
+}
+
 /// What somebody writes to a teammate at another terminal is seen here before it is answered, and what is written here is not
 /// seen twice.
 #[tokio::test]

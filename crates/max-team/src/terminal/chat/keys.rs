@@ -94,6 +94,10 @@ impl Chat {
     fn question_key(&mut self, key: KeyEvent) {
         let look = self.look();
         let Some(question) = self.session.questions.first() else { return };
+        // Words may be on their way while the window became too small to see what they go along with.
+        if key.code == KeyCode::Enter && !self.question_fits {
+            return;
+        }
         let id = question.id;
         self.dialog.face(Some(question));
         // Enter may be behind a letter that was for the question before: it answers once something is chosen here.
@@ -112,6 +116,10 @@ impl Chat {
             None => return,
             Some(Verdict::Answer(answer)) => self.session.answer(id, answer),
             Some(Verdict::Decide(say)) => self.session.decide(id, say),
+            Some(Verdict::Unchosen) => {
+                self.hint = Some(Hint::Choose);
+                return;
+            }
             Some(Verdict::Later) => {
                 let words = self.session.put_off(id);
                 self.show(vec![Item::Row(Row::Note(words))]);

@@ -29,7 +29,7 @@ impl Session {
         self.questions.clear();
         self.transcript.stop();
         self.crew.clear();
-        self.mates.clear();
+        // Who was there will be again: a line for one of them is for nobody else.
         self.background.clear();
         self.plans = super::Plans::default();
         self.quiet = true;

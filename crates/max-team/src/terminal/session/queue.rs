@@ -21,13 +21,15 @@ pub(in super::super) struct Queued {
     pub(in super::super) wait: bool,
 }
 
-/// A letter to a teammate.
+/// A letter to a teammate, or to all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sent {
     /// The order that wrote it.
     key: EnvelopeId,
     to: String,
     text: String,
+    /// How many have not read it.
+    unread: usize,
 }
 
 impl Session {
@@ -121,13 +123,33 @@ impl Session {
         self.read.contains(&key) || self.queue.iter().any(|queued| queued.key == key)
     }
 
-    /// A letter to one teammate is on its way: until it is read it can be taken back.
+    /// A letter to a teammate, or to all, is on its way: until it is read it can be taken back.
     pub(super) fn note_sent(&mut self, key: EnvelopeId, to: &[String], text: &str) {
-        if let [to] = to
-            && matches!(means(to, &self.who), Means::Somebody(_))
-        {
-            self.sent.push(Sent { key, to: to.clone(), text: text.to_owned() });
+        let [to] = to else { return };
+        let unread = match means(to, &self.who) {
+            Means::Somebody(_) => 1,
+            // The lead has it, too.
+            Means::Everybody => self.mates.iter().count() + 1,
+            Means::Lead => return,
+        };
+        self.sent.push(Sent { key, to: to.clone(), text: text.to_owned(), unread });
+        if self.read.contains(&key) {
+            self.one_read(|sent| sent.key == key);
         }
+    }
+
+    /// One of those who have it has read what was sent.
+    fn one_read(&mut self, is_meant: impl Fn(&Sent) -> bool) {
+        for sent in self.sent.iter_mut().filter(|sent| is_meant(sent)) {
+            sent.unread = sent.unread.saturating_sub(1);
+        }
+        self.sent.retain(|sent| sent.unread > 0);
+    }
+
+    /// The lead has read these.
+    pub(super) fn lead_read(&mut self, letters: &[EnvelopeId]) {
+        self.one_read(|sent| letters.contains(&sent.key));
+        self.was_read(letters);
     }
 
     /// A teammate has read these.
@@ -138,7 +160,7 @@ impl Session {
             Event::Steered(steered) => steered.envelopes.contains(&letter),
             _ => false,
         };
-        self.sent.retain(|sent| !is_read(letter_of(sent.key, agent)));
+        self.one_read(|sent| is_read(letter_of(sent.key, agent)));
     }
 
     /// A message was taken back, or somebody was faster.
@@ -154,19 +176,27 @@ impl Session {
                 Vec::new()
             }
             Err(RuntimeError::Taken) => vec![note(self.lang.too_late_to_take_back(&self.who))],
+            Err(RuntimeError::TakenBy(names)) => {
+                self.was_read(&[key]);
+                self.returned.push(text);
+                vec![note(self.lang.letter_taken_back_but(&names))]
+            }
             Err(error) => vec![Item::Row(Row::Error(error.to_string()))],
         }
     }
 
     /// The same of a letter to a teammate. One that was read is there like everything that was written before.
     fn letter_withdrawn(&mut self, index: usize, text: String, outcome: Result<(), RuntimeError>) -> Vec<Item> {
-        if let Err(error) = &outcome
-            && !matches!(error, RuntimeError::Taken)
-        {
-            return vec![Item::Row(Row::Error(error.to_string()))];
-        }
-        let Sent { to, .. } = self.sent.remove(index);
+        // Whatever came of it: the next time it is the one before that is meant.
+        let Sent { key, to, .. } = self.sent.remove(index);
+        let words = match outcome {
+            Ok(()) => self.lang.letter_taken_back(&to),
+            Err(RuntimeError::Taken) => self.lang.letter_was_read(&to),
+            Err(RuntimeError::TakenBy(names)) => self.lang.letter_taken_back_but(&names),
+            Err(error) => return vec![Item::Row(Row::Error(self.lang.runtime_failure(&error)))],
+        };
+        self.was_read(&[key]);
         self.returned.push(text);
-        vec![note(if outcome.is_ok() { self.lang.letter_taken_back(&to) } else { self.lang.letter_was_read(&to) })]
+        vec![note(words)]
     }
 }

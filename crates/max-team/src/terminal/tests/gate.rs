@@ -14,9 +14,9 @@ use crate::words::Lang;
 fn each_key_of_the_gate_says_one_thing() {
     let table = [
         (vec![KeyCode::Char('y'), KeyCode::Enter], Say::Approve),
-        (vec![KeyCode::Enter], Say::Approve),
+        (vec![KeyCode::Enter, KeyCode::Right, KeyCode::Enter], Say::Approve),
         (vec![KeyCode::Char('1'), KeyCode::Enter], Say::FirstWave),
-        (vec![KeyCode::Right, KeyCode::Enter], Say::FirstWave),
+        (vec![KeyCode::Right, KeyCode::Right, KeyCode::Enter], Say::FirstWave),
         (
             vec![KeyCode::Char('c'), KeyCode::Enter, KeyCode::Enter, KeyCode::Char('y'), KeyCode::Enter],
             Say::Changes("y".into()),

@@ -98,3 +98,46 @@ fn a_letter_with_control_or_alt_is_not_the_first_of_a_message() {
         assert!(screen.contains("> hello"), "{modifier:?} {letter}: {screen}");
     }
 }
+
+/// A bare Enter, with nothing chosen by anybody, is no answer, however long one looks at the question.
+#[test]
+fn enter_with_nothing_chosen_answers_nothing() {
+    let mut stage = asked();
+    for wait_ms in [0, 1_000, 60_000] {
+        stage.wait(wait_ms);
+        stage.key(KeyCode::Enter);
+        assert!(says_nothing(&stage), "{:?}", stage.acts);
+        let screen = stage.glass.screen();
+        assert!(screen.contains("nothing is chosen yet: y, a, n, ←, → chooses, then Enter answers"), "{screen}");
+    }
+    // Neither do words begin that would go along with nothing, nor is what was taken back still chosen.
+    stage.key(KeyCode::Tab);
+    assert!(!stage.glass.screen().contains("Your words along"), "{}", stage.glass.screen());
+    for key in [KeyCode::Char('y'), KeyCode::Backspace, KeyCode::Enter] {
+        stage.key(key);
+    }
+    assert!(says_nothing(&stage), "{:?}", stage.acts);
+    stage.press(KeyCode::Char('n'), KeyModifiers::CONTROL);
+    stage.key(KeyCode::Enter);
+    assert!(says_nothing(&stage), "{:?}", stage.acts);
+    stage.key(KeyCode::Left);
+    stage.key(KeyCode::Enter);
+    assert!(matches!(stage.acts.last(), Some(Act::Answer { answer, .. }) if !answer.allow), "{:?}", stage.acts);
+}
+
+/// In a window that becomes too small words that go along with an answer wait, and so does the answer.
+#[test]
+fn words_along_with_an_answer_wait_for_a_larger_window() {
+    let mut stage = asked();
+    for key in [KeyCode::Char('n'), KeyCode::Tab] {
+        stage.key(key);
+    }
+    stage.write("use tabs");
+    stage.resize(30, 24);
+    stage.key(KeyCode::Enter);
+    assert!(says_nothing(&stage), "{:?}", stage.acts);
+    stage.resize(80, 24);
+    stage.key(KeyCode::Enter);
+    let Some(Act::Answer { answer, .. }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
+    assert_eq!((answer.allow, answer.comment.as_str()), (false, "use tabs"));
+}

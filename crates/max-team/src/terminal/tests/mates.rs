@@ -5,25 +5,26 @@ use std::sync::Arc;
 use crossterm::event::KeyCode;
 use max_team_core::chat::Part;
 use max_team_core::event::{
-    Configured, End, Ending, Event, Interrupted, QuestionAnswered, Steered, ToolDone, TurnEnded,
+    Configured, End, Ending, Event, Interrupted, QuestionAnswered, Said, Steered, ToolDone, TurnEnded,
 };
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId, TurnId};
 use max_team_core::ledger::Ledger;
 use max_team_core::mates::letter::{About, wrapped};
 use max_team_core::mates::{AgentEnded, CommandBegun, CommandOver, Life, Teammate};
-use max_team_core::message::{Assignment, Envelope, Kind};
+use max_team_core::message::{Assignment, Envelope, Kind, Principal, Role};
 use max_team_core::policy::{Action, Answer, By, Memory};
 use max_team_core::stop::Held;
-use max_team_runtime::{Asked, Fate, Letter, Opened, Origin, RuntimeError, Status, letter_of};
+use max_team_runtime::{Asked, Fate, Letter, Notice, Opened, Origin, RuntimeError, Status, letter_of};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::super::link::{Act, Done, Reason, fresh};
+use super::super::link::{Act, Arrival, Done, Reason, fresh};
 use super::super::plans::Plans;
 use super::super::report;
 use super::super::rows::Row;
 use super::house::{asks, started, team};
 use super::stage::{self, Stage, edit};
+use crate::team::News;
 use crate::words::Lang;
 
 fn mate(number: u128, name: &str, color: &str) -> Arc<Origin> {
@@ -105,6 +106,25 @@ fn three_questions_wait_in_one_queue() {
         .filter_map(|act| if let Act::Answer { answer, .. } = act { Some(answer.allow) } else { None })
         .collect();
     assert_eq!(answered, [true, false, true]);
+}
+
+/// What is asked and how to answer it are seen in a small window, whatever gives way for it; or it takes no answer.
+#[test]
+fn a_small_window_keeps_what_is_asked_and_how_to_answer() {
+    for (columns, rows, fits) in [(40, 10, true), (24, 7, false), (40, 6, false), (80, 24, true)] {
+        let mut stage = Stage::led(columns, rows, false, Lang::En, Some(team()), &stage::opened());
+        let from = mate(12, "bob", "green");
+        begins(&mut stage, &from, "say hello to everybody who is there");
+        let diff = "@@ -1,3 +1,3 @@\n # Title\n-old\n+new\n end\n";
+        stage.event_from(from, asks(12, "write_file", edit("b6.txt", diff)));
+        stage.wait(1_000);
+        stage.acts.clear();
+        insta::assert_snapshot!(format!("question_{columns}x{rows}"), stage.glass.screen());
+        stage.key(KeyCode::Char('y'));
+        stage.key(KeyCode::Enter);
+        let answers = stage.acts.iter().any(|act| matches!(act, Act::Answer { .. }));
+        assert_eq!(answers, fits, "{columns}x{rows}: {:?}", stage.acts);
+    }
 }
 
 /// Whoever looks at a question that somebody else answers sees whose it was, which, and what else was allowed with it.
@@ -534,6 +554,61 @@ fn a_letter_to_a_teammate_is_taken_back_as_long_as_nobody_has_read_it() {
     stage.key(KeyCode::Up);
     assert!(!stage.acts.iter().any(|act| matches!(act, Act::Withdraw { .. })), "{:?}", stage.acts);
     assert!(stage.glass.screen().contains("> @bob look"), "{}", stage.glass.screen());
+}
+
+/// What was written to all is one thing to take back: from everybody who has not read it, and whoever has is named.
+#[test]
+fn what_was_written_to_all_is_taken_back_from_all_who_have_not_read_it() {
+    for (reads, outcome, row) in [
+        (false, Ok(()), "✉ taken back: team has not read it"),
+        (true, Err(RuntimeError::TakenBy(vec!["max".into()])), "✉ taken back, but not from max: read already"),
+    ] {
+        let mut stage = stage(Lang::En);
+        for (number, name) in [(11, "alice"), (12, "bob")] {
+            begins(&mut stage, &mate(number, name, "blue"), "Work");
+        }
+        stage.say("@team hold on");
+        let Some(Act::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
+        let by = Principal { door: "terminal".into(), user: "me".into(), role: Role::Owner };
+        let said = Said { envelope: key, text: text.clone(), by, cwd: String::new() };
+        stage.event(Event::Said(said));
+        stage.chat.done(Done::Written { key, to, text, outcome: Ok(()) });
+        if reads {
+            stage.event(Event::Steered(Steered { envelopes: vec![key], input: Vec::new() }));
+        }
+        stage.key(KeyCode::Up);
+        let Some(Act::Withdraw { key: wanted, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
+        assert_eq!((wanted, text.as_str()), (key, "@team hold on"));
+        stage.chat.done(Done::Withdrawn { key, text, outcome });
+        stage.paint();
+        let screen = stage.glass.screen();
+        assert!(screen.contains("> @team hold on") && screen.contains(row), "{screen}");
+        assert!(stage.chat.session().queue().is_empty());
+    }
+}
+
+/// A session that had stopped is opened again by a line for a teammate: it is for that one, and comes back if it is not stored.
+#[test]
+fn a_line_for_a_teammate_of_a_session_that_has_stopped_is_not_lost() {
+    let mut stage = stage(Lang::En);
+    begins(&mut stage, &mate(11, "bob", "blue"), "Work");
+    let full = || RuntimeError::AgentStopped("disk full".into());
+    let stopped = || Notice::Stopped { session: stage::session_id(), whole: true, error: Arc::new(full()) };
+    stage.chat.notice(&stopped());
+    stage.say("@bob one more thing");
+    let arrival = Arrival {
+        opened: Box::new(Opened { resumed: true, continuing: true, ..stage::opened() }),
+        settings: Box::new(stage::settings()),
+        events: Vec::new(),
+    };
+    stage.chat.done(Done::Opened { outcome: Ok(arrival), news: News::default() });
+    stage.paint();
+    let Some(Act::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
+    assert_eq!((to.as_slice(), text.as_str()), (&["bob".to_owned()][..], "one more thing"));
+    stage.chat.notice(&stopped());
+    stage.chat.done(Done::Written { key, to, text, outcome: Err(full()) });
+    stage.paint();
+    assert!(stage.glass.screen().contains("> @bob one more thing"), "{}", stage.glass.screen());
 }
 
 /// What the team wrote and was told behind the user's words is not shown as theirs.

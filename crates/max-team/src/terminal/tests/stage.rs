@@ -329,6 +329,7 @@ pub(crate) fn runs(key: &str, tool: &str, action: Action) -> Event {
         action,
         attended: false,
         rules: Vec::new(),
+        words: String::new(),
     })
 }
 

@@ -231,7 +231,10 @@ fn a_question_in_words_is_answered_in_words() {
         (answer.allow, answer.comment)
     };
     assert_eq!(answer(&[KeyCode::Char('2'), KeyCode::Enter]), (true, "PostgreSQL 数据库".into()));
-    assert_eq!(answer(&[KeyCode::Down, KeyCode::Enter]), (true, "PostgreSQL 数据库".into()));
+    assert_eq!(
+        answer(&[KeyCode::Enter, KeyCode::Down, KeyCode::Down, KeyCode::Enter]),
+        (true, "PostgreSQL 数据库".into())
+    );
     assert_eq!(
         answer(&[KeyCode::Char('n'), KeyCode::Char('o'), KeyCode::Char('3'), KeyCode::Enter]),
         (true, "no3".into())
