@@ -24,7 +24,7 @@ use uuid::Uuid;
 use crate::chat::{Message, Part, Usage};
 use crate::context::summary::Compacted;
 use crate::context::{BYTES_PER_KILOTOKEN, Weight, Window};
-use crate::event::{LlmIntent, Outcome, Steered, Stopper, TurnEnded};
+use crate::event::{End, LlmIntent, Outcome, Steered, Stopper, TurnEnded};
 use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
 use crate::ledger::{Charge, Ledger, Left};
@@ -573,6 +573,11 @@ impl Turn {
     /// The last turn, if it was stopped.
     pub fn halted(&self) -> Option<&Halted> {
         self.halted.as_deref()
+    }
+
+    /// Whether the last thing that happened to it is that it was stopped: nothing is begun by that.
+    pub fn is_stopped(&self) -> bool {
+        self.held.is_some() || self.last.as_ref().is_some_and(|last| last.end == End::Interrupted)
     }
 
     /// What a person's stop has left waiting.

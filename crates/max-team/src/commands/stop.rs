@@ -21,8 +21,9 @@ struct Targets {
     plans: Vec<PlanId>,
     /// The lead of a session that is stopped as a whole, or somebody in it.
     lead: Option<Somebody>,
-    /// Teammates in it who rest and have mail to begin with: each is told, so that none begins before the lead has said so.
-    beginning: Vec<AgentId>,
+    /// Those in it who rest and have mail to begin with: each is told, so that none begins before the lead has said so. And
+    /// whoever works aside, whom no lead stops.
+    others: Vec<AgentId>,
 }
 
 /// Somebody who is to be stopped, with what it has left running; of a lead, with what everybody has.
@@ -51,7 +52,7 @@ pub(crate) fn run(place: &Place, options: &args::Halt) -> anyhow::Result<Exit> {
         for plan in &targets.plans {
             desk.post().stop(&desk.by, key(), *plan, options.task.as_deref()).await.map_err(stop)?;
         }
-        for agent in &targets.beginning {
+        for agent in &targets.others {
             desk.post().interrupt(&desk.by, key(), *agent).await.map_err(stop)?;
         }
         if let Some(somebody) = &targets.lead {
@@ -80,8 +81,8 @@ fn targets(desk: &Desk, place: &Place, options: &args::Halt) -> anyhow::Result<T
     let Some(id) = &options.id else {
         return match open.as_slice() {
             [] => Err(Stop::said(Exit::Failed, |lang| lang.no_plan_open().to_owned()).into()),
-            [_] => Ok(Targets { plans: open, lead: None, beginning: Vec::new() }),
-            _ if options.all => Ok(Targets { plans: open, lead: None, beginning: Vec::new() }),
+            [_] => Ok(Targets { plans: open, lead: None, others: Vec::new() }),
+            _ if options.all => Ok(Targets { plans: open, lead: None, others: Vec::new() }),
             _ => {
                 let ids: Vec<String> = open.iter().map(short).collect();
                 Err(Stop::said(Exit::Usage, |lang| lang.which_plan(&ids.join(", "))).into())
@@ -93,7 +94,7 @@ fn targets(desk: &Desk, place: &Place, options: &args::Halt) -> anyhow::Result<T
             if let Some(row) = census.plan_end(plan).map_err(stop)? {
                 return Err(Stop::said(Exit::Failed, |lang| lang.plan_over(plan, row.end)).into());
             }
-            return Ok(Targets { plans: vec![plan], lead: None, beginning: Vec::new() });
+            return Ok(Targets { plans: vec![plan], lead: None, others: Vec::new() });
         }
         Some(Found::Session(session)) => session,
         None => {
@@ -108,7 +109,7 @@ fn targets(desk: &Desk, place: &Place, options: &args::Halt) -> anyhow::Result<T
                 return Err(Stop::said(Exit::Failed, |lang| lang.agent_rests(&what)).into());
             }
             let somebody = Somebody { session, agent, is_lead, what, commands };
-            return Ok(Targets { plans: Vec::new(), lead: Some(somebody), beginning: Vec::new() });
+            return Ok(Targets { plans: Vec::new(), lead: Some(somebody), others: Vec::new() });
         }
     };
     let lead = Sessions::new(&desk.journal).row(session).map_err(stop)?.lead;
@@ -118,18 +119,19 @@ fn targets(desk: &Desk, place: &Place, options: &args::Halt) -> anyhow::Result<T
     let is_at_work =
         |person: &Person| person.session == session && person.state == Standing::Busy && person.plan.is_none();
     let commands = left_running(desk, session, None)?;
-    let mut beginning = census.about_to_begin(session).map_err(stop)?;
+    let mut others = census.about_to_begin(session).map_err(stop)?;
+    others.extend(census.working_aside(session).map_err(stop)?);
     let busy = census.turn(lead).map_err(stop)?.is_busy()
         || people.iter().any(is_at_work)
         || !commands.is_empty()
-        || !beginning.is_empty();
-    beginning.retain(|agent| *agent != lead);
+        || !others.is_empty();
+    others.retain(|agent| *agent != lead);
     if plans.is_empty() && !busy {
         return Err(Stop::said(Exit::Failed, |lang| lang.does_nothing(session)).into());
     }
     let what = format!("{} {}", desk.lang.session_word(), short(&session));
     let somebody = Somebody { session, agent: lead, is_lead: true, what, commands };
-    Ok(Targets { plans, lead: busy.then_some(somebody), beginning })
+    Ok(Targets { plans, lead: busy.then_some(somebody), others })
 }
 
 /// The commands that run on in the background. Without whoever owns the session there are none: they end with it.

@@ -128,7 +128,8 @@ impl Headless {
         tally.team = open.team.as_ref().is_some_and(|team| !team.members.is_empty());
         let command = match &self.task {
             Task::Say(text) if text.is_empty() => {
-                unsaid(&opened).map(|words| Command::Queue { session, text: words.trim_end().to_owned() })
+                // Together with what waits: nothing is open that it could come between.
+                unsaid(&opened).map(|words| Command::Say { session, text: words.trim_end().to_owned() })
             }
             // A question of its own: whatever a turn that is still open is about is answered first.
             Task::Say(text) => Some(Command::Queue { session, text: text.clone() }),

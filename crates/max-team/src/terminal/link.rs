@@ -143,7 +143,7 @@ pub(super) enum Done {
     Configured(Outcome<()>),
     Status { reason: Reason, outcome: Outcome<Box<Status>> },
     Written { key: EnvelopeId, to: Vec<String>, text: String, outcome: Outcome<()> },
-    Continued { lead: bool, outcome: Outcome<Vec<String>> },
+    Continued { lead: bool, outcome: Outcome<(Vec<String>, usize)> },
     Recruited(Outcome<()>),
     Roll { shown: bool, outcome: Outcome<Box<Roll>> },
     Letters(Outcome<Vec<Letter>>),
@@ -293,8 +293,9 @@ impl Desk {
         }
     }
 
-    /// Who goes on.
-    async fn go_on(&self, name: Option<String>) -> Outcome<Vec<String>> {
+    /// Lets those go on who were stopped; who does, and, where all are to, how many letters wait for the lead.
+    async fn go_on(&self, name: Option<String>) -> Outcome<(Vec<String>, usize)> {
+        let held = if name.is_none() { self.handle.held(self.session)? } else { 0 };
         let to = match name {
             Some(name) => vec![name],
             None => self.handle.stopped(self.session)?.into_iter().map(|reader| reader.name).collect(),
@@ -302,7 +303,7 @@ impl Desk {
         if !to.is_empty() {
             self.command(fresh(), Command::Continue { session: self.session, to: to.clone() }).await?;
         }
-        Ok(to)
+        Ok((to, held))
     }
 
     /// There may be very many; what cannot be looked for is not shown.

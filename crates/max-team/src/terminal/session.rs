@@ -10,6 +10,7 @@ mod queue;
 mod rewind;
 mod team;
 
+use std::collections::HashMap;
 use std::fmt;
 
 use max_team_core::event::{End, Event, QuestionAnswered};
@@ -112,6 +113,8 @@ pub(super) struct Session {
     mates: Mates,
     /// Those who are to be on the team and have not begun, by name.
     joining: Vec<String>,
+    /// Teammates of whom was said that so many letters wait for them since a stop.
+    waits_told: HashMap<String, usize>,
     teams: Teams,
     /// What was shown that would be put back.
     rewind: Option<Box<Plan>>,
@@ -156,6 +159,7 @@ impl Session {
             skills: opened.skills.clone(),
             mates: Mates::default(),
             joining: Vec::new(),
+            waits_told: HashMap::new(),
             teams: Teams::default(),
             rewind: None,
         }
@@ -176,6 +180,7 @@ impl Session {
         self.acts.push(Act::Status(Reason::Footer));
         self.mates.begin(is_again);
         self.joining.clear();
+        self.waits_told.clear();
         if opened.resumed {
             self.acts.push(Act::Roll(false));
         }

@@ -361,7 +361,10 @@ impl Transcript {
             }
             Outcome::Lost => {
                 call.break_off(*lang, out);
-                out.push(Item::Row(Row::Note(lang.lost_call().to_owned())));
+                // One that was stopped meanwhile is not made again.
+                if !turn.stopping {
+                    out.push(Item::Row(Row::Note(lang.lost_call().to_owned())));
+                }
             }
         }
     }

@@ -344,6 +344,27 @@ fn what_waits_at_a_stop_between_two_runs_is_told_once() {
     assert_eq!(told.count(), 1);
 }
 
+/// Max rests and has mail: a stop holds it though nobody runs the session, a second one has nothing to stop, and without words all of
+/// it is read.
+#[test]
+fn mail_of_a_session_that_rests_is_stopped_and_read_on() {
+    let server = ModelServer::start((0..4).map(|_| Reply::text("fine")).collect::<Vec<_>>());
+    let program = Program::with(&server);
+    ok(program.run(&["-p", "hello"]));
+    ok(program.run(&["send", "max", "mind the gap"]));
+    let session = ok(program.run(&["ps", "--json"])).json()[0]["session"].as_str().unwrap().to_owned();
+    assert!(ok(program.run(&["stop", &session])).err.contains("it is noted"));
+    assert_eq!(program.run(&["stop", &session]).code, 1, "it does nothing");
+    let begun = || {
+        let entries = program.journal().into_iter().filter(|entry| entry["event"] == "turn_started");
+        entries.map(|entry| entry["payload"]["input"].to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(begun().len(), 1);
+    ok(program.run(&["-c", "-p", ""]));
+    let [_, told] = begun().try_into().unwrap();
+    assert!(told.contains("mind the gap") && told.contains("Read what has come"), "{told}");
+}
+
 #[test]
 fn what_runs_in_the_background_is_shown_under_whose_it_is() {
     let gate = Gate::new();

@@ -129,7 +129,7 @@ impl Agent {
         }
         self.will_tell(word, at_ms, events.into_iter().chain(replies).chain(shown));
         if ended {
-            self.look_back = self.lead;
+            self.look_back = self.lead && !self.turn.is_stopped();
             self.snapshot().await?;
         }
         Ok(())

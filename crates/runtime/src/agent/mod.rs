@@ -225,6 +225,7 @@ impl Agent {
         let name = name.unwrap_or_default();
         let color = seat.turn.mate().map(|mate| mate.color.as_str().into());
         let held = (seat.turn.ledger().reserved_nano, 0);
+        let is_stopped = seat.turn.is_stopped();
         let mut agent = Self {
             stream: session::agent_stream(seat.agent),
             session_stream: session::stream(floor.session),
@@ -265,7 +266,7 @@ impl Agent {
             noted: false,
             steering: Steering::default(),
             put_off: false,
-            look_back: seat.lead,
+            look_back: seat.lead && !is_stopped,
             redefined: None,
             patient_ms: if seat.resumed { now_ms().saturating_add(SHUTDOWN_RESUMED_MS) } else { 0 },
             resumed: seat.resumed,

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Census, SESSIONS_MAX};
 use crate::error::RuntimeError;
+use crate::memory;
 use crate::rows::{self, AgentRow};
 use crate::session::{self, SessionRow, Sessions};
 use crate::team_tools::{self, NEED_CLARIFY};
@@ -206,6 +207,19 @@ pub(super) struct Room<'c> {
 }
 
 impl Census<'_> {
+    /// Those who are at work beside a session, for no turn of its lead's.
+    pub fn working_aside(&self, session: SessionId) -> Result<Vec<AgentId>, RuntimeError> {
+        let mut aside = Vec::new();
+        for AgentRow { agent, .. } in self.agents(session)? {
+            if self.journal.get(rows::WORKING, &agent.to_string())?.is_some() {
+                let turn = self.turn(agent)?;
+                let is_aside = turn.identity().is_some_and(|(_, _, definition)| memory::is_aside(definition));
+                aside.extend(is_aside.then_some(agent));
+            }
+        }
+        Ok(aside)
+    }
+
     /// Those in a session who rest and have unread mail that begins a turn once somebody runs the session.
     pub fn about_to_begin(&self, session: SessionId) -> Result<Vec<AgentId>, RuntimeError> {
         let lead = Sessions::new(self.journal).row(session)?.lead;

@@ -212,6 +212,14 @@ impl Floor {
     pub(crate) async fn interrupt(&self, by: &Stopper, all: bool) -> Result<(), RuntimeError> {
         let lead = session::agent_stream(self.lead);
         let told = self.tell(&lead, Control::Interrupt { by: by.clone(), all }).await;
+        // Whoever works aside does so for no turn of the lead's.
+        let asides: Vec<String> = {
+            let chairs = lock(&self.chairs);
+            chairs.iter().filter(|(_, chair)| all && chair.aside).map(|(address, _)| address.clone()).collect()
+        };
+        for address in asides {
+            drop(self.tell(&address, Control::Interrupt { by: by.clone(), all }).await);
+        }
         if !matches!(told, Err(RuntimeError::NotOpen(_) | RuntimeError::AgentStopped(_))) {
             return told;
         }

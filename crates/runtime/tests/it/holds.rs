@@ -10,7 +10,7 @@ use max_team_core::plan::event::{Approve, Say};
 use max_team_core::tasks::{Input, New, Status, Update};
 use max_team_journal::{Commit, Death, Journal};
 use max_team_runtime::{
-    Census, Command, Enrolled, Fate, Order, Post, Reason, RuntimeError, Standing, TaskLists, TeamHandle, Which,
+    Census, Command, Enrolled, Fate, Order, Post, READ_ON, Reason, RuntimeError, Standing, TaskLists, TeamHandle, Which,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -451,6 +451,11 @@ async fn a_stop_of_everybody_reaches_who_rests() {
     rest(&mut notices).await;
     let told = inputs(&journal, GENERAL).split_off(3).join("|");
     assert!(told.contains("of before") && told.contains("of later") && !told.contains('|'), "{told}");
+    let letters = Census::new(&journal).letters(session).unwrap();
+    let wrote = letters.into_iter().find(|letter| letter.text() == "of later").unwrap().envelope;
+    let turn = Census::new(&journal).turn(bob).unwrap().last().unwrap().turn;
+    assert_eq!(wrote.cause, Some(turn.to_string()), "whoever writes says in which turn");
+    assert!(Some(turn) > since, "and that is newer than the stop");
 }
 
 const RESTS: &str = r#"
@@ -485,6 +490,11 @@ async fn one_who_is_about_to_begin_can_be_stopped() {
     rest(&mut notices).await;
     assert_eq!((inputs(&journal, GENERAL).len(), bob(&journal, session).unread), (begun, 1));
     assert!(census.about_to_begin(session).unwrap().is_empty(), "it is held");
+    // It was at nothing: it is only to read.
+    order(&team, Command::Continue { session, to: vec!["bob".into()] }).await.unwrap();
+    rest(&mut notices).await;
+    let told = inputs(&journal, GENERAL).split_off(begun).join("|");
+    assert!(told.contains("second") && told.contains(READ_ON.trim_end()) && !told.contains('|'), "{told}");
 }
 
 async fn play(journal: &Journal, root: &Path, words: &str) {

@@ -2,14 +2,16 @@
 
 use std::path::Path;
 
-use max_team_core::event::{Event, TurnStarted};
+use max_team_core::event::{End, Event, TurnStarted};
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::memory::{Key, MemoryHanded, Scope, Source, Why, Writer};
 use max_team_core::plan::event::Approve;
 use max_team_core::team::Definition;
 use max_team_journal::{Death, Journal};
 use max_team_llm::Replay;
-use max_team_runtime::{Command, Memories, Open, Order, Remember, TeamHandle, Which, project_entry, project_scope};
+use max_team_runtime::{
+    Census, Command, Memories, Open, Order, Remember, TeamHandle, Which, project_entry, project_scope,
+};
 use serde_json::{Value, json};
 
 use super::crashes::events;
@@ -268,6 +270,37 @@ async fn looking_back_keeps_nobody_waiting() {
     assert_eq!(ends, 3, "the expert's turn is over too");
     let handed = events(&journal).into_iter().filter(|(_, event)| matches!(event, Event::MemoryHanded(_))).count();
     assert_eq!(handed, 1);
+}
+
+/// Who says stop wants nothing begun: what was said is looked back at after the next turn. An expert at it is stopped by a stop of
+/// everybody.
+#[tokio::test]
+async fn a_stop_begins_no_looking_back_and_ends_it() {
+    let folder = project();
+    let journal = Journal::memory();
+    let recording = r#"
+answers: [{text: One moment, delta_ms: 3600000}, {text: 晴。}]
+members:
+  memory: [{text: One moment, delta_ms: 3600000}]
+"#;
+    let team = house_of(&journal, folder.path(), recording);
+    team.remember(remember());
+    let (session, mut notices) = begin(&team, folder.path(), open(Which::New)).await;
+    let handed = || events(&journal).into_iter().filter(|(_, event)| matches!(event, Event::MemoryHanded(_))).count();
+    say(&team, session, LIVES_IN).await;
+    until(&mut notices, "turn_started").await;
+    order(&team, Command::Halt { session }).await.unwrap();
+    until(&mut notices, "turn_ended").await;
+    rest(&mut notices).await;
+    assert_eq!(handed(), 0);
+    say(&team, session, "今天天气怎么样").await;
+    rest(&mut notices).await;
+    assert_eq!(handed(), 1);
+    let [expert] = Census::new(&journal).working_aside(session).unwrap().try_into().unwrap();
+    order(&team, Command::Halt { session }).await.unwrap();
+    until(&mut notices, "turn_ended").await;
+    assert!(Census::new(&journal).working_aside(session).unwrap().is_empty());
+    assert_eq!(Census::new(&journal).turn(expert).unwrap().last().unwrap().end, End::Interrupted);
 }
 
 /// What is dull is looked at after a few exchanges, all of it at once.

@@ -512,6 +512,52 @@ async fn a_team_that_works_in_copies_begins_after_a_turn() {
     check_rest(&journal);
 }
 
+/// Somebody says stop while the copies are made, wherever the program then dies: nobody begins, and no copy stays.
+#[test]
+fn a_team_can_be_stopped_before_it_has_begun() {
+    for commit in 1.. {
+        let folder = repository();
+        let (root, journal) = (folder.path(), Journal::memory());
+        let meet = async {
+            let team = house_of(&journal, root, LOADED);
+            let (session, mut notices) = say(&team, root, editing(Which::New)).await;
+            rest(&mut notices).await;
+            team.shutdown().await.unwrap();
+            session
+        };
+        let mut met = None;
+        assert!(super::lives(&journal, None, async { met = Some(meet.await) }));
+        let (session, journal) = (met.unwrap(), journal.reopen().unwrap());
+        let lead = Census::new(&journal).roll(session).unwrap().lead.unwrap().person.agent.unwrap();
+        let ask = async {
+            let post = Post::new(&journal);
+            post.recruit(&owner(), EnvelopeId::new(Uuid::from_u128(9)), session, &loaded()).await.unwrap();
+            post.interrupt(&owner(), EnvelopeId::new(Uuid::from_u128(10)), lead).await.unwrap();
+        };
+        assert!(super::lives(&journal, None, ask));
+        let open = async |journal: &Journal| {
+            let team = house_of(journal, root, LOADED);
+            let mut notices = team.watch();
+            team.open(owner(), root, editing(Which::Latest)).await.unwrap();
+            rest(&mut notices).await;
+        };
+        let survived = super::lives(&journal, Some((Death::After, commit)), open(&journal));
+        let journal = journal.reopen().unwrap();
+        assert!(super::lives(&journal, None, open(&journal)));
+        let refused = events(&journal).into_iter().filter_map(|(_, event)| match event {
+            Event::LetterRefused(refused) => Some(refused.why),
+            _ => None,
+        });
+        assert_eq!(refused.collect::<Vec<_>>(), ["stopped before anybody had begun"], "killed at commit {commit}");
+        assert!(mates(&journal, session).is_empty(), "killed at commit {commit}");
+        assert!(Copies::within(&root.join("home")).list().is_empty(), "killed at commit {commit}");
+        if survived {
+            assert!(commit > 2, "a story that short proves nothing");
+            break;
+        }
+    }
+}
+
 /// One copy cannot be made: nobody begins, and the other one does not stay.
 #[tokio::test]
 async fn copies_of_a_team_that_does_not_begin_do_not_stay() {

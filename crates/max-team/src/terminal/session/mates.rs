@@ -126,7 +126,7 @@ impl Session {
                 self.note_sent(key, &to, &text);
                 return self.written(&to, text);
             }
-            Done::Continued { lead, outcome: Ok(names) } => return self.gone_on(lead, &names),
+            Done::Continued { lead, outcome: Ok((names, held)) } => return self.gone_on(lead, &names, held),
             Done::Continued { outcome: Err(error), .. } => {
                 return vec![Item::Row(Row::Error(self.lang.runtime_failure(&error)))];
             }
@@ -145,14 +145,18 @@ impl Session {
     }
 
     /// These go on, and the lead may.
-    fn gone_on(&mut self, lead: bool, names: &[String]) -> Vec<Item> {
+    fn gone_on(&mut self, lead: bool, names: &[String], held: usize) -> Vec<Item> {
         // Somebody has something to do.
         self.quiet &= names.is_empty();
-        match names {
-            [] if lead => Vec::new(),
+        // What came to the lead after the stop, of work that began before it, waits too.
+        let reads_on = !lead && held > 0 && !self.is_busy();
+        let mut items = if reads_on { self.say(READ_ON.trim_end().to_owned()) } else { Vec::new() };
+        items.extend(match names {
+            [] if lead || reads_on => Vec::new(),
             [] => vec![note(self.lang.nothing_to_continue().to_owned())],
             names => vec![note(self.lang.they_go_on(names))],
-        }
+        });
+        items
     }
 
     /// What was written is in the journal.
@@ -206,8 +210,14 @@ impl Session {
             Some(Reason::Blocked(why)) if mate.is_active() => why.strip_prefix(Reason::LETTERS)?.parse().ok(),
             _ => None,
         };
-        let row = |mate: &Enrolled| waits(mate).map(|count| self.lang.letters_wait(Some(&mate.person.name), count));
-        roll.mates.iter().filter_map(row).map(note).collect()
+        let waiting = roll.mates.iter().filter_map(|mate| Some((mate.person.name.as_str(), waits(mate)?)));
+        waiting.filter_map(|(name, count)| self.mate_waits(name, count)).collect()
+    }
+
+    /// That letters wait for a teammate since a stop; said once.
+    pub(super) fn mate_waits(&mut self, name: &str, count: usize) -> Option<Item> {
+        let is_known = count == 0 || self.waits_told.insert(name.to_owned(), count) == Some(count);
+        (!is_known).then(|| note(self.lang.letters_wait(Some(name), count)))
     }
 
     /// The last letters of a session that is gone on with, as they were shown when they were written.

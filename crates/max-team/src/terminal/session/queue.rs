@@ -49,12 +49,16 @@ impl Session {
 
     /// The same with a key of its own for what happens to a turn that runs. A word that stops is no message then.
     pub(in super::super) fn say_by(&mut self, text: String, how: WhileBusy) -> Vec<Item> {
-        if is_stop(&text) && (self.is_at_work() || !self.background.is_empty()) {
+        if is_stop(&text) && (self.is_at_work() || self.is_stoppable()) {
             if !self.is_busy() && self.plans.is_moving() {
                 return vec![note(self.lang.stop_hint_long().to_owned())];
             }
             self.halt();
             return Vec::new();
+        }
+        if is_stop(&text) && self.tell_of_waiting().is_some() {
+            // Whoever says it twice does not mean that what the first has left is to begin.
+            return vec![note(self.lang.nothing_runs().to_owned())];
         }
         if how == WhileBusy::Interrupt && self.is_busy() {
             self.interrupt();
@@ -68,7 +72,7 @@ impl Session {
     /// The lead was stopped: what is left waiting by that is told of once it has stopped.
     pub(super) fn left_waiting(&mut self, interrupted: &Interrupted) -> Option<Item> {
         if let Some(held) = &interrupted.held {
-            self.held = Some(held.clone());
+            self.held.get_or_insert_default().add(held);
         }
         if self.transcript.is_busy() { None } else { self.tell_of_waiting() }
     }
@@ -115,6 +119,9 @@ impl Session {
     /// Messages do not wait any more.
     pub(super) fn was_read(&mut self, letters: &[EnvelopeId]) {
         self.queue.retain(|queued| !letters.contains(&queued.key));
+        if let Some(held) = &mut self.held {
+            held.letters.retain(|letter| !letters.contains(letter));
+        }
         self.read.extend(letters);
     }
 

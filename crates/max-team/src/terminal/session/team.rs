@@ -91,6 +91,12 @@ impl Session {
         self.plans.is_moving() || self.crew.busy().any(|mate| !mate.aside)
     }
 
+    /// Whether somebody could be stopped besides the lead and plans: a teammate, whoever works aside or is about to join, and what
+    /// they have left running.
+    pub(super) fn is_stoppable(&self) -> bool {
+        self.crew.busy().next().is_some() || !self.joining.is_empty() || !self.background.is_empty()
+    }
+
     /// Whether nothing more is to come: the house knows better than what has been heard so far.
     pub(in super::super) fn is_over(&self) -> bool {
         let quiet = self.team.is_none() || self.quiet || self.turns == 0;
@@ -150,6 +156,7 @@ impl Session {
             Event::TurnStarted(_) => {
                 self.quiet = false;
                 self.joining.retain(|name| **name != *from.name);
+                self.waits_told.remove(&*from.name);
             }
             Event::QuestionAsked(asked) => {
                 let title = self.crew.title(from);
@@ -157,8 +164,7 @@ impl Session {
             }
             Event::Interrupted(Interrupted { held: Some(held), .. }) => {
                 self.joining.retain(|name| **name != *from.name);
-                let count = held.letters.len();
-                items.extend((count > 0).then(|| note(self.lang.letters_wait(Some(&from.name), count))));
+                items.extend(self.mate_waits(&from.name, held.letters.len()));
             }
             Event::AgentEnded(ended) => self.joining.retain(|name| *name != ended.name),
             Event::QuestionAnswered(answered) => items.extend(self.answered(answered)),
@@ -343,7 +349,7 @@ impl Session {
         let Some(task) = task else {
             let mut plans: Vec<PlanId> = self.plans.running().map(|known| known.id).collect();
             // Whoever works for a lead that rests is stopped like the lead is, and so is what they have left running.
-            let is_at_work = self.is_busy() || self.crew.busy().any(|mate| !mate.aside) || !self.background.is_empty();
+            let is_at_work = self.is_busy() || self.is_stoppable();
             if plans.is_empty() && !is_at_work {
                 plans.extend(self.plans.open().last().map(|known| known.id));
             }

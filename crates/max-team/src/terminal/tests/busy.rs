@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyModifiers};
 use max_team_core::chat::Part;
-use max_team_core::event::{End, Event, Interrupted, Said, Steered, Withdrawn};
+use max_team_core::event::{End, Event, Interrupted, LlmEnded, Outcome, Said, Steered, Withdrawn};
 use max_team_core::id::EnvelopeId;
 use max_team_core::message::{Principal, Role};
 use max_team_core::rewind::Told;
@@ -196,7 +196,7 @@ fn a_turn_that_was_interrupted_can_be_continued() {
     let mut stage = Stage::new(80, 24);
     let gone_on = |lead, names: &[&str]| {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        Done::Continued { lead, outcome: Ok(names) }
+        Done::Continued { lead, outcome: Ok((names, 0)) }
     };
     stage.say("/continue");
     stage.chat.done(gone_on(false, &[]));
@@ -227,7 +227,7 @@ fn what_a_stop_leaves_waiting_is_told_and_keeps_nobody_busy() {
     stage.say("use tabs");
     let key = key_of(&stage, "use tabs");
     stage.say("stop");
-    let held = Some(Held { letters: vec![key], since: None });
+    let held = Some(Held { letters: vec![key], ..Held::default() });
     stage.event(Event::Interrupted(Interrupted { by: "terminal".into(), who: None, ends: false, held }));
     stage.end(End::Interrupted);
     let screen = stage.glass.screen();
@@ -235,8 +235,52 @@ fn what_a_stop_leaves_waiting_is_told_and_keeps_nobody_busy() {
     assert!(rows.iter().all(|row| screen.contains(row)) && !screen.contains("esc to interrupt"), "{screen}");
     stage.acts.clear();
     stage.key(KeyCode::Esc);
+    // Whoever says it once more does not let go what it has held.
+    stage.say("stop");
+    assert!(orders(&stage).is_empty() && stage.glass.screen().contains("Nothing runs"), "{}", stage.glass.screen());
     stage.say("/continue");
     let said = orders(&stage);
     assert!(matches!(said.as_slice(), [only] if only.starts_with("say Go on with what you were doing")), "{said:?}");
     assert!(stage.glass.screen().contains("esc to interrupt"), "something is on its way: {}", stage.glass.screen());
+}
+
+/// What waits for a lead that rested when it was stopped: its own messages as long as they are not taken back, and what came later of
+/// work that had begun before.
+#[test]
+fn what_waits_is_what_is_there() {
+    let mut stage = busy(WhileBusy::Steer);
+    stage.end(End::Answered);
+    let key = EnvelopeId::new(Uuid::from_u128(70));
+    let by = Principal { door: "cli".into(), user: "me".into(), role: Role::Owner };
+    stage.event(Event::Said(Said { envelope: key, text: "use tabs".into(), by, cwd: String::new() }));
+    let held = Some(Held { letters: vec![key], ..Held::default() });
+    stage.event(Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: false, held }));
+    assert!(stage.glass.screen().contains("✉ 1 letter waits"), "{}", stage.glass.screen());
+    stage.event(Event::Withdrawn(Withdrawn { envelope: key }));
+    stage.acts.clear();
+    stage.say("/continue");
+    assert!(orders(&stage).is_empty(), "{:?}", stage.acts);
+    stage.chat.done(Done::Continued { lead: false, outcome: Ok((Vec::new(), 0)) });
+    stage.paint();
+    assert!(stage.glass.screen().contains("nothing to go on with"), "{}", stage.glass.screen());
+    stage.say("/continue");
+    stage.chat.done(Done::Continued { lead: false, outcome: Ok((Vec::new(), 1)) });
+    stage.paint();
+    let said = orders(&stage);
+    assert!(matches!(said.as_slice(), [only] if only.starts_with("say Read what has come")), "{said:?}");
+}
+
+/// A call that was lost with the program and stopped meanwhile is not made again.
+#[test]
+fn a_lost_call_that_was_stopped_is_not_said_to_be_made_again() {
+    for is_stopped in [false, true] {
+        let mut stage = busy(WhileBusy::Steer);
+        if is_stopped {
+            let by = Interrupted { by: "cli".into(), who: None, ends: false, held: None };
+            stage.event(Event::Interrupted(by));
+        }
+        let ended = LlmEnded { call: 1, outcome: Outcome::Lost, ms: 0, summary: false };
+        stage.event(Event::LlmEnded(ended));
+        assert_eq!(stage.glass.screen().contains("it is made again"), !is_stopped, "{}", stage.glass.screen());
+    }
 }

@@ -14,7 +14,7 @@ use max_team_core::mates::{AgentEnded, CommandBegun, CommandOver, Life, Teammate
 use max_team_core::message::{Assignment, Envelope, Kind, Principal, Role};
 use max_team_core::policy::{Action, Answer, By, Memory};
 use max_team_core::stop::Held;
-use max_team_runtime::{Asked, Fate, Letter, Notice, Opened, Origin, RuntimeError, Status, letter_of};
+use max_team_runtime::{Asked, Fate, Letter, Notice, Opened, Origin, RuntimeError, Spawn, Status, letter_of};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -516,10 +516,29 @@ fn letters_to_a_teammate_that_is_stopped_have_a_row() {
     let bob = mate(11, "bob", "blue");
     begins(&mut stage, &bob, "Work");
     let letters = vec![EnvelopeId::new(Uuid::from_u128(1)), EnvelopeId::new(Uuid::from_u128(2))];
-    let held = Some(Held { letters, since: None });
-    stage.event_from(bob, Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: false, held }));
-    let screen = stage.glass.screen();
-    assert!(screen.contains("✉ bob: 2 letters wait; write to bob or /continue bob"), "{screen}");
+    let held = Some(Held { letters, ..Held::default() });
+    let stopped = Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: false, held });
+    stage.event_from(bob.clone(), stopped.clone());
+    stage.event_from(bob, stopped);
+    let (screen, row) = (stage.glass.screen(), "✉ bob: 2 letters wait; write to bob or /continue bob");
+    assert_eq!(screen.matches(row).count(), 1, "once is enough: {screen}");
+}
+
+/// Whoever works aside, and a team that has not begun, is stopped like everybody.
+#[test]
+fn a_stop_is_for_whoever_works_aside_or_is_about_to_join() {
+    for (words, joins) in [("stop", false), ("/stop", false), ("stop", true), ("/stop", true)] {
+        let mut stage = stage(Lang::En);
+        if joins {
+            stage.chat.session_mut().recruit(vec![Spawn { name: "eva".into(), ..Spawn::default() }]);
+        } else {
+            let memory =
+                Origin { name: "memory".into(), aside: true, ..Origin::agent(AgentId::new(Uuid::from_u128(5))) };
+            stage.event_from(Arc::new(memory), started(None));
+        }
+        stage.say(words);
+        assert!(matches!(stage.acts.last(), Some(Act::Halt)), "{words} {joins}: {:?}", stage.acts);
+    }
 }
 
 /// As with what is said to Max: what a teammate has not read comes back into the draft, and is gone; what it has read is only there

@@ -67,6 +67,7 @@ pub(crate) fn settings() -> Settings {
 
 pub(crate) fn opened() -> Opened {
     Opened {
+        held: 0,
         session: session_id(),
         agent: AgentId::new(Uuid::from_u128(2)),
         resumed: false,
