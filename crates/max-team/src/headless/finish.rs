@@ -30,7 +30,10 @@ impl Headless {
             return Ok(exit);
         }
         let Some(ended) = &tally.ended else {
-            talk(self.lang.nothing_open());
+            // Why a team could not begin is told.
+            if !tally.unjoined {
+                talk(self.lang.nothing_open());
+            }
             return Ok(Exit::Ok);
         };
         self.tell_result(opened.session, ended, tally, started, stopped).await

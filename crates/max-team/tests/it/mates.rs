@@ -443,6 +443,7 @@ fn a_team_is_loaded_where_nobody_sits() {
     child.wait().unwrap();
     let listed = ok(program.run(&["sessions", "list"])).out;
     assert_eq!(listed.matches("ses_").count(), 1, "{listed}");
+    assert!(listed.contains("@alice"), "it is known by who is there: {listed}");
     assert!(ok(program.run(&["team", "show"])).out.contains("alice"));
     gate.open();
     assert_eq!(ok(program.run(&["-c", "-p", ""])).out, "All done: true\n");
@@ -560,6 +561,22 @@ fn one_who_was_called_before_is_spoken_to() {
     assert_eq!((&answer["from"], &answer["text"]), (&json!("explore"), &json!("There is a cellar.")));
     let stranger = program.run(&["team", "shutdown", "explore"]);
     assert!(stranger.code == 1 && stranger.err.contains("nor any other teammate"), "{stranger:?}");
+}
+
+/// A team that could not begin takes nobody's place: what was said before is gone on with.
+#[test]
+fn a_team_that_could_not_begin_is_no_session() {
+    let server = ModelServer::start([Reply::text("I will."), Reply::text("You are Ada.")]);
+    let program =
+        Program::team(&server).file(".max-team/teams/odd.yaml", "members:\n  - {name: leo, prompt: Begin.}\n");
+    ok(program.run(&["-p", "remember me"]));
+    let odd = program.run(&["team", "load", "odd"]);
+    assert!(odd.code == 8 && odd.err.contains("nobody of these has begun"), "{odd:?}");
+    assert!(!odd.err.contains("nothing to go on with"), "{odd:?}");
+    let listed = ok(program.run(&["sessions", "list"])).out;
+    assert_eq!(listed.matches("ses_").count(), 1, "{listed}");
+    ok(program.run(&["-c", "-p", "who am I?"]));
+    assert!(server.requests()[1].contains("remember me"));
 }
 
 /// What was last done counts, not what was last said to the lead.
