@@ -507,6 +507,35 @@ fn a_yes_for_longer_says_how_far_it_goes() {
     terminal.wait_end();
 }
 
+/// The same of a session that nobody runs: what will be allowed is said when it is, not when it is found.
+#[test]
+fn a_yes_for_longer_says_how_far_it_will_go_where_nobody_runs_the_session() {
+    let server = writers();
+    let program = Program::team(&server);
+    let mut terminal = Terminal::open(&program, &[]);
+    terminal.wait("or give a task");
+    terminal.keys(&["go", "Enter"]);
+    terminal.wait("1 of 3 questions");
+    terminal.kill();
+    let [ann, ben, cat] = ["ann", "ben", "cat"].map(|name| asked_by(&program, name));
+    ok(program.run(&["deny", &cat, "-m", "not this"]));
+    let said = ok(program.run(&["approve", &ben, "--always"])).out;
+    for words in [
+        "allowed from now on, for this session: Edit (ben, ann, cat)".to_owned(),
+        format!("{ann} yes, with it: ann: write_file: ann.txt (+1 -0 lines)"),
+    ] {
+        assert!(said.contains(&words), "`{words}`: {said}");
+    }
+    assert!(!said.contains(&cat), "it was answered before: {said}");
+    drop(terminal);
+    std::fs::remove_file(program.home().with_file_name("screen")).unwrap();
+    let terminal = Terminal::open(&program, &["-c"]);
+    ["ann", "ben", "cat"].iter().for_each(|name| wait_for(&program, "turn_ended", &format!("{name} is through.")));
+    drop(terminal);
+    let written = ["ann", "ben", "cat"].map(|name| program.project().join(format!("{name}.txt")).exists());
+    assert_eq!(written, [true, true, false]);
+}
+
 /// Three ask at once; one is answered at another terminal, the others here, in another order than they asked in.
 #[test]
 fn of_three_questions_none_is_lost() {
