@@ -198,7 +198,9 @@ fn send(desk: &Desk, place: &Place, pending: &Pending, reply: &Reply) -> anyhow:
             // It is the first in the asker's mailbox, and the only one.
             told(desk, pending, reply, &desk.lang.noted(pending.session))?;
             if let Reply::Agent(answer) = reply {
-                say_rule(desk, pending, answer)?;
+                let (names, answered) = post.will_reach(pending, answer, &others).map_err(stop)?;
+                say_rule(desk, pending, answer, names)?;
+                answered.into_iter().try_for_each(|other| say_answered(desk, other))?;
             }
             return Ok(true);
         };
@@ -246,10 +248,10 @@ async fn tell_of_rule(
     others: &[Pending],
     watch: &mut Watch,
 ) -> anyhow::Result<()> {
-    if !say_rule(desk, pending, answer)? {
+    let post = desk.post();
+    if !say_rule(desk, pending, answer, post.told_of(pending).map_err(stop)?)? {
         return Ok(());
     }
-    let post = desk.post();
     let mut left: Vec<&Pending> = others.iter().collect();
     until(watch, |_| {
         let mut open = Vec::new();
@@ -257,11 +259,7 @@ async fn tell_of_rule(
             match post.is_answered_with(pending.row.question, other).map_err(stop)? {
                 None => open.push(other),
                 Some(false) => {}
-                Some(true) => {
-                    let asked = terminal::text::clean_line(&inbox::asked_in(other, desk.lang));
-                    let words = desk.lang.answered_too(&short(&other.row.question), &other.who, &asked);
-                    super::print(&format!("{words}\n"))?;
-                }
+                Some(true) => say_answered(desk, other)?,
             }
         }
         left = open;
@@ -271,14 +269,22 @@ async fn tell_of_rule(
     Ok(())
 }
 
-/// Says what is allowed from now on, and to whom, if something is.
-fn say_rule(desk: &Desk, pending: &Pending, answer: &Answer) -> anyhow::Result<bool> {
+/// Says that another question is answered, too.
+fn say_answered(desk: &Desk, other: &Pending) -> anyhow::Result<()> {
+    let asked = terminal::text::clean_line(&inbox::asked_in(other, desk.lang));
+    let words = desk.lang.answered_too(&short(&other.row.question), &other.who, &asked);
+    super::print(&format!("{words}\n"))?;
+    Ok(())
+}
+
+/// Says what is allowed from now on, and to whom besides whoever asked, if something is.
+fn say_rule(desk: &Desk, pending: &Pending, answer: &Answer, others: Vec<String>) -> anyhow::Result<bool> {
     let Matter::Tool { memory, .. } = &pending.row.matter else { return Ok(false) };
     if !answer.always || memory.rules().is_empty() {
         return Ok(false);
     }
     let mut names = vec![pending.who.clone()];
-    names.extend(desk.post().told_of(pending).map_err(stop)?);
+    names.extend(others);
     let words = desk.lang.allowed_from_now_on(&memory.rules().join(", "), answer.until, &names);
     super::print(&format!("{}\n", terminal::text::clean_line(&words)))?;
     Ok(true)

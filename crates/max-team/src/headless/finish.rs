@@ -34,7 +34,10 @@ impl Headless {
             if let Some((plan, ..)) = tally.plan_to_tell() {
                 return Ok(Exit::of_plan(&self.handle.plan(*plan)?));
             }
-            talk(self.lang.nothing_open());
+            // Why a team could not begin is told.
+            if !tally.unjoined {
+                talk(self.lang.nothing_open());
+            }
             return Ok(Exit::Ok);
         };
         self.tell_result(opened.session, ended, tally, started, stopped).await

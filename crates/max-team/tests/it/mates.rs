@@ -443,6 +443,7 @@ fn a_team_is_loaded_where_nobody_sits() {
     child.wait().unwrap();
     let listed = ok(program.run(&["sessions", "list"])).out;
     assert_eq!(listed.matches("ses_").count(), 1, "{listed}");
+    assert!(listed.contains("@alice"), "it is known by who is there: {listed}");
     assert!(ok(program.run(&["team", "show"])).out.contains("alice"));
     gate.open();
     assert_eq!(ok(program.run(&["-c", "-p", ""])).out, "All done: true\n");
@@ -506,6 +507,35 @@ fn a_yes_for_longer_says_how_far_it_goes() {
     terminal.wait_end();
 }
 
+/// The same of a session that nobody runs: what will be allowed is said when it is, not when it is found.
+#[test]
+fn a_yes_for_longer_says_how_far_it_will_go_where_nobody_runs_the_session() {
+    let server = writers();
+    let program = Program::team(&server);
+    let mut terminal = Terminal::open(&program, &[]);
+    terminal.wait("or give a task");
+    terminal.keys(&["go", "Enter"]);
+    terminal.wait("1 of 3 questions");
+    terminal.kill();
+    let [ann, ben, cat] = ["ann", "ben", "cat"].map(|name| asked_by(&program, name));
+    ok(program.run(&["deny", &cat, "-m", "not this"]));
+    let said = ok(program.run(&["approve", &ben, "--always"])).out;
+    for words in [
+        "allowed from now on, for this session: Edit (ben, ann, cat)".to_owned(),
+        format!("{ann} yes, with it: ann: write_file: ann.txt (+1 -0 lines)"),
+    ] {
+        assert!(said.contains(&words), "`{words}`: {said}");
+    }
+    assert!(!said.contains(&cat), "it was answered before: {said}");
+    drop(terminal);
+    std::fs::remove_file(program.home().with_file_name("screen")).unwrap();
+    let terminal = Terminal::open(&program, &["-c"]);
+    ["ann", "ben", "cat"].iter().for_each(|name| wait_for(&program, "turn_ended", &format!("{name} is through.")));
+    drop(terminal);
+    let written = ["ann", "ben", "cat"].map(|name| program.project().join(format!("{name}.txt")).exists());
+    assert_eq!(written, [true, true, false]);
+}
+
 /// Three ask at once; one is answered at another terminal, the others here, in another order than they asked in.
 #[test]
 fn of_three_questions_none_is_lost() {
@@ -560,6 +590,22 @@ fn one_who_was_called_before_is_spoken_to() {
     assert_eq!((&answer["from"], &answer["text"]), (&json!("explore"), &json!("There is a cellar.")));
     let stranger = program.run(&["team", "shutdown", "explore"]);
     assert!(stranger.code == 1 && stranger.err.contains("nor any other teammate"), "{stranger:?}");
+}
+
+/// A team that could not begin takes nobody's place: what was said before is gone on with.
+#[test]
+fn a_team_that_could_not_begin_is_no_session() {
+    let server = ModelServer::start([Reply::text("I will."), Reply::text("You are Ada.")]);
+    let program =
+        Program::team(&server).file(".max-team/teams/odd.yaml", "members:\n  - {name: leo, prompt: Begin.}\n");
+    ok(program.run(&["-p", "remember me"]));
+    let odd = program.run(&["team", "load", "odd"]);
+    assert!(odd.code == 8 && odd.err.contains("nobody of these has begun"), "{odd:?}");
+    assert!(!odd.err.contains("nothing to go on with"), "{odd:?}");
+    let listed = ok(program.run(&["sessions", "list"])).out;
+    assert_eq!(listed.matches("ses_").count(), 1, "{listed}");
+    ok(program.run(&["-c", "-p", "who am I?"]));
+    assert!(server.requests()[1].contains("remember me"));
 }
 
 /// What was last done counts, not what was last said to the lead.

@@ -1,7 +1,9 @@
 //! Whom a yes for the whole session reaches besides whoever asked, and which of their questions it answers.
 
-use max_team_core::id::QuestionId;
-use max_team_core::policy::{By, Rules, Verdict, judge};
+use max_team_core::event::QuestionAnswered;
+use max_team_core::id::{AgentId, QuestionId};
+use max_team_core::policy::{Answer, By, Grant, Rules, Verdict, judge};
+use max_team_core::turn::Turn;
 
 use super::{Pending, Post};
 use crate::agent::sharing_letter;
@@ -25,6 +27,40 @@ impl Post<'_> {
         Ok(names)
     }
 
+    /// The same of a session that nobody runs: the colleagues who will be told once somebody does, and which of these
+    /// questions that will answer.
+    pub fn will_reach<'p>(
+        &self,
+        asked: &Pending,
+        answer: &Answer,
+        others: &'p [Pending],
+    ) -> Result<(Vec<String>, Vec<&'p Pending>), RuntimeError> {
+        let (Some(session), Some(asker)) = (asked.session, agent_at(asked)) else { return Ok(Default::default()) };
+        let (turn, _) = fold_agent(self.journal, asker)?;
+        // The post writes down who says it: a person.
+        let answer = Answer { by: By::Person(String::new()), ..answer.clone() };
+        let is_here = turn.settings().is_some_and(|settings| settings.permissions.copy.is_empty());
+        let is_shared = turn.mate().is_some() && is_here;
+        let grants = turn.shared_grants(&QuestionAnswered { question: asked.row.question, answer });
+        if !is_shared || grants.is_empty() {
+            return Ok(Default::default());
+        }
+        let mates = rows::rows::<MateRow>(self.journal, &rows::mates_of(&session.to_string()))?;
+        let there = mates.into_iter().filter(|(_, mate)| mate.gone.is_none() && mate.agent != asker);
+        let (mut names, agents): (Vec<String>, Vec<AgentId>) = there.map(|(name, mate)| (name, mate.agent)).unzip();
+        names.sort_unstable();
+        let mut answered = Vec::new();
+        // What somebody has said already comes first.
+        for other in others.iter().filter(|other| other.noted.is_none()) {
+            let Some(agent) = agent_at(other).filter(|agent| agents.contains(agent)) else { continue };
+            let (turn, _) = fold_agent(self.journal, agent)?;
+            if allows(&turn, other, &grants) {
+                answered.push(other);
+            }
+        }
+        Ok((names, answered))
+    }
+
     /// Whether a colleague's question is answered by what was allowed with the answer to another; `None`: that is not over yet.
     pub fn is_answered_with(&self, asked: QuestionId, other: &Pending) -> Result<Option<bool>, RuntimeError> {
         let is_over = self.has_considered(asked, other)?;
@@ -43,11 +79,22 @@ impl Post<'_> {
             return Ok(false);
         }
         // It has read it, and is about to answer itself if it may.
-        let agent = other.row.address.strip_prefix("agent/").and_then(|agent| agent.parse().ok());
-        let (Some(agent), Matter::Tool { tool, action, .. }) = (agent, &other.row.matter) else { return Ok(true) };
+        let Some(agent) = agent_at(other) else { return Ok(true) };
         let (turn, _) = fold_agent(self.journal, agent)?;
-        let Some(settings) = turn.settings() else { return Ok(true) };
-        let judged = judge(&Rules { grants: turn.grants(), ..settings.rules() }, tool, action);
-        Ok(turn.asks(other.row.question).is_none() || judged.verdict != Verdict::Allow)
+        Ok(!allows(&turn, other, &[]))
     }
+}
+
+fn agent_at(asked: &Pending) -> Option<AgentId> {
+    asked.row.address.strip_prefix("agent/").and_then(|agent| agent.parse().ok())
+}
+
+/// Whether somebody asks something still that it may do, with what is granted besides.
+fn allows(turn: &Turn, asked: &Pending, besides: &[Grant]) -> bool {
+    let (Some(settings), Matter::Tool { tool, action, .. }) = (turn.settings(), &asked.row.matter) else {
+        return false;
+    };
+    let grants = [turn.grants(), besides].concat();
+    let judged = judge(&Rules { grants: &grants, ..settings.rules() }, tool, action);
+    turn.asks(asked.row.question).is_some() && judged.verdict == Verdict::Allow
 }

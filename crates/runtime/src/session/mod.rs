@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::census::Cast;
 use crate::error::RuntimeError;
 use crate::memory;
-use crate::rows::{self, put};
+use crate::rows::{self, MateRow, put};
+use crate::tasks;
 
 /// What each session is: written once.
 const OPENED: &str = "session";
@@ -123,14 +124,24 @@ impl<'j> Sessions<'j> {
         }
         for used in self.journal.list(USED, limit, None)? {
             if self.journal.get(LAST, &used.key)?.is_none()
+                && self.is_begun(&used.key)?
                 && let Some(row) = used.key.parse().ok().and_then(|session| self.row(session).ok())
             {
-                sessions.push(SessionRow { last_at_ms: used.sort_ms, answered: true, ..row });
+                let preview = self.names(&used.key)?;
+                sessions.push(SessionRow { last_at_ms: used.sort_ms, answered: true, preview, ..row });
             }
         }
         sessions.sort_by_key(|row| std::cmp::Reverse(row.last_at_ms));
         sessions.truncate(limit);
         Ok(sessions)
+    }
+
+    /// What a session is known by in which nothing was said to the lead: who was started in it.
+    fn names(&self, session: &str) -> Result<String, RuntimeError> {
+        let mates = rows::rows::<MateRow>(self.journal, &rows::mates_of(session))?;
+        let mut names: Vec<String> = mates.into_iter().map(|(name, _)| format!("@{name}")).collect();
+        names.sort_unstable();
+        Ok(preview(&names.join(" ")))
     }
 
     /// The ids of all in which something was said, last used first; handed over one at a time.
@@ -238,6 +249,7 @@ impl<'j> Sessions<'j> {
             let newer = page.iter().take_while(|item| item.sort_ms > after_ms);
             for item in newer {
                 if self.is_in(&item.key, cwd)?
+                    && self.is_begun(&item.key)?
                     && let Ok(session) = item.key.parse()
                 {
                     return Ok(Some((item.sort_ms, self.row(session)?)));
@@ -246,6 +258,21 @@ impl<'j> Sessions<'j> {
             let Some(last) = page.last().filter(|last| last.sort_ms > after_ms) else { return Ok(None) };
             after = Some(last.cursor());
         }
+    }
+
+    /// Whether there is anything in a session: something was said, somebody was started, or waits to be, or there is a list. A
+    /// team that could not begin leaves none of it.
+    fn is_begun(&self, session: &str) -> Result<bool, RuntimeError> {
+        if self.journal.get(LAST, session)?.is_some() || tasks::is_any(self.journal, session)? {
+            return Ok(true);
+        }
+        // The lead is always there.
+        if self.journal.list(&rows::agents_of(session), 2, None)?.len() > 1 {
+            return Ok(true);
+        }
+        let opened = rows::row::<OpenedRow>(self.journal, OPENED, session)?;
+        let mail = opened.map(|opened| self.journal.pending_mail(&agent_stream(opened.lead))).transpose()?;
+        Ok(mail.is_some_and(|mail| !mail.is_empty()))
     }
 
     /// Whether a session works in a directory.

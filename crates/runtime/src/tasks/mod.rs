@@ -21,7 +21,7 @@ use crate::shared::{append, commit_at, now_ms};
 
 pub use lines::Line;
 pub(crate) use lines::whole;
-pub(crate) use rows::project;
+pub(crate) use rows::{is_any, project};
 pub(crate) use tools::{Ask, all as tools};
 
 /// The lists of a journal; needs no house.

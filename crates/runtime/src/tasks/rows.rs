@@ -18,6 +18,11 @@ pub(super) const STREAM: &str = "tasks/";
 /// The last number that each session's list has given.
 const LAST: &str = "tasks";
 
+/// Whether a session has a list.
+pub(crate) fn is_any(journal: &Journal, session: &str) -> Result<bool, RuntimeError> {
+    Ok(journal.get(LAST, session)?.is_some())
+}
+
 /// What the tasks of a session say.
 fn texts(session: &str) -> String {
     format!("task_text/{session}")
