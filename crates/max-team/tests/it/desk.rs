@@ -357,7 +357,7 @@ fn mail_of_a_session_that_rests_is_stopped_and_read_on() {
     assert_eq!(program.run(&["stop", &session]).code, 1, "it does nothing");
     let begun = || {
         let entries = program.journal().into_iter().filter(|entry| entry["event"] == "turn_started");
-        entries.map(|entry| entry["payload"]["input"].to_string()).collect::<Vec<_>>()
+        entries.map(|entry| entry["payload"].to_string()).collect::<Vec<_>>()
     };
     assert_eq!(begun().len(), 1);
     ok(program.run(&["-c", "-p", ""]));

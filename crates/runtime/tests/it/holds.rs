@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use max_team_core::calling::hands::GENERAL;
-use max_team_core::event::Event;
+use max_team_core::event::{End, Event};
 use max_team_core::id::{AgentId, SessionId, TurnId};
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::plan::event::{Approve, Say};
@@ -495,6 +495,31 @@ async fn one_who_is_about_to_begin_can_be_stopped() {
     rest(&mut notices).await;
     let told = inputs(&journal, GENERAL).split_off(begun).join("|");
     assert!(told.contains("second") && told.contains(READ_ON.trim_end()) && !told.contains('|'), "{told}");
+}
+
+const CALLED: &str = r#"
+answers:
+  - parts: [{tool: agent, input: {description: look, prompt: Look., type: explore}}]
+  - text: Seen.
+members:
+  explore: [{text: Looked.}, {text: One moment, delta_ms: 3600000}]
+"#;
+
+/// Whoever was called once goes on for a person who writes to it: no call of anybody's would stop it.
+#[tokio::test]
+async fn one_that_was_called_is_stopped_also_while_it_works_for_a_person() {
+    let (folder, journal) = (project(), Journal::memory());
+    let team = house_of(&journal, folder.path(), CALLED);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    rest(&mut notices).await;
+    let agents = Census::new(&journal).agents(session).unwrap();
+    let called = agents.into_iter().find(|row| row.name == "explore").unwrap();
+    order(&team, Command::Write { session, to: vec![called.handle()], text: "again".into() }).await.unwrap();
+    until(&mut notices, "turn_started").await;
+    order(&team, Command::Halt { session }).await.unwrap();
+    rest(&mut notices).await;
+    let turn = Census::new(&journal).turn(called.agent).unwrap();
+    assert_eq!(turn.last().unwrap().end, End::Interrupted);
 }
 
 async fn play(journal: &Journal, root: &Path, words: &str) {
