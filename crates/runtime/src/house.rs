@@ -148,6 +148,16 @@ impl House {
         }
     }
 
+    /// The plans of a session that are at work: they need a team.
+    fn plans_of(&self, session: SessionId, open: &Open) -> Result<Vec<PlanId>, RuntimeError> {
+        let plans = Census::new(&self.shared.journal).open_plans(Some(session))?;
+        if !plans.is_empty() && open.team.as_ref().is_none_or(|team| team.members.is_empty()) {
+            let words = "this session has a plan at work, which needs its team: leave --solo and --agent out";
+            return Err(RuntimeError::Plan(words.to_owned()));
+        }
+        Ok(plans)
+    }
+
     /// Folds what is there, writes down what is new, and starts the loops.
     async fn seat(
         self: &Arc<Self>,
@@ -176,11 +186,7 @@ impl House {
         floor.know_turn(seat.turn.newest());
         let stream = session::agent_stream(lead);
         let waiting = self.shared.journal.pending_mail(&stream)?;
-        let plans = if resumed { Census::new(&self.shared.journal).open_plans(Some(session))? } else { Vec::new() };
-        if !plans.is_empty() && open.team.as_ref().is_none_or(|team| team.members.is_empty()) {
-            let words = "this session has a plan at work, which needs its team: leave --solo and --agent out";
-            return Err(RuntimeError::Plan(words.to_owned()));
-        }
+        let plans = if resumed { self.plans_of(session, open)? } else { Vec::new() };
         if floor.purse.is_bounded() && resumed {
             self.charge(floor, &seat.turn)?;
         }

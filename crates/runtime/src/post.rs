@@ -12,20 +12,22 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use max_team_core::event::Event;
-use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
+use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId, TurnId};
 use max_team_core::message::{Envelope, Kind, Principal};
 use max_team_core::plan::event::{About, Say};
 use max_team_core::plan::{Edit, Plan, Status, edit};
 use max_team_core::policy::{Answer, By, Until};
+use max_team_core::stop::newer;
 use max_team_journal::{Journal, Strength};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
-use crate::agent::{LISTED, derived};
+use crate::agent::{Halt, derived};
 use crate::census::{self, Census, means};
 use crate::error::RuntimeError;
 use crate::plan::{about_words, plan_stream};
-use crate::rows::{self, AgentRow, AnsweredRow, InboxRow, Matter, said};
-use crate::session;
+use crate::rows::{self, AgentRow, AnsweredRow, InboxRow, MateRow, Matter, said};
+use crate::session::{self, Sessions};
 use crate::shared::{commit_at, now_ms};
 use crate::tasks;
 
@@ -296,16 +298,51 @@ impl<'j> Post<'j> {
         self.send(by, key, plan_stream(plan), Kind::Shutdown, body).await
     }
 
-    /// Stops whatever an agent is doing and what it has left running, and so, for a lead, everybody who works for it. Returns the
-    /// mailbox it went to.
-    pub async fn interrupt(&self, by: &Principal, key: EnvelopeId, agent: AgentId) -> Result<String, RuntimeError> {
-        let address = session::agent_stream(agent);
-        let mut body = json!({ "by": person(by), "stopped": true });
-        if let (Some(session), Some(body)) = (session_at(self.journal, &address), body.as_object_mut()) {
-            // What is added to the list later is newer than this, whenever it is read.
-            body.insert(LISTED.to_owned(), json!(self.journal.head(&tasks::stream(session))?));
+    /// Stops whatever an agent is doing and what it has left running, and so, for a lead, everybody who works for it: each is
+    /// written to at once, so that nobody goes on, and nothing waits that is written later, only because the lead has not read
+    /// its own yet. Returns the mailboxes they went to.
+    pub async fn interrupt(
+        &self,
+        by: &Principal,
+        key: EnvelopeId,
+        agent: AgentId,
+    ) -> Result<Vec<String>, RuntimeError> {
+        let (address, at_ms) = (session::agent_stream(agent), now_ms());
+        let session = session_at(self.journal, &address);
+        let (from, by) = (by.address(), person(by));
+        // What is added to the list later is newer than this, whenever it is read.
+        let listed = session.map(|session| self.journal.head(&tasks::stream(session))).transpose()?;
+        let mut halt = Halt { from: &from, by: &by, who: None, since: None, listed, at_ms };
+        let mut others = Vec::new();
+        if let Some(session) = session
+            && Sessions::new(self.journal).row(session)?.lead == agent
+        {
+            let (fresh, known) = (TurnId::new(Uuid::now_v7()), census::fold_agent(self.journal, agent)?.0.newest());
+            halt.since = Some(known.map_or(fresh, |known| newer(fresh, known)));
+            others = self.stopped_with(session, agent)?;
         }
-        self.send(by, key, address, Kind::Shutdown, body).await
+        let mut commit = commit_at(at_ms);
+        commit.sends.extend(others.into_iter().map(|other| halt.letter(session::agent_stream(other))));
+        commit.sends.push(halt.under(key, address));
+        let addresses = commit.sends.iter().map(|letter| letter.to.clone()).collect();
+        // It must not be forgotten that somebody was stopped.
+        commit.strength = Strength::Full;
+        rows::of_sends(&mut commit);
+        self.journal.commit(commit).await?;
+        Ok(addresses)
+    }
+
+    /// Who is told of a stop together with the lead: whoever works, and, if somebody does, all teammates that are there.
+    fn stopped_with(&self, session: SessionId, lead: AgentId) -> Result<Vec<AgentId>, RuntimeError> {
+        let mut all = Census::new(self.journal).at_work(session)?;
+        all.retain(|agent| *agent != lead);
+        if !all.is_empty() {
+            let mates = rows::rows::<MateRow>(self.journal, &rows::mates_of(&session.to_string()))?;
+            all.extend(mates.into_iter().filter(|(_, row)| row.gone.is_none()).map(|(_, row)| row.agent));
+        }
+        all.sort_unstable();
+        all.dedup();
+        Ok(all)
     }
 
     /// Edits that do not fit what the plan says are refused before anybody is bothered with them.

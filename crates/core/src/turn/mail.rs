@@ -40,7 +40,8 @@ impl Turn {
     /// not: it is held once that is read.
     pub fn would_begin(&self, mail: &[Envelope], lead: bool) -> bool {
         let stop = before_stop(mail);
-        let is_any = |letter: &Envelope| letter.kind != Kind::Shutdown && !self.leaves(letter, lead);
+        let is_left = |letter: &Envelope| is_note(letter, lead) || self.holds(letter);
+        let is_any = |letter: &Envelope| letter.kind != Kind::Shutdown && !is_left(letter);
         // Whoever is no more sends all of it back.
         if self.gone().is_some() { !mail.is_empty() } else { mail.iter().skip(stop).any(is_any) }
     }

@@ -5,7 +5,7 @@ use max_team_core::id::{AgentId, EnvelopeId, PlanId, SessionId};
 use max_team_core::mates::CommandBegun;
 use max_team_core::plan::Status;
 use max_team_journal::{Entry, Watch, WorkerInfo};
-use max_team_runtime::{AgentRow, Found, Person, Sessions, Standing};
+use max_team_runtime::{AgentRow, Found, Sessions};
 use uuid::Uuid;
 
 use super::desk::{self, Desk, stop, until};
@@ -21,9 +21,6 @@ struct Targets {
     plans: Vec<PlanId>,
     /// The lead of a session that is stopped as a whole, or somebody in it.
     lead: Option<Somebody>,
-    /// Those in it who rest and have mail to begin with: each is told, so that none begins before the lead has said so. And
-    /// whoever works aside, whom no lead stops.
-    others: Vec<AgentId>,
 }
 
 /// Somebody who is to be stopped, with what it has left running; of a lead, with what everybody has.
@@ -52,9 +49,6 @@ pub(crate) fn run(place: &Place, options: &args::Halt) -> anyhow::Result<Exit> {
         for plan in &targets.plans {
             desk.post().stop(&desk.by, key(), *plan, options.task.as_deref()).await.map_err(stop)?;
         }
-        for agent in &targets.others {
-            desk.post().interrupt(&desk.by, key(), *agent).await.map_err(stop)?;
-        }
         if let Some(somebody) = &targets.lead {
             desk.post().interrupt(&desk.by, key(), somebody.agent).await.map_err(stop)?;
         }
@@ -81,8 +75,8 @@ fn targets(desk: &Desk, place: &Place, options: &args::Halt) -> anyhow::Result<T
     let Some(id) = &options.id else {
         return match open.as_slice() {
             [] => Err(Stop::said(Exit::Failed, |lang| lang.no_plan_open().to_owned()).into()),
-            [_] => Ok(Targets { plans: open, lead: None, others: Vec::new() }),
-            _ if options.all => Ok(Targets { plans: open, lead: None, others: Vec::new() }),
+            [_] => Ok(Targets { plans: open, lead: None }),
+            _ if options.all => Ok(Targets { plans: open, lead: None }),
             _ => {
                 let ids: Vec<String> = open.iter().map(short).collect();
                 Err(Stop::said(Exit::Usage, |lang| lang.which_plan(&ids.join(", "))).into())
@@ -94,7 +88,7 @@ fn targets(desk: &Desk, place: &Place, options: &args::Halt) -> anyhow::Result<T
             if let Some(row) = census.plan_end(plan).map_err(stop)? {
                 return Err(Stop::said(Exit::Failed, |lang| lang.plan_over(plan, row.end)).into());
             }
-            return Ok(Targets { plans: vec![plan], lead: None, others: Vec::new() });
+            return Ok(Targets { plans: vec![plan], lead: None });
         }
         Some(Found::Session(session)) => session,
         None => {
@@ -104,34 +98,25 @@ fn targets(desk: &Desk, place: &Place, options: &args::Halt) -> anyhow::Result<T
             };
             let (session, agent, what, is_lead) = (row.session, row.agent, row.handle(), row.assignment.is_none());
             let commands = left_running(desk, session, Some(agent).filter(|_| !is_lead))?;
-            let begins = || Ok::<_, Stop>(census.about_to_begin(session).map_err(stop)?.contains(&agent));
+            let begins = || Ok::<_, Stop>(census.at_work(session).map_err(stop)?.contains(&agent));
             if commands.is_empty() && !census.turn(agent).map_err(stop)?.is_busy() && !begins()? {
                 return Err(Stop::said(Exit::Failed, |lang| lang.agent_rests(&what)).into());
             }
             let somebody = Somebody { session, agent, is_lead, what, commands };
-            return Ok(Targets { plans: Vec::new(), lead: Some(somebody), others: Vec::new() });
+            return Ok(Targets { plans: Vec::new(), lead: Some(somebody) });
         }
     };
     let lead = Sessions::new(&desk.journal).row(session).map_err(stop)?.lead;
     let plans = census.open_plans(Some(session)).map_err(stop)?;
-    // Whoever works for a lead that rests is stopped through it.
-    let people = census.people(desk::now_ms(), false).map_err(stop)?;
-    let is_at_work =
-        |person: &Person| person.session == session && person.state == Standing::Busy && person.plan.is_none();
+    // Whoever works for a lead that rests is stopped with it.
     let commands = left_running(desk, session, None)?;
-    let mut others = census.about_to_begin(session).map_err(stop)?;
-    others.extend(census.working_aside(session).map_err(stop)?);
-    let busy = census.turn(lead).map_err(stop)?.is_busy()
-        || people.iter().any(is_at_work)
-        || !commands.is_empty()
-        || !others.is_empty();
-    others.retain(|agent| *agent != lead);
+    let busy = !commands.is_empty() || !census.at_work(session).map_err(stop)?.is_empty();
     if plans.is_empty() && !busy {
         return Err(Stop::said(Exit::Failed, |lang| lang.does_nothing(session)).into());
     }
     let what = format!("{} {}", desk.lang.session_word(), short(&session));
     let somebody = Somebody { session, agent: lead, is_lead: true, what, commands };
-    Ok(Targets { plans, lead: busy.then_some(somebody), others })
+    Ok(Targets { plans, lead: busy.then_some(somebody) })
 }
 
 /// The commands that run on in the background. Without whoever owns the session there are none: they end with it.

@@ -525,7 +525,8 @@ impl Headless {
 fn unsaid(opened: &Opened) -> Option<&'static str> {
     let is_stopped = opened.last.as_ref().is_some_and(|last| is_unfinished(&last.end));
     let words = if is_stopped { CONTINUE } else { READ_ON };
-    ((is_stopped || opened.held > 0) && !opened.continuing).then_some(words)
+    // What a stop has left waiting begins nothing by itself, whatever else goes on.
+    ((is_stopped && !opened.continuing) || opened.held > 0).then_some(words)
 }
 
 /// Whether a turn stopped at a bound or a failure that may be gone now, rather than where it wanted to.

@@ -13,8 +13,8 @@ use serde_json::json;
 
 use super::acts::Done;
 use super::commit::Guest;
-use super::hold::{LISTED, SINCE};
-use super::mail::{add, derived};
+use super::hold::Halt;
+use super::mail::derived;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::handle::Mate;
@@ -134,31 +134,28 @@ impl Agent {
         )
     }
 
-    /// The letters that stop all who are at work for this agent without being waited for. Where a person stops everybody, they go to
-    /// all who are there: who rests may be written to by somebody who has not read its own yet.
+    /// The letters that stop all who are at work for this agent without being waited for. Where a person stops everybody, and somebody
+    /// works, they go to all who are there: who rests may be written to by whoever has not read its own yet.
     pub(super) fn stopping_apart(&self, by: &Stopper) -> Vec<Envelope> {
         if !self.lead {
             return Vec::new();
         }
         // What cannot be read is not at work; if it is the journal, the next commit says so.
-        let working = self.floor.working().unwrap_or_default().into_iter().map(|(agent, _)| agent);
-        let since = by.held.as_ref().and_then(|held| held.since);
-        let there = since.and_then(|_| self.floor.teammates().ok()).unwrap_or_default();
-        let there = there.into_iter().map(|(_, agent)| agent);
-        let mut all: Vec<AgentId> = working.filter(|agent| self.is_apart(*agent)).chain(there).collect();
+        let mut working = self.floor.working().unwrap_or_default();
+        working.retain(|(agent, _)| *agent != self.floor.lead);
+        let held = by.held.clone().unwrap_or_default();
+        let there = held.since.and_then(|_| self.floor.teammates().ok()).unwrap_or_default();
+        let unread = self.floor.shared.journal.mailboxes().unwrap_or_default();
+        let is_reached = |agent: &AgentId| !working.is_empty() || unread.contains(&session::agent_stream(*agent));
+        let there = there.into_iter().map(|(_, agent)| agent).filter(is_reached);
+        let apart = working.iter().map(|(agent, _)| *agent).filter(|agent| self.is_apart(*agent));
+        let mut all: Vec<AgentId> = apart.chain(there).collect();
         all.extend(self.floor.with_commands().unwrap_or_default());
         all.sort_unstable();
         all.dedup();
-        let (at_ms, listed) = (now_ms(), self.floor.list_head().ok());
-        let stopped = all.into_iter().map(|agent| {
-            let to = session::agent_stream(agent);
-            let mut body = json!({ "by": by.name, "who": by.who, "stopped": true });
-            since.iter().for_each(|since| add(&mut body, SINCE, since));
-            listed.iter().for_each(|listed| add(&mut body, LISTED, listed));
-            let id = derived(&[self.stream.as_bytes(), to.as_bytes(), &at_ms.to_be_bytes(), b"stop"]);
-            Envelope::new(id, &self.stream, to, Kind::Shutdown, body, at_ms)
-        });
-        stopped.collect()
+        let (since, listed) = (held.since, held.listed);
+        let halt = Halt { from: &self.stream, by: &by.name, who: by.who.as_ref(), since, listed, at_ms: now_ms() };
+        all.into_iter().map(|agent| halt.letter(session::agent_stream(agent))).collect()
     }
 
     /// Whether somebody is at work for no call that somebody waits for: also one that was called once and goes on for a person.

@@ -10,17 +10,44 @@ use max_team_core::policy::By;
 use max_team_core::stop::Held;
 use max_team_core::turn::is_stop;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Agent;
-use super::mail::stopper;
+use super::mail::{add, derived, stopper};
 use crate::error::RuntimeError;
 use crate::session;
 
 /// Where a letter that stops somebody says since when what others write is no news.
-pub(super) const SINCE: &str = "since";
+const SINCE: &str = "since";
 /// Where it says how far the shared list was.
-pub(crate) const LISTED: &str = "listed";
+const LISTED: &str = "listed";
+
+/// A person's stop, as it is told to each of those it is for: since when, and how far the shared list was.
+pub(crate) struct Halt<'h> {
+    pub(crate) from: &'h str,
+    pub(crate) by: &'h str,
+    pub(crate) who: Option<&'h By>,
+    pub(crate) since: Option<TurnId>,
+    pub(crate) listed: Option<u64>,
+    pub(crate) at_ms: i64,
+}
+
+impl Halt<'_> {
+    /// The letter for somebody. Of a stop that says since when, one is stored, whoever writes it.
+    pub(crate) fn letter(&self, to: String) -> Envelope {
+        let when = self.since.map_or_else(|| format!("{} {}", self.from, self.at_ms), |since| since.to_string());
+        self.under(derived(&[when.as_bytes(), to.as_bytes(), b"stop"]), to)
+    }
+
+    /// The same under an id of its own.
+    pub(crate) fn under(&self, id: EnvelopeId, to: String) -> Envelope {
+        let mut body = json!({ "by": self.by, "stopped": true });
+        self.who.iter().for_each(|who| add(&mut body, "who", who));
+        self.since.iter().for_each(|since| add(&mut body, SINCE, since));
+        self.listed.iter().for_each(|listed| add(&mut body, LISTED, listed));
+        Envelope::new(id, self.from, to, Kind::Shutdown, body, self.at_ms)
+    }
+}
 
 impl Agent {
     /// Does what a letter says that stops it. What was read with the letter and came before it may not be stored yet.
@@ -33,7 +60,8 @@ impl Agent {
         let is_all = self.lead || letter.from == session::agent_stream(self.floor.lead);
         // When it was said counts, not when it is read.
         let said = letter.body.get(SINCE).and_then(|since| TurnId::deserialize(since).ok());
-        let since = is_all.then(|| said.unwrap_or_else(|| self.floor.fresh_turn()));
+        self.floor.know_turn(said);
+        let since = said.or_else(|| is_all.then(|| self.floor.fresh_turn()));
         let listed = letter.body.get(LISTED).and_then(Value::as_u64);
         let by = self.holding(stopper(letter), letters, since, listed)?;
         self.left_over |= self.lead && !self.preparing.is_empty();
@@ -82,7 +110,9 @@ impl Agent {
     ) -> Result<Stopper, RuntimeError> {
         let is_person = matches!(by.who, Some(By::Person(_))) && !by.ends;
         let claims = self.turn.mate().is_some_and(|mate| mate.claims);
-        let listed = if claims { Some(listed.map_or_else(|| self.floor.list_head(), Ok)?) } else { None };
+        // Whoever rests over an empty list was not taken from it. A lead passes it on to those who were.
+        let is_taken = self.lead || (claims && (self.turn.is_busy() || !letters.is_empty()));
+        let listed = if is_taken { Some(listed.map_or_else(|| self.floor.list_head(), Ok)?) } else { None };
         // For whoever does nothing and has nothing to read it changes nothing, unless everybody was stopped: what others still write
         // must not begin it.
         let is_any = self.turn.is_busy() || !letters.is_empty() || (since.is_some() && !self.lead);

@@ -68,7 +68,7 @@ pub(crate) use calls::{EXPERT, TIME_OVER};
 use commit::Extra;
 use flight::{Flight, Landed};
 pub(crate) use frame::Frame;
-pub(crate) use hold::LISTED;
+pub(crate) use hold::Halt;
 pub(crate) use images::runs_on;
 pub(crate) use mail::{derived, text_at};
 pub(crate) use mates::asked_of;

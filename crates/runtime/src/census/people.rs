@@ -207,35 +207,29 @@ pub(super) struct Room<'c> {
 }
 
 impl Census<'_> {
-    /// Those who are at work beside a session, for no turn of its lead's.
-    pub fn working_aside(&self, session: SessionId) -> Result<Vec<AgentId>, RuntimeError> {
-        let mut aside = Vec::new();
-        for AgentRow { agent, .. } in self.agents(session)? {
-            if self.journal.get(rows::WORKING, &agent.to_string())?.is_some() {
-                let turn = self.turn(agent)?;
-                let is_aside = turn.identity().is_some_and(|(_, _, definition)| memory::is_aside(definition));
-                aside.extend(is_aside.then_some(agent));
-            }
-        }
-        Ok(aside)
-    }
-
-    /// Those in a session who rest and have unread mail that begins a turn once somebody runs the session.
-    pub fn about_to_begin(&self, session: SessionId) -> Result<Vec<AgentId>, RuntimeError> {
+    /// Those of a session who are in the middle of a turn, or have unread mail that begins one once somebody runs the session.
+    /// Whoever works in a plan is stopped with it, and whoever was called with the turn that waits for it.
+    pub fn at_work(&self, session: SessionId) -> Result<Vec<AgentId>, RuntimeError> {
         let lead = Sessions::new(self.journal).row(session)?.lead;
-        let mut about = Vec::new();
-        // Whoever works in a plan is stopped with it.
-        let is_planned = |row: &AgentRow| row.assignment.as_ref().is_some_and(|given| given.plan.is_some());
-        for AgentRow { agent, .. } in self.agents(session)?.into_iter().filter(|row| !is_planned(row)) {
+        let mut at_work = Vec::new();
+        for row in self.agents(session)? {
+            let (agent, given) = (row.agent, row.assignment.as_ref());
             let mail = self.journal.pending_mail(&session::agent_stream(agent))?;
-            if mail.is_empty() {
+            let is_working = self.journal.get(rows::WORKING, &agent.to_string())?.is_some();
+            if given.is_some_and(|given| given.plan.is_some()) || (mail.is_empty() && !is_working) {
                 continue;
             }
             let turn = self.turn(agent)?;
-            let is_resting = !turn.is_busy() && turn.gone().is_none();
-            about.extend((is_resting && turn.would_begin(&mail, agent == lead)).then_some(agent));
+            let is_for_user = match turn.assignment() {
+                Some(now) => now.reply_to.starts_with("user/"),
+                None => mail.iter().any(|letter| letter.from.starts_with("user/")),
+            };
+            let is_aside = turn.identity().is_some_and(|(_, _, definition)| memory::is_aside(definition));
+            let is_apart = is_for_user || is_aside || given.is_none_or(|given| !given.life.is_call());
+            let begins = turn.gone().is_none() && (turn.is_busy() || turn.would_begin(&mail, agent == lead));
+            at_work.extend((is_apart && begins).then_some(agent));
         }
-        Ok(about)
+        Ok(at_work)
     }
 
     /// Everybody in sessions with unfinished work or a living owner; with `all`, also of those used within a day.

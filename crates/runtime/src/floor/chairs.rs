@@ -515,15 +515,14 @@ impl Floor {
         lock(&self.chairs).values().all(|chair| chair.aside || chair.activity == Activity::Idle)
     }
 
-    /// Whether the lead has nothing to do and nothing to read.
+    /// Whether the lead has nothing to do and nothing to begin with: what a stop has left waiting, it does not read.
     pub(crate) fn is_lead_idle(&self) -> bool {
         let address = session::agent_stream(self.lead);
         let idle = lock(&self.chairs).get(&address).is_none_or(|chair| chair.activity == Activity::Idle);
-        idle && self
-            .shared
-            .journal
-            .pending_mail(&address)
-            .is_ok_and(|mail| mail.iter().all(|letter| letter.kind == Kind::FilesRewound))
+        let begins_nothing = |mail: Vec<Envelope>| {
+            mail.is_empty() || self.shared.fold_agent(self.lead).is_ok_and(|(turn, _)| !turn.would_begin(&mail, true))
+        };
+        idle && self.shared.journal.pending_mail(&address).is_ok_and(begins_nothing)
     }
 
     /// Lets everybody park what they do.

@@ -41,10 +41,12 @@ impl Floor {
         Ok(self.shared.journal.head(&tasks::stream(self.session))?)
     }
 
-    /// Whether somebody may take tasks by itself. Whoever was stopped may once one was added, or given to it, since then.
+    /// Whether somebody may take tasks by itself. Whoever was stopped at work may once a person or the lead has added one since
+    /// then, or given it one: what a colleague lists may be the last thing it did before it read of the stop.
     pub(crate) fn may_claim(&self, turn: &Turn, name: &str) -> Result<bool, RuntimeError> {
         let Some(held) = turn.held() else { return Ok(true) };
-        let Some(mut read) = held.listed else { return Ok(false) };
+        let Some(mut read) = held.listed else { return Ok(held.letters.is_empty()) };
+        let lead = format!("agent:{}", self.lead_name());
         loop {
             let entries = self.shared.journal.read(&tasks::stream(self.session), read, LIST_READ)?;
             let is_new = |event: Event| match event {
@@ -52,7 +54,8 @@ impl Floor {
                 Event::ItemMoved(moved) => moved.what == Move::Assigned && moved.state.owner == name,
                 _ => false,
             };
-            if entries.iter().filter_map(|entry| event_of(entry).ok()).any(is_new) {
+            let said = entries.iter().filter(|entry| entry.actor.starts_with("user/") || entry.actor == lead);
+            if said.filter_map(|entry| event_of(entry).ok()).any(is_new) {
                 return Ok(true);
             }
             let Some(last) = entries.last().filter(|_| entries.len() == LIST_READ) else { return Ok(false) };

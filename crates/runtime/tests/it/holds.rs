@@ -270,6 +270,9 @@ async fn what_a_plan_writes_waits_like_all_that_began_before_a_stop() {
         let begun = inputs(&journal, "max");
         let want = if moment == Moment::Before { 2 } else { 1 };
         assert_eq!(begun.len(), want, "{moment:?}: {begun:?}");
+        // A lead that is stopped says nothing about a failure, and neither does this one: the user is asked.
+        let asked = Post::new(&journal).inbox().unwrap().len();
+        assert_eq!(asked, usize::from(moment != Moment::Both), "{moment:?}");
         if moment != Moment::Before {
             order(&team, Command::Say { session, text: "go".into() }).await.unwrap();
             until(&mut notices, "turn_started").await;
@@ -320,10 +323,13 @@ fn done() -> Input {
     Input::Update(Box::new(Update { id: "1".into(), status: Some(Status::Completed), ..Update::default() }))
 }
 
-/// Whoever comes first among those who take tasks: the bell is not for one that was stopped.
+/// Whoever comes first among those who take tasks: the bell is not for one that was stopped at work, alone or with everybody. Who
+/// only rested is free to take one.
 #[tokio::test]
 async fn a_task_is_taken_by_somebody_else_than_who_was_stopped() {
-    for (stopped, free) in [("ann", "bob"), ("bob", "ann")] {
+    for (stopped, free, all) in
+        [("ann", "bob", false), ("bob", "ann", false), ("ann", "bob", true), ("bob", "ann", true)]
+    {
         let (folder, journal) = (project(), Journal::memory());
         let recording = CLAIMERS.replace("STOPPED", stopped).replace("FREE", free);
         let team = house_of(&journal, folder.path(), &recording);
@@ -334,7 +340,10 @@ async fn a_task_is_taken_by_somebody_else_than_who_was_stopped() {
         assert!(rest(&mut notices).await.waiting, "{stopped} asks");
         let mates = Census::new(&journal).roll(session).unwrap().mates;
         let agent = mates.into_iter().find(|mate| mate.person.name == stopped).unwrap().person.agent.unwrap();
-        Post::new(&journal).interrupt(&owner(), key("stop"), agent).await.unwrap();
+        match all {
+            true => order(&team, Command::Halt { session }).await.unwrap(),
+            false => drop(Post::new(&journal).interrupt(&owner(), key("stop"), agent).await.unwrap()),
+        }
         rest(&mut notices).await;
         list(&journal, session, done()).await;
         until(&mut notices, "turn_started").await;
@@ -478,10 +487,10 @@ async fn one_who_is_about_to_begin_can_be_stopped() {
     team.shutdown().await.unwrap();
     let journal = journal.reopen().unwrap();
     let (post, census) = (Post::new(&journal), Census::new(&journal));
-    assert!(census.about_to_begin(session).unwrap().is_empty());
+    assert!(census.at_work(session).unwrap().is_empty());
     post.write(&owner(), key("second"), session, &["bob".to_owned()], "second").await.unwrap();
     let agent = bob(&journal, session).person.agent.unwrap();
-    assert_eq!(census.about_to_begin(session).unwrap(), [agent]);
+    assert_eq!(census.at_work(session).unwrap(), [agent]);
     post.interrupt(&owner(), key("stop"), agent).await.unwrap();
     let begun = inputs(&journal, GENERAL).len();
     let team = house_of(&journal, folder.path(), RESTS);
@@ -489,12 +498,47 @@ async fn one_who_is_about_to_begin_can_be_stopped() {
     team.open(owner(), folder.path(), leading(Which::Latest)).await.unwrap();
     rest(&mut notices).await;
     assert_eq!((inputs(&journal, GENERAL).len(), bob(&journal, session).unread), (begun, 1));
-    assert!(census.about_to_begin(session).unwrap().is_empty(), "it is held");
+    assert!(census.at_work(session).unwrap().is_empty(), "it is held");
     // It was at nothing: it is only to read.
     order(&team, Command::Continue { session, to: vec!["bob".into()] }).await.unwrap();
     rest(&mut notices).await;
     let told = inputs(&journal, GENERAL).split_off(begun).join("|");
     assert!(told.contains("second") && told.contains(READ_ON.trim_end()) && !told.contains('|'), "{told}");
+}
+
+/// Nobody runs the session, and somebody was in the middle of a turn while the lead rested: it does not go on. What is said, or
+/// listed, after the stop is newer than it, whoever reads of it first.
+#[tokio::test]
+async fn a_stop_counts_from_when_it_was_said() {
+    for is_task in [false, true] {
+        let (folder, journal) = (project(), Journal::memory());
+        let team = house_of(&journal, folder.path(), CLAIMER);
+        let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+        assert!(rest(&mut notices).await.waiting, "ann asks");
+        team.shutdown().await.unwrap();
+        let journal = journal.reopen().unwrap();
+        let (post, census) = (Post::new(&journal), Census::new(&journal));
+        let lead = census.roll(session).unwrap().lead.unwrap().person.agent.unwrap();
+        let [ann] = census.at_work(session).unwrap().try_into().unwrap();
+        assert_ne!(ann, lead);
+        post.interrupt(&owner(), key("stop"), lead).await.unwrap();
+        assert!(census.turn(ann).unwrap().is_busy(), "nobody is there who has read it");
+        match is_task {
+            true => list(&journal, session, new("later")).await,
+            false => drop(post.write(&owner(), key("later"), session, &["ann".to_owned()], "later").await.unwrap()),
+        }
+        let team = house_of(&journal, folder.path(), CLAIMER);
+        let mut notices = team.watch();
+        team.open(owner(), folder.path(), leading(Which::Latest)).await.unwrap();
+        while inputs(&journal, GENERAL).len() < 2 {
+            rest(&mut notices).await;
+        }
+        team.settle(session).await;
+        let [_, told] = inputs(&journal, GENERAL).try_into().unwrap();
+        assert!(told.contains("later"), "{told}");
+        assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "one\ntwo\n");
+        check_rest(&journal);
+    }
 }
 
 const CALLED: &str = r#"

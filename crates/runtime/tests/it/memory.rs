@@ -296,10 +296,10 @@ members:
     say(&team, session, "今天天气怎么样").await;
     rest(&mut notices).await;
     assert_eq!(handed(), 1);
-    let [expert] = Census::new(&journal).working_aside(session).unwrap().try_into().unwrap();
+    let [expert] = Census::new(&journal).at_work(session).unwrap().try_into().unwrap();
     order(&team, Command::Halt { session }).await.unwrap();
     until(&mut notices, "turn_ended").await;
-    assert!(Census::new(&journal).working_aside(session).unwrap().is_empty());
+    assert!(!Census::new(&journal).at_work(session).unwrap().contains(&expert));
     assert_eq!(Census::new(&journal).turn(expert).unwrap().last().unwrap().end, End::Interrupted);
 }
 
