@@ -182,16 +182,13 @@ impl House {
         let mut seat =
             Seat { agent: lead, head, turn, frame, purse, lead: true, caller: None, aside: false, resumed: true };
         self.settle_in(floor, &mut seat, by, open, definition, resumed).await?;
-        // Before anybody else begins anything.
-        floor.know_turn(seat.turn.newest());
         let stream = session::agent_stream(lead);
         let waiting = self.shared.journal.pending_mail(&stream)?;
         let plans = if resumed { self.plans_of(session, open)? } else { Vec::new() };
         if floor.purse.is_bounded() && resumed {
             self.charge(floor, &seat.turn)?;
         }
-        let mates = if resumed { floor.mates_with_mail()? } else { Vec::new() };
-        let working = if resumed { floor.working()? } else { Vec::new() };
+        let (mates, working) = if resumed { (floor.mates_with_mail()?, floor.working()?) } else { Default::default() };
         let is_at_work = seat.turn.is_busy() || !plans.is_empty() || !working.is_empty() || floor.any_begins(&mates)?;
         let opened = Opened {
             session,
@@ -281,6 +278,8 @@ impl House {
         definition: Definition,
         resumed: bool,
     ) -> Result<(), RuntimeError> {
+        // Before anybody begins anything.
+        floor.know_turn(seat.turn.newest());
         let at_ms = now_ms();
         let stream = session::agent_stream(seat.agent);
         let mut commit = commit_at(at_ms);

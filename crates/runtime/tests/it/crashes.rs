@@ -17,6 +17,7 @@ use max_team_core::plan::Status;
 use max_team_core::plan::event::{About, Approve, PlanEnd, Proof, Ruling, Say, Tally};
 use max_team_core::tasks::{self, Move, Tasks};
 use max_team_core::team::Cache;
+use max_team_core::turn::is_note;
 use max_team_journal::{Death, Journal};
 use max_team_llm::Replay;
 use max_team_runtime::{Command, Matter, Order, Pending, Post, TaskLists, TeamHandle, Which};
@@ -238,7 +239,7 @@ pub(crate) fn check_rest(journal: &Journal) {
     }
     assert!(open.values().all(|open| *open == 0), "somebody is in the middle of something: {open:?}");
     // What came of a plan that a person has stopped waits for the next message.
-    let is_told_later = |letter: &Envelope| letter.kind == Kind::AllTasksDone && letter.body["stopped"] == true;
+    let is_told_later = |letter: &Envelope| letter.kind == Kind::AllTasksDone && is_note(letter, true);
     for stream in open.keys() {
         let unread = journal.pending_mail(stream).unwrap();
         assert!(unread.iter().all(is_told_later), "unread mail at {stream}: {unread:?}");
