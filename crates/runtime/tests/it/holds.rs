@@ -536,7 +536,7 @@ async fn a_stop_counts_from_when_it_was_said() {
         team.settle(session).await;
         let [_, told] = inputs(&journal, GENERAL).try_into().unwrap();
         assert!(told.contains("later"), "{told}");
-        assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "one\ntwo\n");
+        assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "one\n");
         check_rest(&journal);
     }
 }
