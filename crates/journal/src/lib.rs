@@ -103,6 +103,14 @@ impl Submitted {
     }
 }
 
+/// A folder with a journal in it.
+fn there(dir: PathBuf) -> Result<PathBuf, JournalError> {
+    let holds = |name: &str| std::fs::metadata(dir.join(name)).is_ok_and(|file| file.len() > 0);
+    // A young one may still be in its write-ahead log alone.
+    let is_there = holds(sqlite::FILE) || holds(sqlite::LOG);
+    if is_there { Ok(dir) } else { Err(JournalError::Absent { path: dir.join(sqlite::FILE) }) }
+}
+
 /// Beginning and end.
 impl Journal {
     /// Opens the journal in a folder; makes both if they are not there. Any number of processes may.
@@ -131,21 +139,20 @@ impl Journal {
         }
     }
 
-    /// Opens a journal that is there, and makes none: for those who only look.
+    /// Opens a journal that is there, and makes none.
     pub fn find(dir: impl Into<PathBuf>, options: Options) -> Result<Self, JournalError> {
-        let dir = dir.into();
-        let holds = |name: &str| std::fs::metadata(dir.join(name)).is_ok_and(|file| file.len() > 0);
-        // A young one may still be in its write-ahead log alone.
-        if holds(sqlite::FILE) || holds(sqlite::LOG) {
-            return Self::open(dir, options);
-        }
-        Err(JournalError::Absent { path: dir.join(sqlite::FILE) })
+        Self::open(there(dir.into())?, options)
+    }
+
+    /// The same for those who only look: what is kept where nothing can be written is read all the same.
+    pub fn find_to_look(dir: impl Into<PathBuf>) -> Result<Self, JournalError> {
+        Self::open_to_look(there(dir.into())?, Options::default())
     }
 
     /// The same for those who look at evidence: a journal that has lost its end can be read as far as it goes. What is
     /// wrong with the file is among the faults that `verify` finds.
     pub fn examine(dir: impl Into<PathBuf>) -> Result<Self, JournalError> {
-        match Self::find(dir, Options::default()) {
+        match Self::find_to_look(dir) {
             Err(JournalError::Corrupt { path, detail }) => match Sqlite::examine(&path, &detail) {
                 Ok(sqlite) => Ok(Self { engine: Engine::Sqlite(Arc::new(sqlite)) }),
                 // What was found first says more.

@@ -6,7 +6,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -96,6 +96,8 @@ impl Worker {
             Hold::File { path, lock } => {
                 let mut lock = lock.lock().unwrap_or_else(PoisonError::into_inner);
                 if lock.is_none() {
+                    // What could not be removed when it went to rest is a dead worker's.
+                    path.parent().into_iter().for_each(sweep);
                     *lock = Some(begin(path, &self.info)?);
                 }
             }
@@ -142,7 +144,7 @@ pub(crate) fn alive(workers: &Path, id: WorkerId) -> Result<Option<WorkerInfo>, 
     };
     match lock.try_lock() {
         Ok(()) => {
-            drop(fs::remove_file(&path));
+            bury(&path, &lock);
             Ok(None)
         }
         Err(TryLockError::WouldBlock) => {
@@ -152,6 +154,15 @@ pub(crate) fn alive(workers: &Path, id: WorkerId) -> Result<Option<WorkerInfo>, 
             Ok(Some(serde_json::from_slice(&text).unwrap_or(unnamed)))
         }
         Err(TryLockError::Error(error)) => Err(failed(error)),
+    }
+}
+
+/// Removes a dead worker's file. One that has rested may live again under the same name meanwhile: that file is another.
+fn bury(path: &Path, dead: &File) {
+    let place = |file: fs::Metadata| (file.dev(), file.ino());
+    let is_same = fs::metadata(path).is_ok_and(|there| dead.metadata().is_ok_and(|dead| place(there) == place(dead)));
+    if is_same {
+        drop(fs::remove_file(path));
     }
 }
 
@@ -169,4 +180,40 @@ pub(crate) fn living(workers: &Path) -> Vec<WorkerInfo> {
 
 fn lock_path(workers: &Path, id: WorkerId) -> PathBuf {
     workers.join(format!("{id}.lock"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn worker(folder: &Path) -> Worker {
+        let id = format!("wrk_{:032x}", 1).parse().unwrap();
+        let info = WorkerInfo { id, pid: 1, host: "here".into(), started_at_ms: 1, what: "a test".into() };
+        Worker::start_in(folder, info).unwrap()
+    }
+
+    /// Somebody has looked at the file of the life before, and removes it late: the new one stays.
+    #[test]
+    fn whoever_lives_again_is_not_taken_for_who_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let worker = worker(folder.path());
+        let path = lock_path(folder.path(), worker.id());
+        let before = File::open(&path).unwrap();
+        worker.rest();
+        before.try_lock().unwrap();
+        worker.revive().unwrap();
+        bury(&path, &before);
+        assert_eq!(alive(folder.path(), worker.id()).unwrap().as_ref(), Some(worker.info()));
+    }
+
+    /// What could not be removed when it went to rest is in nobody's way.
+    #[test]
+    fn whoever_lives_again_clears_what_it_has_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let worker = worker(folder.path());
+        worker.rest();
+        fs::write(lock_path(folder.path(), worker.id()), "left").unwrap();
+        worker.revive().unwrap();
+        assert_eq!(alive(folder.path(), worker.id()).unwrap().as_ref(), Some(worker.info()));
+    }
 }

@@ -93,6 +93,13 @@ fn spelled_out(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
+/// The language that is wished for in words that cannot be understood as a whole.
+pub(crate) fn wished(words: impl Iterator<Item = String>) -> Option<String> {
+    let mut words = words.skip_while(|word| word != "--lang" && !word.starts_with("--lang="));
+    let flag = words.next()?;
+    flag.strip_prefix("--lang=").map(str::to_owned).or_else(|| words.next())
+}
+
 /// The command that was probably meant, if one of the first words is nearly one.
 pub(crate) fn meant(mut words: impl Iterator<Item = String>) -> Option<String> {
     let mut command = Cli::command();

@@ -64,7 +64,7 @@ fn main() -> ExitCode {
             // Nobody left to tell if this fails.
             drop(error.print());
             if let Some(meant) = args::meant(std::env::args().skip(1)).filter(|_| exit == Exit::Usage) {
-                headless::talk(&spoken(None).did_you_mean(&meant));
+                headless::talk(&spoken(args::wished(std::env::args().skip(1))).did_you_mean(&meant));
             }
             return exit.into();
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use max_team_core::id::SessionId;
 use max_team_core::team::{Place as Seat, Settings};
-use max_team_journal::{Journal, Options};
+use max_team_journal::{Journal, JournalError};
 use max_team_runtime::replay::{BadTape, Tape};
 use max_team_runtime::{Census, Sessions};
 use tempfile::NamedTempFile;
@@ -23,9 +23,9 @@ pub(crate) fn find(place: &Place, run: Option<&str>) -> Result<Tape, Stop> {
         return read(&file);
     }
     // Whoever only looks makes no journal.
-    let journal = Journal::find(&place.home, Options::default()).map_err(|error| match run {
-        Some(run) => Stop::said(Exit::Failed, |lang| lang.no_run(run)),
-        None => setup::stop(&error),
+    let journal = Journal::find_to_look(&place.home).map_err(|error| match (run, &error) {
+        (Some(run), JournalError::Absent { .. }) => Stop::said(Exit::Failed, |lang| lang.no_run(run)),
+        _ => setup::stop(&error),
     })?;
     let session = match run {
         Some(run) => {
@@ -39,7 +39,7 @@ pub(crate) fn find(place: &Place, run: Option<&str>) -> Result<Tape, Stop> {
 
 /// A session of the journal.
 pub(crate) fn of(place: &Place, session: SessionId) -> Result<Tape, Stop> {
-    let journal = Journal::find(&place.home, Options::default()).map_err(|error| setup::stop(&error))?;
+    let journal = Journal::find_to_look(&place.home).map_err(|error| setup::stop(&error))?;
     Tape::of(&journal, session).map_err(setup::failed)
 }
 

@@ -31,7 +31,7 @@ use crate::signals::Signals;
 use crate::skills;
 use crate::stdin;
 use crate::team::{Crew, Seated, Ways, Who};
-use crate::team_file;
+use crate::team_file::{self, Here};
 use crate::terminal::{self, ChatOptions, ExitReason, Left, Models, Teams};
 use crate::words::Lang;
 
@@ -71,7 +71,10 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     let which = setup::which(&talk, &journal)?;
     let initial = definition.initial_prompt.clone();
     let mates = match talk.mates.as_deref() {
-        Some(name) => mates(place, name, Some(&definition.name))?,
+        Some(name) => {
+            let here = Here::seated(&definition.name, colleagues.as_ref(), settings.mode);
+            mates(place, name, &definition.name, &here)?
+        }
         None => Vec::new(),
     };
     let open = Open { which, definition, settings, schema, team: colleagues };
@@ -131,10 +134,10 @@ fn task(talk: &Talk) -> Result<Option<Task>, Stop> {
 }
 
 /// The members of a team that is written down; the user is told what is odd about it.
-fn mates(place: &Place, name: &str, lead: Option<&str>) -> Result<Vec<Spawn>, Stop> {
-    let (team, warnings) = team_file::find(place, name)?;
-    warnings.iter().for_each(|warning| headless::talk(warning));
-    crate::commands::team::tell_of_lead(&team, lead, place.speaks());
+fn mates(place: &Place, name: &str, lead: &str, here: &Here) -> Result<Vec<Spawn>, Stop> {
+    let (team, warnings) = team_file::find(place, name, here)?;
+    warnings.iter().for_each(|warning| headless::talk(&place.speaks().team_faults(warning)));
+    crate::commands::team::tell_of_lead(&team, Some(lead), place.speaks());
     Ok(team.members)
 }
 
@@ -393,6 +396,7 @@ fn chat(
         .crew
         .zip(chosen.clone())
         .map(|((crew, ways), chosen)| crew.look(chosen, open.settings.clone(), ways, lang));
+    let here = Here::seated(&open.definition.name, open.team.as_ref(), open.settings.mode);
     let options = ChatOptions {
         handle: team.clone(),
         by: place.principal("terminal"),
@@ -411,7 +415,7 @@ fn chat(
         objection: seating.objection,
         scratch: seating.scratch,
         mates: seating.mates,
-        teams: teams(place),
+        teams: teams(place, here, lang),
     };
     // Another process may use another session of the folder meanwhile: what is recorded is what this chat was in.
     let was_in = &Cell::new(None);
@@ -455,11 +459,11 @@ fn exit_of(left: &Left, proposed: bool) -> Exit {
 }
 
 /// How `/team load` finds teams.
-fn teams(place: &Place) -> Teams {
+fn teams(place: &Place, here: Here, lang: Lang) -> Teams {
     let place = place.clone();
     Teams(Box::new(move |name| {
-        let (team, warnings) = team_file::find(&place, name)?;
-        Ok((team.members, warnings))
+        let (team, warnings) = team_file::find(&place, name, &here.clone().and(&place))?;
+        Ok((team.members, warnings.iter().map(|warning| lang.team_faults(warning)).collect()))
     }))
 }
 

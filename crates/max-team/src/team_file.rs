@@ -8,7 +8,8 @@ mod write;
 
 use std::path::{Path, PathBuf};
 
-use max_team_runtime::Spawn;
+use max_team_core::policy::Mode;
+use max_team_runtime::{Spawn, Team};
 
 use crate::agents;
 use crate::config::{File, Standing};
@@ -32,10 +33,12 @@ pub(crate) struct TeamFile {
 
 /// Who works where a file is read: what it says is held against that. Nobody, where that is not known: whoever is to start
 /// them says then what cannot be.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Here {
     lead: String,
     types: Vec<String>,
+    /// How freely the session works that they are for.
+    mode: Mode,
 }
 
 impl Here {
@@ -43,7 +46,24 @@ impl Here {
     pub(crate) fn of(place: &Place) -> Self {
         let Ok(team) = agents::team(None, place) else { return Self::default() };
         let types = team.experts.iter().chain(&team.members).map(|member| member.definition.name.clone());
-        Self { lead: team.lead.definition.name.clone(), types: types.collect() }
+        Self { lead: team.lead.definition.name.clone(), types: types.collect(), mode: Mode::default() }
+    }
+
+    /// Those who sit in a session.
+    pub(crate) fn seated(lead: &str, team: Option<&Team>, mode: Mode) -> Self {
+        let types = team.iter().flat_map(|team| team.experts.iter().chain(&team.members));
+        let types = types.map(|mate| mate.definition.name.clone()).collect();
+        Self { lead: lead.to_owned(), types, mode }
+    }
+
+    /// And those who have come since.
+    pub(crate) fn and(mut self, place: &Place) -> Self {
+        if !self.types.is_empty() {
+            self.types.extend(Self::of(place).types);
+            self.types.sort_unstable();
+            self.types.dedup();
+        }
+        self
     }
 }
 
@@ -65,18 +85,18 @@ impl Found {
 }
 
 /// The team of that name, or in that file, with what the user should be told about it.
-pub(crate) fn find(place: &Place, name: &str) -> Result<(TeamFile, Vec<String>), Stop> {
+pub(crate) fn find(place: &Place, name: &str, here: &Here) -> Result<(TeamFile, Vec<String>), Stop> {
+    let faulty = |words: &String| Stop::said(Exit::Config, |lang| lang.team_faults(words));
     if name.contains('/') || name.ends_with(".yaml") || name.ends_with(".yml") {
         let (path, shown) = (place.cwd.join(name), name.to_owned());
         let file = File { path, shown, standing: Standing::Trusted, named: true };
-        return read::read(&file, stem(Path::new(name)), &Here::default())
-            .map_err(|words| Stop::new(Exit::Config, words));
+        return read::read(&file, stem(Path::new(name)), here).map_err(|words| faulty(&words));
     }
-    let all = list(place, &Here::default());
+    let all = list(place, here);
     let names: Vec<&str> = all.iter().map(Found::name).collect();
     let unknown = || Stop::said(Exit::Usage, |lang| lang.no_team_file(name, &names.join(", ")));
     let found = all.iter().find(|found| found.name() == name).ok_or_else(unknown)?;
-    found.team.clone().map_err(|words| Stop::new(Exit::Config, words))
+    found.team.clone().map_err(|words| faulty(&words))
 }
 
 /// Every team that is written down; of two with one name the user's own counts and comes first: what came with a project
@@ -135,7 +155,6 @@ fn is_elsewhere(place: &Place, path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use max_team_core::policy::Mode;
     use max_team_core::team::Isolation;
 
     use super::*;
@@ -173,7 +192,7 @@ mod tests {
         let place = place(folder.path());
         let path = place_of(&place, "web", false).unwrap();
         std::fs::write(&path, write(&team())).unwrap();
-        let (read, warnings) = find(&place, "web").unwrap();
+        let (read, warnings) = find(&place, "web", &Here::default()).unwrap();
         assert_eq!((read, warnings), (team(), Vec::new()), "{}", write(&team()));
         assert_eq!(list(&place, &Here::default()).len(), 1);
     }
@@ -190,10 +209,15 @@ mod tests {
             let path = place_of(&place, name, is_users).unwrap();
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, text).unwrap();
-            let (team, warnings) = find(&place, name).unwrap();
+            let (team, warnings) = find(&place, name, &Here::default()).unwrap();
             assert_eq!([team.members[0].mode, team.members[1].mode], modes);
             assert!(warnings.iter().any(|words| words.contains("did you mean `mode`?")), "{warnings:?}");
             assert_eq!(warnings.iter().any(|words| words.contains("held back")), !is_users, "{warnings:?}");
+            // One of the user's own counts as far as the session goes.
+            let is_told = |words: &String| words.contains("nobody is freer than the session, which is `default`");
+            assert_eq!(warnings.iter().any(is_told), is_users, "{warnings:?}");
+            let free = Here { mode: Mode::BypassPermissions, ..Here::default() };
+            assert!(!find(&place, name, &free).unwrap().1.iter().any(is_told));
         }
     }
 
@@ -204,7 +228,7 @@ mod tests {
         let place = place(folder.path());
         let text = "members:\n  - {name: a, prompt: p, color: teal}\n  - {name: b, prompt: p, color: Green}\n";
         std::fs::write(place_of(&place, "x", false).unwrap(), text).unwrap();
-        let (team, warnings) = find(&place, "x").unwrap();
+        let (team, warnings) = find(&place, "x", &Here::default()).unwrap();
         assert_eq!([&team.members[0].color, &team.members[1].color], [&None, &Some("green".into())]);
         let [words] = warnings.try_into().unwrap();
         assert!(words.contains("x.yaml:2") && words.contains("there is no colour `teal`; there are blue"), "{words}");
@@ -216,22 +240,36 @@ mod tests {
         let place = place(folder.path());
         // One look names all of it, each with its line.
         let text = "membres: []\nmembers:\n  - {name: a b, prompt: p, mode: fast}\n  - {name: max, prompt: p}\n  \
-            - {name: c, type: wizard, auto_claim: perhaps, prompt: p}\n  - {name: c, prompt: q}\n  - 7\n";
+            - {name: c, type: wizard, auto_claim: perhaps, prompt: p}\n  - {name: c, prompt: q}\n  - 7\n  - {name: leo, prompt: p}\n";
         std::fs::write(place_of(&place, "x", false).unwrap(), text).unwrap();
-        let here = Here { lead: "max".into(), types: vec!["explore".into(), "general".into()] };
+        let here = Here {
+            lead: "max".into(),
+            types: vec!["explore".into(), "general".into(), "leo".into()],
+            mode: Mode::Default,
+        };
         let found = list(&place, &here).remove(0).team.unwrap_err();
         let lines: Vec<&str> = found.lines().map(|line| line.split_once("x.yaml:").unwrap().1).collect();
         let want = [
             "3:34: `mode` is one of default, acceptEdits, plan, auto, dontAsk, bypassPermissions",
             "3:5: `a b` is no name: use letters, digits, `-`, `_` and `.`",
             "4:5: `max` means somebody else already",
-            "5:21: there is no type `wizard`; there are explore, general",
+            "5:21: there is no type `wizard`; there are explore, general, leo",
             "5:41: `auto_claim` is true or false",
             "6:5: `c` is in it twice",
             "7:5: a member is a map of names",
+            "8:5: `leo` is called so already, and works here without being a teammate: choose another name",
             "1:1: there is no `membres` in a team, did you mean `members`?",
         ];
         assert_eq!(lines, want, "{found}");
+        // Whoever lets them begin is told the same, and all of it in Chinese.
+        let stop = find(&place, "x", &here).unwrap_err();
+        assert_eq!(stop.message, found);
+        let chinese = stop.words(crate::words::Lang::Zh);
+        assert_eq!(chinese.lines().count(), want.len());
+        for (line, en) in chinese.lines().zip(want) {
+            let (place, words) = en.split_once(": ").unwrap();
+            assert!(line.contains(place) && !line.contains(words), "`{en}`: {line}");
+        }
         for (text, words) in [
             ("members: []\n", "no members"),
             ("membres: []\n", "did you mean `members`?"),
@@ -242,10 +280,10 @@ mod tests {
             ("members: 3\n", "a list"),
         ] {
             std::fs::write(place_of(&place, "x", false).unwrap(), text).unwrap();
-            let stop = find(&place, "x").unwrap_err();
+            let stop = find(&place, "x", &Here::default()).unwrap_err();
             assert!(stop.message.contains(words) && stop.message.contains("x.yaml:"), "{}", stop.message);
         }
-        assert!(find(&place, "y").unwrap_err().message.contains("there are x"));
+        assert!(find(&place, "y", &Here::default()).unwrap_err().message.contains("there are x"));
         for name in ["", ".x", "a b", "../x"] {
             assert!(place_of(&place, name, true).is_err(), "{name}");
         }
@@ -257,6 +295,6 @@ mod tests {
         let place = place(folder.path());
         std::fs::write(folder.path().join("secret.yaml"), write(&team())).unwrap();
         std::os::unix::fs::symlink(folder.path().join("secret.yaml"), place_of(&place, "web", false).unwrap()).unwrap();
-        assert!(find(&place, "web").unwrap_err().message.contains("a link that leads out"));
+        assert!(find(&place, "web", &Here::default()).unwrap_err().message.contains("a link that leads out"));
     }
 }

@@ -79,8 +79,19 @@ pub struct Options {
 pub struct House {
     pub(crate) shared: Arc<Shared>,
     desks: Mutex<HashMap<SessionId, Desk>>,
+    /// How many sessions are being opened.
+    opening: Mutex<usize>,
     /// Set once this process hears what others write.
     listening: AtomicBool,
+}
+
+/// A session that is being opened.
+struct Opening<'h>(&'h Mutex<usize>);
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        *lock(self.0) -= 1;
+    }
 }
 
 /// An open session.
@@ -95,8 +106,12 @@ impl House {
     #[must_use]
     pub fn build(options: Options) -> TeamHandle {
         let shared = Shared::new(options);
-        let house =
-            Self { shared: Arc::new(shared), desks: Mutex::new(HashMap::new()), listening: AtomicBool::new(false) };
+        let house = Self {
+            shared: Arc::new(shared),
+            desks: Mutex::new(HashMap::new()),
+            opening: Mutex::new(0),
+            listening: AtomicBool::new(false),
+        };
         TeamHandle { house: Arc::new(house) }
     }
 
@@ -120,7 +135,7 @@ impl House {
             return Err(RuntimeError::AlreadyOpen(session));
         }
         let resource = session::stream(session);
-        self.shared.worker.revive()?;
+        let opening = self.begin_opening()?;
         // What was to be stored when a session was left here may not have been.
         lock(&self.shared.stored).clear();
         let epoch = self.shared.journal.claim(&resource, &self.shared.worker).await?;
@@ -129,6 +144,7 @@ impl House {
         let team = open.team.clone();
         let floor = Floor::new(Arc::clone(&self.shared), session, agent, fence.clone(), root, team, cap);
         let opened = self.seat(&Arc::new(floor), by, &open, resumed).await;
+        drop(opening);
         if opened.is_err() {
             // What could not be opened is not kept from others, and whoever sits there already goes home.
             let desk = lock(&self.desks).remove(&session);
@@ -143,7 +159,9 @@ impl House {
     /// What this process owned is anybody's. Where that cannot be written, it owns nothing any more.
     async fn give_back(&self, resource: &str, epoch: u64) {
         let released = self.shared.journal.release(resource, &self.shared.worker, epoch).await;
-        if released.is_err() && lock(&self.desks).is_empty() {
+        // Whoever claims something and has not sat down yet owns it, too.
+        let opening = lock(&self.opening);
+        if released.is_err() && *opening == 0 && lock(&self.desks).is_empty() {
             self.shared.worker.rest();
         }
     }
@@ -156,6 +174,15 @@ impl House {
             return Err(RuntimeError::Plan(words.to_owned()));
         }
         Ok(plans)
+    }
+
+    /// A session is about to be opened: until it is, or is not, the worker does not rest.
+    fn begin_opening(&self) -> Result<Opening<'_>, RuntimeError> {
+        let mut opening = lock(&self.opening);
+        self.shared.worker.revive()?;
+        *opening += 1;
+        drop(opening);
+        Ok(Opening(&self.opening))
     }
 
     /// Folds what is there, writes down what is new, and starts the loops.

@@ -233,7 +233,8 @@ impl Sqlite {
     /// Compares the rows with the log, on a connection of its own: nothing is changed.
     pub(crate) fn drift(&self, project: impl Fn(&Entry) -> Vec<Projection>) -> Result<Drifted, JournalError> {
         self.expect_open()?;
-        Db::connect(&self.path)?.drift(project)
+        let db = if self.is_still { Db::open_still(&self.path)? } else { Db::connect(&self.path)? };
+        db.drift(project)
     }
 
     pub(crate) fn worker(&self, info: WorkerInfo) -> Result<Worker, JournalError> {

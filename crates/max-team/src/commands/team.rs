@@ -178,8 +178,8 @@ fn event(entry: &Entry) -> Option<Event> {
 
 /// Asks whoever leads a session that is there to let these begin.
 fn load(desk: &Desk, place: &Place, name: &str, prompt: Option<&str>, session: Option<&str>) -> anyhow::Result<Exit> {
-    let (team, warnings) = team_file::find(place, name)?;
-    warnings.iter().for_each(|warning| talk(warning));
+    let (team, warnings) = team_file::find(place, name, &Here::of(place))?;
+    warnings.iter().for_each(|warning| talk(&desk.lang.team_faults(warning)));
     let session = this_session(desk, place, session)?;
     let roll = desk.census().roll(session).map_err(stop)?;
     tell_of_lead(&team, roll.lead.as_ref().map(|lead| lead.person.name.as_str()), desk.lang);
@@ -272,9 +272,9 @@ fn list(place: &Place, json: bool) -> anyhow::Result<()> {
         table(&lang.team_heads(), &all.iter().map(row).collect::<Vec<_>>())
     };
     super::print(&text)?;
-    all.iter().filter_map(|found| found.team.as_ref().err()).for_each(|words| talk(words));
+    all.iter().filter_map(|found| found.team.as_ref().err()).for_each(|words| talk(&lang.team_faults(words)));
     all.iter().filter_map(|found| found.team.as_ref().ok()).for_each(|(_, warnings)| {
-        warnings.iter().for_each(|warning| talk(warning));
+        warnings.iter().for_each(|warning| talk(&lang.team_faults(warning)));
     });
     Ok(())
 }

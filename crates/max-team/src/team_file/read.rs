@@ -1,5 +1,6 @@
 //! A team's file into who is in it.
 
+use max_team_core::calling::hands::GENERAL;
 use max_team_core::mates::color;
 use max_team_core::mates::name::{looks_like, misfit};
 use max_team_core::near::did_you_mean;
@@ -133,6 +134,12 @@ impl Reader<'_> {
         if let Some(why) = misfit(&spawn.name, &self.here.lead).filter(|_| is_map) {
             self.fault(node, why);
         }
+        let kind = spawn.kind.as_deref().unwrap_or(GENERAL);
+        let others = self.here.types.iter().filter(|known| *known != kind || **known != spawn.name);
+        if let Some(other) = others.into_iter().find(|known| looks_like(known, &spawn.name)).cloned() {
+            let words = "is called so already, and works here without being a teammate: choose another name";
+            self.fault(node, format!("`{other}` {words}"));
+        }
         if is_map && spawn.prompt.trim().is_empty() {
             self.fault(node, format!("`{}`: `prompt` is missing: what it does first", spawn.name));
         }
@@ -158,6 +165,11 @@ impl Reader<'_> {
         if self.file.standing != Standing::Trusted && is_loose {
             self.warnings.push(self.at(node, format!("`mode: {}` is held back: {}", mode.name(), trust::FREE)));
             return None;
+        }
+        if self.here.mode.is_stricter(mode) && is_loose {
+            let (mode, session) = (mode.name(), self.here.mode.name());
+            let words = format!("`mode: {mode}`: nobody is freer than the session, which is `{session}`");
+            self.warnings.push(self.at(node, words));
         }
         Some(mode)
     }

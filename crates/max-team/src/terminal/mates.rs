@@ -95,6 +95,15 @@ impl Mates {
         (is_name && !self.there.is_empty() && !self.means(name, lead)).then_some(name)
     }
 
+    /// A teammate whose name a line begins with, but so that it is for nobody: `@bob: hi`, `@bob,hi`, or the name alone.
+    pub(super) fn nearly<'a>(&self, line: &'a str, lead: &str) -> Option<&'a str> {
+        let line = line.trim().strip_prefix('@')?;
+        let end = line.find(|letter: char| letter.is_whitespace() || ":,;：，；".contains(letter));
+        let (name, rest) = line.split_at_checked(end.unwrap_or(line.len()))?;
+        let is_lead = matches!(means(name, lead), Means::Lead);
+        (!rest.starts_with(char::is_whitespace) && !is_lead && self.means(name, lead)).then_some(name)
+    }
+
     /// Whether somebody is meant by a name.
     pub(super) fn means(&self, name: &str, lead: &str) -> bool {
         match means(name, lead) {
@@ -198,6 +207,18 @@ mod tests {
             assert_eq!(mates.nobody(line, "max"), None, "{line}");
         }
         assert_eq!(Mates::default().nobody("@dataclass fails", "max"), None, "there is no team");
+    }
+
+    #[test]
+    fn a_name_with_a_sign_behind_it_or_alone_is_nearly_somebody() {
+        let mates = mates(&["alice", "bob"]);
+        for line in ["@bob: hi", "@bob,hi", "@bob", " @bob ", "@bob：你好"] {
+            assert_eq!(mates.nearly(line, "max"), Some("bob"), "{line}");
+        }
+        for line in ["@bob hi", "@bobby: hi", "@max", "bob: hi", "@bob/src: hi", "@carol", "@"] {
+            assert_eq!(mates.nearly(line, "max"), None, "{line}");
+        }
+        assert_eq!(Mates::default().nearly("@bob: hi", "max"), None, "nobody is there");
     }
 
     #[test]

@@ -639,6 +639,18 @@ fn a_session_that_has_stopped_is_opened_again_by_what_is_said_next() {
     assert!(matches!(stage.acts.as_slice(), [.., Act::Open { which: Which::New, .. }]), "{:?}", stage.acts);
 }
 
+/// A chat that does not keep up ends: nothing can be tried again in it.
+#[test]
+fn a_chat_that_is_behind_does_not_say_how_to_try_again() {
+    let mut stage = Stage::new(80, 24);
+    stage.say("go");
+    let error = Arc::new(RuntimeError::Behind(64));
+    stage.chat.notice(&Notice::Stopped { session: session_id(), whole: true, error });
+    stage.paint();
+    let screen = stage.glass.screen();
+    assert!(screen.contains("open the session again") && !screen.contains("This session has stopped"), "{screen}");
+}
+
 /// A plan or a teammate that breaks is told; the chat goes on, and so does the way to stop it.
 #[test]
 fn where_one_of_many_stops_the_others_are_heard() {

@@ -194,6 +194,14 @@ impl Lang {
         say!(self, "✉ taken back: {to} has not read it", "✉ 已收回：{to} 还没有读")
     }
 
+    pub(crate) fn nearly_to(self, name: &str) -> String {
+        say!(
+            self,
+            "For {name}? Write `@{name} WORDS`, with a space behind the name.",
+            "是写给 {name} 的吗？请写成 `@{name} 内容`，名字后面加空格。"
+        )
+    }
+
     pub(crate) fn letter_taken_back_but(self, names: &[String]) -> String {
         let names = names.join(", ");
         say!(self, "✉ taken back, but not from {names}: read already", "✉ 已收回，但 {names} 已经读到")

@@ -136,6 +136,48 @@ const STEPS: &[(&str, &str)] = &[
     ("the answer was too long and is cut", "答复过长，已截断"),
 ];
 
+/// What is wrong or odd about a team's file.
+const FAULTS: &[(&str, &str)] = &[
+    ("there are no members in it", "其中没有成员"),
+    ("a team is a map of names", "团队应为键值映射"),
+    ("a member is a map of names", "成员应为键值映射"),
+    ("there is no `{}` in a team, did you mean `{}`?", "团队中没有 `{}` 这一项，是否想写 `{}`？"),
+    ("there is no `{}` in a team", "团队中没有 `{}` 这一项"),
+    ("there is no `{}` in a member, did you mean `{}`?", "成员中没有 `{}` 这一项，是否想写 `{}`？"),
+    ("there is no `{}` in a member", "成员中没有 `{}` 这一项"),
+    ("`members` is a list", "`members` 应为列表"),
+    ("`{}` is a text", "`{}` 应为文本"),
+    ("`{}` is in it twice", "`{}` 出现了两次"),
+    ("`{}` looks like `{}`, which is in it, too", "`{}` 与其中的 `{}` 形似"),
+    ("`{}`: `prompt` is missing: what it does first", "`{}`：缺少 `prompt`，即首先做什么"),
+    ("there is no type `{}`, did you mean `{}`?; there are {}", "没有类型 `{}`，是否想写 `{}`？现有 {}"),
+    ("there is no type `{}`; there are {}", "没有类型 `{}`；现有 {}"),
+    ("there is no colour `{}`; there are {}; it gets one that is free", "没有颜色 `{}`；现有 {}；将取未用的颜色"),
+    ("`mode` is one of {}", "`mode` 应为以下之一：{}"),
+    ("`mode: {}` is held back: {}", "`mode: {}` 不予采用：{}"),
+    ("`mode: {}`: nobody is freer than the session, which is `{}`", "`mode: {}`：任何人都不比会话更自由，会话为 `{}`"),
+    ("`isolation` is `none` or `worktree`", "`isolation` 应为 `none` 或 `worktree`"),
+    ("`{}` is true or false", "`{}` 应为 true 或 false"),
+    ("a teammate needs a name", "队友需要名字"),
+    ("a name has at most {} characters", "名字最多 {} 个字符"),
+    ("`{}` is no name: use letters, digits, `-`, `_` and `.`", "`{}` 不能作名字：请用字母、数字、`-`、`_` 和 `.`"),
+    ("`{}` is no name: a number means something else where people write it", "`{}` 不能作名字：数字在书写时另有含义"),
+    (
+        "`{}` is no name: `{}` looks like another letter; use plain ones",
+        "`{}` 不能作名字：`{}` 形似别的字母；请用普通字母",
+    ),
+    (
+        "`{}` is no name: it mixes Latin, Greek or Cyrillic letters, which look alike",
+        "`{}` 不能作名字：混用了形似的拉丁、希腊或西里尔字母",
+    ),
+    ("`{}` means somebody else already", "`{}` 已指别人"),
+    (
+        "`{}` is called so already, and works here without being a teammate: choose another name",
+        "`{}` 已是此处工作者的名字，但不是队友：请另取名字",
+    ),
+    ("it is a link that leads out of the project", "它是指向项目之外的链接"),
+];
+
 /// What stands before a rule in a trace.
 const RULE: &str = "rule: ";
 const NEXT_RULE: &str = "; rule: ";
@@ -151,6 +193,15 @@ impl Lang {
     /// What happens, or is asked.
     pub(crate) fn step(self, text: &str) -> String {
         self.by_table(STEPS, text)
+    }
+
+    /// What is wrong or odd about a team's file: a line for each, behind its place.
+    pub(crate) fn team_faults(self, text: &str) -> String {
+        let line = |line: &str| match line.split_once(": ") {
+            Some((place, words)) => format!("{place}: {}", self.by_table(FAULTS, words)),
+            None => line.to_owned(),
+        };
+        text.lines().map(line).collect::<Vec<_>>().join("\n")
     }
 
     fn by_table(self, table: &[(&str, &str)], text: &str) -> String {
@@ -280,7 +331,7 @@ mod tests {
 
     #[test]
     fn both_sides_of_a_row_have_the_same_gaps() {
-        for (en, zh) in ENDS.iter().chain(STEPS) {
+        for (en, zh) in ENDS.iter().chain(STEPS).chain(FAULTS) {
             let count = en.matches(GAP).count();
             let numbered = (0..count).filter(|index| zh.contains(&format!("{{{index}}}"))).count();
             assert!(zh.matches(GAP).count() == count || numbered == count, "{en}: {zh}");

@@ -89,6 +89,10 @@ fn a_mistyped_command_is_a_usage_error() {
         assert_eq!(ran.code, 2, "{ran:?}");
     }
     assert!(Program::alone().run(&["sesions"]).err.contains("did you mean `max-team sessions`"));
+    for words in [["permissions", "wy", "--lang", "zh"].as_slice(), &["permissions", "wy", "--lang=zh"]] {
+        let ran = Program::alone().run(words);
+        assert!(ran.code == 2 && ran.err.contains("您是否想用 `max-team permissions why"), "{words:?}: {ran:?}");
+    }
     let hi = Program::alone().run(&["hi"]);
     assert!(hi.code == 2 && hi.err.contains("`max-team -p \"hi\"`") && !hi.err.contains("did you mean"), "{hi:?}");
     let ran = Program::alone().run(&["permisions", "why", "x"]);

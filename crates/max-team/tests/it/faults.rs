@@ -347,12 +347,21 @@ fn a_home_that_can_only_be_read_is_read() {
     let home = program.home().display().to_string();
     let walls = ["bwrap", "--dev-bind", "/", "/", "--ro-bind", &home, &home, "--"];
     let run = |arguments: &[&str]| finish(program.prefixed(&walls, arguments).spawn().unwrap());
+    let listed = program.run(&["sessions", "list"]).out;
+    let id = listed.split_whitespace().find(|word| word.starts_with("ses_")).unwrap();
     let shown = [
         (&["ps", "--all"][..], "max"),
         (&["events"][..], "a small thing"),
         (&["team", "show"][..], "max"),
         (&["mail", "list"][..], "a small thing"),
         (&["logs", "max"][..], "ok"),
+        (&["audit", "show"][..], "a small thing"),
+        (&["audit", "export"][..], "a small thing"),
+        (&["audit", "verify"][..], ""),
+        (&["replay"][..], "a small thing"),
+        (&["replay", id][..], "a small thing"),
+        (&["replay", id, "--strict"][..], ""),
+        (&["compare", id, id][..], ""),
     ];
     for (arguments, words) in shown {
         let ran = run(arguments);

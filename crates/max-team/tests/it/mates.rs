@@ -402,9 +402,10 @@ fn a_written_team_begins_with_the_first_message() {
     let odd = "members:\n  - {name: eve, prompt: p}\n  - {name: carl, prompt: p, type: wizard}\n";
     let program = program.file("odd.yaml", odd);
     let odd = program.run(&["-c", "--team", "odd.yaml", "-p", "how far?"]);
-    assert!(odd.code == 8 && odd.err.contains("`carl`: there is no type `wizard`"), "{odd:?}");
-    assert_eq!(odd.out, "Half way.\n", "the rest is done: {odd:?}");
-    assert!(odd.err.contains("nobody of these has begun") && odd.err.contains("`general`"), "{odd:?}");
+    assert!(odd.code == 3 && odd.err.contains("odd.yaml:3:"), "what is wrong with the file is told first: {odd:?}");
+    assert!(odd.err.contains("there is no type `wizard`; there are ") && odd.err.contains("general"), "{odd:?}");
+    let chinese = program.run(&["-c", "--team", "odd.yaml", "-p", "how far?", "--lang", "zh"]);
+    assert!(chinese.err.contains("没有类型 `wizard`"), "{chinese:?}");
     assert!(!ok(program.run(&["team", "show"])).out.contains("eve"), "all of them or nobody");
     let none = program.run(&["--team", "wbe", "-p", "hi"]);
     assert!(none.code == 2 && none.err.contains("there are web"), "{none:?}");
@@ -596,8 +597,9 @@ fn one_who_was_called_before_is_spoken_to() {
 #[test]
 fn a_team_that_could_not_begin_is_no_session() {
     let server = ModelServer::start([Reply::text("I will."), Reply::text("You are Ada.")]);
-    let program =
-        Program::team(&server).file(".max-team/teams/odd.yaml", "members:\n  - {name: leo, prompt: Begin.}\n");
+    // Whether there is such a model is known only to whoever starts them.
+    let odd = "members:\n  - {name: bob, prompt: Begin., model: no-such-model}\n";
+    let program = Program::team(&server).file(".max-team/teams/odd.yaml", odd);
     ok(program.run(&["-p", "remember me"]));
     let odd = program.run(&["team", "load", "odd"]);
     assert!(odd.code == 8 && odd.err.contains("nobody of these has begun"), "{odd:?}");

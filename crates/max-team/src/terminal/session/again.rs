@@ -38,6 +38,8 @@ impl Session {
         let shown = match self.stopped.replace(words.clone()) {
             Some(known) if known == words => return Vec::new(),
             Some(_) => words,
+            // The chat is about to end: it is no place to try again.
+            None if matches!(error, RuntimeError::Behind(_)) => words,
             None => {
                 self.acts.push(Act::Leave);
                 format!("{words}\n{}", self.lang.stopped_house())

@@ -55,6 +55,11 @@ impl Session {
         if self.is_stopped() {
             return self.speak_again(text, how);
         }
+        if let Some(name) = self.mates.nearly(&text, &self.who) {
+            let words = self.lang.nearly_to(name);
+            self.returned.push(text);
+            return vec![note(words)];
+        }
         match self.mates.addressed(&text, &self.who) {
             // Whoever is talked to here anyway is simply talked to.
             Some((to, text)) if to != self.who => {

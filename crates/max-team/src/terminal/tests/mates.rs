@@ -575,6 +575,19 @@ fn a_letter_to_a_teammate_is_taken_back_as_long_as_nobody_has_read_it() {
     assert!(stage.glass.screen().contains("> @bob look"), "{}", stage.glass.screen());
 }
 
+/// What is nearly for somebody goes to nobody: the draft has it, with a remark.
+#[test]
+fn a_line_that_is_nearly_for_a_teammate_is_not_said_to_max() {
+    for line in ["@bob: hi", "@bob,hi", "@bob"] {
+        let mut stage = stage(Lang::En);
+        begins(&mut stage, &mate(11, "bob", "blue"), "Work");
+        stage.say(line);
+        assert!(!stage.acts.iter().any(|act| matches!(act, Act::Say { .. } | Act::Write { .. })), "{:?}", stage.acts);
+        let screen = stage.glass.screen();
+        assert!(screen.contains("Write `@bob WORDS`") && screen.contains(&format!("> {line}")), "{screen}");
+    }
+}
+
 /// What was written to all is one thing to take back: from everybody who has not read it, and whoever has is named.
 #[test]
 fn what_was_written_to_all_is_taken_back_from_all_who_have_not_read_it() {
