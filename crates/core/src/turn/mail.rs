@@ -5,6 +5,7 @@
 use serde_json::Value;
 
 use super::Turn;
+use crate::mates::parting;
 use crate::message::{Envelope, Kind};
 
 impl Turn {
@@ -40,8 +41,10 @@ impl Turn {
     /// not: it is held once that is read.
     pub fn would_begin(&self, mail: &[Envelope], lead: bool) -> bool {
         let stop = before_stop(mail);
+        // What only interrupts does nothing to it; what ends it does.
+        let is_done = |letter: &Envelope| letter.kind == Kind::Shutdown && !parting::is_end(letter);
         let is_left = |letter: &Envelope| is_note(letter, lead) || self.holds(letter);
-        let is_any = |letter: &Envelope| letter.kind != Kind::Shutdown && !is_left(letter);
+        let is_any = |letter: &Envelope| !is_done(letter) && !is_left(letter);
         // Whoever is no more sends all of it back.
         if self.gone().is_some() { !mail.is_empty() } else { mail.iter().skip(stop).any(is_any) }
     }

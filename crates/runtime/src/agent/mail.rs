@@ -79,7 +79,9 @@ impl Agent {
         let all = all | std::mem::take(&mut self.noted);
         let was_busy = self.turn.is_busy();
         let mut sorted = Sorted::default();
-        for letter in self.floor.mail(&self.stream, all)? {
+        let mail = self.floor.mail(&self.stream, all)?;
+        let places: HashMap<EnvelopeId, usize> = mail.iter().enumerate().map(|(at, letter)| (letter.id, at)).collect();
+        for letter in mail {
             if self.turn.gone().is_some() && !self.is_for_review(&letter) {
                 self.send_back(&letter).await?;
             } else {
@@ -112,6 +114,11 @@ impl Agent {
         let waits = (self.turn.is_busy() || is_ending) && !first.is_empty();
         self.left_over |= waits || !rest.is_empty();
         if !waits && !first.is_empty() {
+            if first.iter().all(|letter| self.turn.is_news(letter, self.lead)) {
+                // What only waited to be told came before it: a teammate is not done first and stopped afterwards.
+                first.append(&mut notes);
+                first.sort_by_key(|letter| places.get(&letter.id).copied());
+            }
             self.begin_with(first, std::mem::take(&mut notes)).await?;
         }
         self.noted |= !notes.is_empty();
