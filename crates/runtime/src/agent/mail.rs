@@ -4,6 +4,7 @@
 //! runs is told, see `steer`), a task, or news for the lead; news that came together is told together. Nothing here decides
 //! what the model is told beyond the words in the letter.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
