@@ -590,9 +590,9 @@ fn words_along_with_a_yes_are_told() {
     ok(program.run(&["approve", &id, "-m", "the next one with tabs"]));
     ok(program.run(&["-c", "-p", ""]));
     assert_eq!(program.read("b.txt"), "x");
-    let told = "created `b.txt` (1 line, 1 byte)\\n\\n[The user said yes to this. They say: the next one with tabs]";
     let request = server.requests()[1].body.to_string();
-    assert!(request.contains(told), "{request}");
+    assert!(request.contains("\"created `b.txt` (1 line, 1 byte)\""), "the result is as it was: {request}");
+    assert!(request.contains("\"[The user said yes to `write_file`. They say: the next one with tabs]\""), "{request}");
 }
 
 /// A no that takes a yes for the repository back names the rule that is left there, as long as it is.
