@@ -505,7 +505,7 @@ pub struct ToolIntent {
     /// Every rule that took part in allowing it, in order, where there were several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<String>,
-    /// What whoever said yes said along with it, as the model is told it behind the result.
+    /// What whoever said yes said along with it, as the model is told it behind the results.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub words: String,
 }

@@ -50,7 +50,9 @@ impl Exit {
             Some(PlanEnd::Done | PlanEnd::Replaced) => Self::Ok,
             Some(PlanEnd::Partial) => Self::Partial,
             Some(PlanEnd::Failed) => Self::Failed,
-            Some(PlanEnd::Stopped) => Self::Interrupted,
+            Some(PlanEnd::Stopped) if plan.is_stopped_by_person() => Self::Interrupted,
+            // Its time was over.
+            Some(PlanEnd::Stopped) => Self::Limit,
             Some(PlanEnd::Rejected) => Self::Denied,
             None if plan.asked().any(|(_, about)| *about == About::Budget) => Self::Budget,
             None if plan.asked().next().is_some() => Self::Denied,

@@ -10,6 +10,7 @@ use max_team_core::context::summary::{Compacted, Why};
 use max_team_core::event::{End, Event, LlmEnded, Outcome, TurnEnded};
 use max_team_core::id::{PlanId, QuestionId, SessionId};
 use max_team_core::ledger::dollars;
+use max_team_core::plan::event::PlanEnd;
 use max_team_core::turn::call_key;
 use max_team_runtime::{Delta, Open, Opened, Recovered, Status, StreamEvent, What};
 use serde_json::{Value, json};
@@ -58,6 +59,23 @@ pub(crate) fn waits(session: SessionId, plan: PlanId, question: Option<QuestionI
     json!({
         "type": "result", "subtype": if budget { "error_max_budget_usd" } else { "needs_approval" }, "is_error": true,
         "session_id": session, "uuid": Uuid::now_v7(), "plan": plan, "question": question,
+    })
+}
+
+/// The last line of a run whose plan is over without a word of the lead's.
+pub(crate) fn ended(session: SessionId, plan: PlanId, end: PlanEnd, by_person: bool) -> Value {
+    let (subtype, is_error) = match end {
+        PlanEnd::Done | PlanEnd::Replaced => ("success", false),
+        PlanEnd::Partial | PlanEnd::Failed | PlanEnd::Stopped | PlanEnd::Rejected => ("error_during_execution", true),
+    };
+    let error = match end {
+        PlanEnd::Stopped if by_person => Some("the plan was stopped"),
+        PlanEnd::Stopped => Some("the plan was stopped: its time was over"),
+        _ => None,
+    };
+    json!({
+        "type": "result", "subtype": subtype, "is_error": is_error, "result": "", "session_id": session,
+        "uuid": Uuid::now_v7(), "plan": plan, "terminal_reason": end, "error": error, "permission_denials": [],
     })
 }
 

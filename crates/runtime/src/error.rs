@@ -171,12 +171,25 @@ pub enum RuntimeError {
     /// Too much is queued.
     #[error("{0} messages are queued already; wait for the turn to end, or interrupt it")]
     QueueFull(usize),
-    /// A message that is to be taken back has been read.
-    #[error("it was too late to take the message back: it has been read; interrupt the turn, or say something else")]
+    /// A message that is to be taken back waits nowhere any more.
+    #[error(
+        "it was too late to take the message back: it was read or taken back before; interrupt the turn, or say something else"
+    )]
     Taken,
     /// The same of some of those it was written to; the others do not have it any more.
     #[error("taken back, but not from {}: they have read it", .0.join(", "))]
     TakenBy(Vec<String>),
+    /// Some of those it was written to could not be asked for it and have it still; the others have read it, or do not have it
+    /// any more.
+    #[error("{}", untaken(.failed, .read, .why))]
+    Untaken {
+        /// Who could not be asked.
+        failed: Vec<String>,
+        /// Why the first of them could not.
+        why: String,
+        /// Who has read it.
+        read: Vec<String>,
+    },
     /// A face that does not listen.
     #[error(
         "{0} notices wait here to be read, and there are no more; the team goes on: open the session again to see how"
@@ -210,6 +223,11 @@ pub enum RuntimeError {
 }
 
 /// Who was interrupted, behind the name of somebody who was not.
+fn untaken(failed: &[String], read: &[String], why: &str) -> String {
+    let read = if read.is_empty() { String::new() } else { format!("; read already by {}", read.join(", ")) };
+    format!("not taken back from {}: {why}{read}; nobody else has it", failed.join(", "))
+}
+
 fn interrupted(there: &[String]) -> String {
     match there {
         [] => "; nobody else was interrupted".to_owned(),

@@ -320,6 +320,8 @@ pub struct Queued {
     pub text: String,
     /// Whether it waits until the turn that runs is over.
     pub wait: bool,
+    /// Whether it was written to the whole team, of which this is the lead's copy.
+    pub all: bool,
 }
 
 /// A question that waits for an answer.

@@ -29,7 +29,7 @@ use uuid::Uuid;
 
 use crate::agent::{Agent, Control, Frame, Redefined, Seat, text_at, waits};
 use crate::audit::AuditOptions;
-use crate::census::Census;
+use crate::census::{Census, Fate, Letter};
 use crate::error::RuntimeError;
 use crate::floor::{Floor, fold_plan};
 use crate::handle::{
@@ -626,35 +626,59 @@ impl House {
     }
 
     /// Takes a message back from everybody it was written to who has not read it: whoever reads it decides, so there is one
-    /// winner for each copy.
+    /// winner for each copy. Whoever cannot be asked is named, and is no reason to leave it with the others.
     async fn withdraw(&self, session: SessionId, order: EnvelopeId, by: &Principal) -> Result<(), RuntimeError> {
         let floor = self.floor(session)?;
         let copies = Post::new(&self.shared.journal).copies(session, order)?;
-        let (count, mut read) = (copies.len(), Vec::new());
+        let (mut is_taken, mut gone, mut failed) = (false, Vec::new(), Vec::new());
+        let mut why = String::new();
         for (name, address, letter) in copies {
-            if !self.shared.journal.pending_mail(&address)?.iter().any(|known| known.id == letter) {
-                read.push(name);
-                continue;
+            match self.take_back(&floor, &address, letter).await {
+                Ok(true) => {
+                    is_taken = true;
+                    let (from, at_ms) = (Arc::new(Origin::named(&by.user)), now_ms());
+                    let event = Arc::new(Event::Withdrawn(Withdrawn { envelope: letter }));
+                    self.shared.herald.show(&Notice::Event { session, from, at_ms, event });
+                }
+                Ok(false) => gone.push(letter),
+                Err(error) => {
+                    if failed.is_empty() {
+                        why = error.to_string();
+                    }
+                    failed.push(name);
+                }
             }
-            if !floor.is_taken(&address) {
-                // Whoever has gone home is back for it.
-                floor.ring(&address);
-            }
-            let (reply, done) = oneshot::channel();
-            floor.tell(&address, Control::Withdraw { letter, reply }).await?;
-            if !heard(done).await? {
-                read.push(name);
-                continue;
-            }
-            let (from, at_ms) = (Arc::new(Origin::named(&by.user)), now_ms());
-            let event = Arc::new(Event::Withdrawn(Withdrawn { envelope: letter }));
-            self.shared.herald.show(&Notice::Event { session, from, at_ms, event });
         }
-        match read.len() {
-            0 if count > 0 => Ok(()),
-            all if all == count => Err(RuntimeError::Taken),
-            _ => Err(RuntimeError::TakenBy(read)),
+        let read = if gone.is_empty() { Vec::new() } else { self.readers_of(session, &gone)? };
+        match (failed.is_empty(), read.is_empty()) {
+            (false, _) => Err(RuntimeError::Untaken { failed, why, read }),
+            (true, true) if is_taken => Ok(()),
+            (true, false) if is_taken => Err(RuntimeError::TakenBy(read)),
+            (true, _) => Err(RuntimeError::Taken),
         }
+    }
+
+    /// Takes one letter back; `false`: it does not wait any more.
+    async fn take_back(&self, floor: &Arc<Floor>, address: &str, letter: EnvelopeId) -> Result<bool, RuntimeError> {
+        if !self.shared.journal.pending_mail(address)?.iter().any(|known| known.id == letter) {
+            return Ok(false);
+        }
+        if !floor.is_taken(address) {
+            // Whoever has gone home is back for it.
+            floor.ring(address);
+        }
+        let (reply, done) = oneshot::channel();
+        floor.tell(address, Control::Withdraw { letter, reply }).await?;
+        heard(done).await
+    }
+
+    /// Who has read these letters: neither who has given one back nor from whom one was taken back.
+    fn readers_of(&self, session: SessionId, letters: &[EnvelopeId]) -> Result<Vec<String>, RuntimeError> {
+        let all = Census::new(&self.shared.journal).letters(session)?;
+        let is_read = |letter: &Letter| {
+            letters.contains(&letter.envelope.id) && matches!(letter.fate, Fate::Read(_) | Fate::Acted(_))
+        };
+        Ok(all.into_iter().filter(is_read).map(|letter| letter.to).collect())
     }
 
     fn floor(&self, session: SessionId) -> Result<Arc<Floor>, RuntimeError> {
@@ -755,7 +779,8 @@ fn at(cwd: &Path, row: SessionRow) -> Result<SessionRow, RuntimeError> {
 /// What a letter of the user's says that nobody has read.
 fn unread(letter: &Envelope) -> Option<Queued> {
     let text = text_at(&letter.body, "text");
-    (letter.kind == Kind::UserInput).then(|| Queued { letter: letter.id, text, wait: waits(letter) })
+    let all = letter.body.get(post::TO_ALL).and_then(serde_json::Value::as_bool).unwrap_or_default();
+    (letter.kind == Kind::UserInput).then(|| Queued { letter: letter.id, text, wait: waits(letter), all })
 }
 
 /// What came of work on another thread.

@@ -32,6 +32,7 @@ use crate::shared::{commit_at, now_ms};
 use crate::tasks;
 
 pub use go_on::{CONTINUE, READ_ON};
+pub(crate) use write::TO_ALL;
 pub use write::{Parting, Reader, Written, letter_of};
 
 /// Who asks, where it is no agent.

@@ -1,11 +1,12 @@
 //! Folding events in. Nothing here chooses: the same events always give the same state.
 
-use super::tools::{content_of, misfits};
+use super::tools::misfits;
 use super::{Call, Calling, Current, Identity, Phase, Status, Turn, call_key};
 use crate::chat::{Message, Part};
 use crate::context::Weight;
 use crate::event::{
-    AgentStarted, Configured, End, Ending, Event, Interrupted, LlmEnded, LlmIntent, Outcome, ToolDone, ToolIntent,
+    AgentStarted, Configured, End, Ending, Event, Interrupted, LlmEnded, LlmIntent, Outcome, QuestionAsked, ToolDone,
+    ToolIntent,
 };
 use crate::hash::Hash;
 use crate::id::QuestionId;
@@ -48,15 +49,7 @@ impl Turn {
             }
             Event::ToolIntent(intent) => self.begin_tool(intent),
             Event::ToolDone(done) => self.end_tool(done),
-            Event::QuestionAsked(asked) => self.set_status(
-                &asked.key,
-                Status::Asked {
-                    question: asked.question,
-                    action: asked.action.clone(),
-                    class: asked.class,
-                    memory: asked.memory.clone(),
-                },
-            ),
+            Event::QuestionAsked(asked) => self.ask(asked),
             Event::QuestionAnswered(answered) if answered.answer.allow && answered.answer.always => {
                 let granted = self.granted(answered.question, answered.answer.until);
                 self.grants.extend(granted);
@@ -233,10 +226,22 @@ impl Turn {
         self.set_status(key, Status::Intended { action, class: *class, attended: *attended, words });
     }
 
+    /// What was said along with a first yes stays with the call that is asked about once more.
+    fn ask(&mut self, asked: &QuestionAsked) {
+        let QuestionAsked { question, key, action, class, memory, .. } = asked;
+        let (action, memory, words) = (action.clone(), memory.clone(), self.words(key));
+        self.set_status(key, Status::Asked { question: *question, action, class: *class, memory, words });
+    }
+
+    /// What was said along with the yes to a call of the last answer.
+    fn words(&self, key: &str) -> String {
+        let Phase::Working(calls) = &self.phase else { return String::new() };
+        calls.iter().find(|call| call.key == key).map_or_else(String::new, |call| call.words().to_owned())
+    }
+
     fn end_tool(&mut self, done: &ToolDone) {
-        let Phase::Working(calls) = &self.phase else { return };
-        let (content, is_error) = (content_of(calls, done), done.is_error);
-        self.set_status(&done.key, Status::Done { content, is_error, ran: done.ending == Ending::Ran });
+        let (content, is_error, words) = (done.content.clone(), done.is_error, self.words(&done.key));
+        self.set_status(&done.key, Status::Done { content, is_error, ran: done.ending == Ending::Ran, words });
         let Phase::Working(calls) = &self.phase else { return };
         if !calls.iter().all(Call::is_done) {
             return;
@@ -249,7 +254,8 @@ impl Turn {
         if let Some(current) = self.current.as_mut().filter(|_| misfits(&calls, &[])) {
             current.misfits += 1;
         }
-        let mut parts: Vec<Part> = calls.into_iter().map(Call::into_result).collect();
+        let said: Vec<Part> = calls.iter().filter_map(Call::said_along).collect();
+        let mut parts: Vec<Part> = calls.into_iter().map(Call::into_result).chain(said).collect();
         if let Some(current) = &self.current
             && current.repeats >= REPEATS_WARNED
         {

@@ -270,13 +270,16 @@ enum Status {
         class: Class,
         #[serde(default)]
         memory: Memory,
+        /// What was said along with an earlier yes to it.
+        #[serde(default)]
+        words: String,
     },
     Intended {
         action: Action,
         class: Class,
         #[serde(default)]
         attended: bool,
-        /// What is told behind the result.
+        /// What is told behind the results.
         #[serde(default)]
         words: String,
     },
@@ -284,6 +287,8 @@ enum Status {
         content: Vec<Part>,
         is_error: bool,
         ran: bool,
+        #[serde(default)]
+        words: String,
     },
 }
 

@@ -109,10 +109,12 @@ impl Turn {
         now: &Now,
     ) -> Vec<Event> {
         let asked = calls.iter().find_map(|call| match &call.status {
-            Status::Asked { question: asked, action, class, .. } if *asked == question => Some((call, action, *class)),
+            Status::Asked { question: asked, action, class, words, .. } if *asked == question => {
+                Some((call, action, *class, words))
+            }
             _ => None,
         });
-        let Some((call, action, class)) = asked else { return Vec::new() };
+        let Some((call, action, class, earlier)) = asked else { return Vec::new() };
         let said = Event::QuestionAnswered(QuestionAnswered { question, answer: answer.clone() });
         if let Some(words) = told_by(action, &answer) {
             let next = self.tools_done(current, calls, vec![ran(call, words)], Ahead::default(), now);
@@ -123,12 +125,14 @@ impl Turn {
             // They speak of what has come of it, and are told with it.
             let words = format!("{}{}", action.said, they_say("\n\n", &answer));
             let action = Action { parameters, said: words, ..action.clone() };
-            return vec![said, intend(call, action, class, Approval::Question(question), false)];
+            let intent = intent(call, action, class, Approval::Question(question), false);
+            return vec![said, Event::ToolIntent(ToolIntent { words: earlier.clone(), ..intent })];
         }
         if answer.allow {
             let attended = matches!(answer.by, By::Person(_));
             let intent = intent(call, action.clone(), class, Approval::Question(question), attended);
-            return vec![said, Event::ToolIntent(ToolIntent { words: along(&answer), ..intent })];
+            let words = joined(earlier, &along(calls, call, &answer));
+            return vec![said, Event::ToolIntent(ToolIntent { words, ..intent })];
         }
         let refusal = refused(call, action, answer.by.clone(), &refusal_words(&answer));
         let mut events = vec![said];
@@ -201,10 +205,10 @@ impl Turn {
             Status::Done { content, .. } => Some(content),
             _ => None,
         });
-        let contents = earlier.cloned().chain(done.iter().map(|done| content_of(calls, done)));
-        let results: Vec<Part> =
-            contents.map(|content| Part::ToolResult { id: String::new(), content, is_error: false }).collect();
-        ahead.add(&results);
+        let contents = earlier.chain(done.iter().map(|done| &done.content)).cloned();
+        let results = contents.map(|content| Part::ToolResult { id: String::new(), content, is_error: false });
+        let told: Vec<Part> = results.chain(calls.iter().filter_map(Call::said_along)).collect();
+        ahead.add(&told);
         let next = self.next_call(current, ahead, now);
         done.into_iter().map(Event::ToolDone).chain(next).collect()
     }
@@ -250,10 +254,6 @@ enum Judged {
     Intend(Event),
     Ask(Event),
     Refused(ToolDone),
-}
-
-fn intend(call: &Call, action: Action, class: Class, approval: Approval, attended: bool) -> Event {
-    Event::ToolIntent(intent(call, action, class, approval, attended))
 }
 
 fn intent(call: &Call, action: Action, class: Class, approval: Approval, attended: bool) -> ToolIntent {
@@ -318,31 +318,39 @@ fn they_say(before: &str, answer: &policy::Answer) -> String {
     if answer.comment.is_empty() { String::new() } else { format!("{before}They say: {}", answer.comment) }
 }
 
-/// The same for a yes: it is told behind what came of the call, whatever that is.
-fn along(answer: &policy::Answer) -> String {
+/// The same for a yes: it is told behind the results, whatever came of the call, and names the call.
+fn along(calls: &[Call], call: &Call, answer: &policy::Answer) -> String {
     let who = match &answer.by {
         _ if answer.comment.is_empty() => return String::new(),
         By::Person(_) => "The user",
         By::Lead(lead) => &format!("`{lead}`"),
         By::Rule(_) | By::Nobody(_) => return String::new(),
     };
-    format!("[{who} said yes to this.{}]", they_say(" ", answer))
+    let place = calls.iter().position(|other| other.key == call.key).unwrap_or(0) + 1;
+    let which = if calls.len() > 1 { format!(" (call {place} of {})", calls.len()) } else { String::new() };
+    format!("[{who} said yes to `{}`{which}.{}]", call.tool, they_say(" ", answer))
 }
 
-/// What the model is told of a call that is over: its result, and what was said along with the yes to it.
-pub(super) fn content_of(calls: &[Call], done: &ToolDone) -> Vec<Part> {
-    let mut content = done.content.clone();
-    let said = calls.iter().find_map(|call| match &call.status {
-        Status::Intended { words, .. } if call.key == done.key && !words.is_empty() => Some(words),
-        _ => None,
-    });
-    if let Some(words) = said {
-        match content.last_mut() {
-            Some(Part::Text { text }) => text.push_str(&format!("\n\n{words}")),
-            _ => content.push(Part::text(words.clone())),
+/// What was said along with one yes and with the next, where a call is asked about twice.
+fn joined(earlier: &str, later: &str) -> String {
+    let said = [earlier, later].into_iter().filter(|words| !words.is_empty());
+    said.collect::<Vec<_>>().join("\n\n")
+}
+
+impl Call {
+    /// What was said along with the yes to it. It is a part of its own behind the results and never inside one: what a tool
+    /// prints is always inside its result, so nothing that it prints reads like this.
+    pub(super) fn said_along(&self) -> Option<Part> {
+        let words = self.words();
+        (!words.is_empty()).then(|| Part::text(words))
+    }
+
+    pub(super) fn words(&self) -> &str {
+        match &self.status {
+            Status::Asked { words, .. } | Status::Intended { words, .. } | Status::Done { words, .. } => words,
+            Status::Open => "",
         }
     }
-    content
 }
 
 /// Never "the user refused" when nobody was asked.

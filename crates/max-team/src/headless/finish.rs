@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use max_team_core::event::TurnEnded;
-use max_team_core::id::SessionId;
+use max_team_core::id::{PlanId, SessionId};
 use max_team_core::plan::event::About;
 use max_team_runtime::{Notice, Opened};
 use tokio::sync::mpsc;
@@ -30,9 +30,8 @@ impl Headless {
             return Ok(exit);
         }
         let Some(ended) = &tally.ended else {
-            // A plan that somebody has stopped is told of by its own last line: the lead says nothing about it.
             if let Some((plan, ..)) = tally.plan_to_tell() {
-                return Ok(Exit::of_plan(&self.handle.plan(*plan)?));
+                return self.tell_end(opened.session, *plan);
             }
             // Why a team could not begin is told.
             if !tally.unjoined {
@@ -109,6 +108,15 @@ impl Headless {
             talk(&self.lang.nobody_asked(first, more.len()));
         }
         Ok(exit)
+    }
+
+    /// A plan that somebody has stopped, of which the lead says nothing: whoever watches has heard its last step.
+    fn tell_end(&self, session: SessionId, plan: PlanId) -> anyhow::Result<Exit> {
+        let state = self.handle.plan(plan)?;
+        if let (Format::Json | Format::StreamJson, Some(end)) = (self.format, state.ended()) {
+            self.print_line(&stream_json::ended(session, plan, end, state.is_stopped_by_person()))?;
+        }
+        Ok(Exit::of_plan(&state))
     }
 
     /// What was done in a copy is not in the project yet: whoever sits here is told, not only the model.

@@ -49,6 +49,8 @@ const SILENT: &str = "the team stopped without a word";
 const STOPPED_WAIT: Duration = Duration::from_secs(1);
 /// How long those who work beside a session are waited for once its answer is out.
 const SETTLE_MAX: Duration = Duration::from_secs(60);
+/// How long a skill whose time is over has to end as it was told; then nobody waits for it any more.
+const LIMIT_GRACE: Duration = Duration::from_secs(5);
 
 /// One headless run.
 pub(crate) struct Headless {
@@ -70,7 +72,7 @@ pub(crate) struct Headless {
     pub(crate) mates: Vec<Spawn>,
     /// Where the run is written down afterwards.
     pub(crate) record: Option<PathBuf>,
-    /// A skill that has only so long: then it is interrupted, as somebody would.
+    /// A skill that has only so long: then it is interrupted, as somebody would, and a little later left where it is.
     pub(crate) limit: Option<(String, Duration)>,
 }
 
@@ -116,7 +118,7 @@ impl Headless {
         let started = Instant::now();
         let mut notices = self.handle.watch();
         let here = self.handle.here()?;
-        let opened = self.handle.open(self.by.clone(), &self.cwd, open.clone()).await?;
+        let opened = self.in_time(started, self.handle.open(self.by.clone(), &self.cwd, open.clone())).await??;
         let session = opened.session;
         self.emit_stream(|| stream_json::init(&opened, &open, &self.cwd, &self.key_source))?;
         self.tell_of_recovery(session, &opened.recovered)?;
@@ -126,19 +128,7 @@ impl Headless {
             tally.stream = Some(self.handle.stream(Scope::Session(session), here)?);
         }
         tally.team = open.team.as_ref().is_some_and(|team| !team.members.is_empty());
-        let command = match &self.task {
-            Task::Say(text) if text.is_empty() => {
-                // Together with what waits: nothing is open that it could come between.
-                unsaid(&opened).map(|words| Command::Say { session, text: words.trim_end().to_owned() })
-            }
-            // A question of its own: whatever a turn that is still open is about is answered first.
-            Task::Say(text) => Some(Command::Queue { session, text: text.clone() }),
-            Task::Listen => None,
-            Task::Plan { goal, .. } => Some(Command::Queue { session, text: format!("{PROPOSE}\n\n{goal}") }),
-            Task::Run { draft, source } => {
-                Some(Command::Propose { session, draft: draft.clone(), source: source.clone() })
-            }
-        };
+        let command = self.first(&opened);
         let waits_for = command.is_some().then_some(key);
         self.recruit(session, &mut tally).await?;
         if let Some(command) = command {
@@ -157,7 +147,11 @@ impl Headless {
             return self.finish_listening(&opened, &tally, notices, signals, (stopped, exit)).await;
         }
         let stopped = if waits_for.is_some() || opened.continuing || goes_on || !tally.joining.is_empty() {
-            let stopped = self.follow(session, waits_for, &mut notices, signals, &mut tally).await?;
+            let followed = self.follow(session, started, waits_for, &mut notices, signals, &mut tally);
+            let stopped = match self.in_time(started, followed).await {
+                Ok(stopped) => stopped?,
+                Err(over) => return self.leave(session, false, signals).await.and(Err(over)),
+            };
             // What waited may have been for others than the lead.
             if waits_for.is_none() && tally.ended.is_none() {
                 tally.ended.clone_from(&opened.last);
@@ -182,6 +176,24 @@ impl Headless {
         drop(notices);
         self.leave(session, stopped.is_none(), signals).await?;
         Ok(exit)
+    }
+
+    /// What is ordered first.
+    fn first(&self, opened: &Opened) -> Option<Command> {
+        let session = opened.session;
+        match &self.task {
+            Task::Say(text) if text.is_empty() => {
+                // Together with what waits: nothing is open that it could come between.
+                unsaid(opened).map(|words| Command::Say { session, text: words.trim_end().to_owned() })
+            }
+            // A question of its own: whatever a turn that is still open is about is answered first.
+            Task::Say(text) => Some(Command::Queue { session, text: text.clone() }),
+            Task::Listen => None,
+            Task::Plan { goal, .. } => Some(Command::Queue { session, text: format!("{PROPOSE}\n\n{goal}") }),
+            Task::Run { draft, source } => {
+                Some(Command::Propose { session, draft: draft.clone(), source: source.clone() })
+            }
+        }
     }
 
     /// The answer is out. What is still being taken from it would otherwise wait for somebody to open the session again.
@@ -243,10 +255,19 @@ impl Headless {
         Ok(self.handle.command(Order { by: self.by.clone(), cwd, key, command }).await?)
     }
 
+    /// What is done for a skill, as long as it may take: whatever does not let go is not waited for.
+    async fn in_time<T>(&self, began: Instant, work: impl Future<Output = T>) -> anyhow::Result<T> {
+        let patience = self.limit.as_ref().map(|(_, limit)| *limit + LIMIT_GRACE);
+        let limit = self.limit.as_ref().map(|(name, limit)| self.lang.skill_timed_out(name, limit.as_secs()));
+        let over = || Stop::new(Exit::Limit, limit.unwrap_or_default());
+        within(patience, began, work).await.ok_or_else(|| over().into())
+    }
+
     /// Follows the session until the prompt is answered (or, without one, until nothing is left to do).
     async fn follow(
         &self,
         session: SessionId,
+        started: Instant,
         waits_for: Option<EnvelopeId>,
         notices: &mut mpsc::Receiver<Notice>,
         signals: &mut Signals,
@@ -255,7 +276,7 @@ impl Headless {
         let mut stopped = None;
         let mut ours: Option<TurnId> = None;
         let began = Instant::now();
-        let late = self.limit.as_ref().map(|(_, limit)| began + *limit);
+        let late = self.limit.as_ref().map(|(_, limit)| started + *limit);
         let mut vigil = Vigil::default();
         loop {
             let due = vigil.due();
@@ -521,6 +542,14 @@ impl Headless {
     }
 }
 
+/// What work comes to, unless it takes longer than so long.
+async fn within<T>(patience: Option<Duration>, began: Instant, work: impl Future<Output = T>) -> Option<T> {
+    match patience {
+        Some(patience) => tokio::time::timeout_at((began + patience).into(), work).await.ok(),
+        None => Some(work.await),
+    }
+}
+
 /// What a lead is told that is to go on without words: it was stopped, or what was said to it waits since then.
 fn unsaid(opened: &Opened) -> Option<&'static str> {
     let is_stopped = opened.last.as_ref().is_some_and(|last| is_unfinished(&last.end));
@@ -550,4 +579,18 @@ fn asked_by(from: &Origin, at_ms: i64, asked: &QuestionAsked) -> Asked {
 
 fn millis(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_does_not_let_go_is_not_waited_for_beyond_its_time() {
+        let began = Instant::now();
+        let late = std::future::pending::<()>();
+        assert_eq!(within(Some(Duration::ZERO), began, late).await, None);
+        assert_eq!(within(Some(LIMIT_GRACE), began, async { 1 }).await, Some(1));
+        assert_eq!(within(None, began, async { 2 }).await, Some(2), "without a limit there is none");
+    }
 }

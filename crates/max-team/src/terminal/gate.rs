@@ -247,12 +247,13 @@ impl Gate {
         ));
         title.extend(more);
         let tail = self.tail(about, scene, look);
-        // The choices keep their room; what is told about the plan gives way.
+        // The choices keep their room; what is told about the plan gives way, down to how much it is where a yes can be said.
         let room = rows.saturating_sub(1 + tail.len());
+        let least = usize::from(matches!(self.step, Step::Choose));
         let mut lines = vec![Line::from(title)];
         match (&mut self.step, scene.plan.and_then(|plan| plan.draft())) {
             (Step::Amend(amend), Some(draft)) => lines.extend(amend.lines(draft, scene.team, room, look)),
-            _ => lines.extend(detail(about, scene, room.min(DETAIL_ROWS_MAX), look)),
+            _ => lines.extend(detail(about, scene, room.clamp(least, DETAIL_ROWS_MAX), look)),
         }
         lines.extend(tail);
         lines

@@ -93,6 +93,10 @@ pub(super) enum Act {
         name: Option<String>,
         lead: bool,
     },
+    /// How many letters wait for the lead since a stop; whether it is to read them now.
+    Held {
+        read: bool,
+    },
     /// Let these teammates begin.
     Recruit(Vec<Spawn>),
     /// Who is on the team; whether it is to be shown.
@@ -144,6 +148,7 @@ pub(super) enum Done {
     Status { reason: Reason, outcome: Outcome<Box<Status>> },
     Written { key: EnvelopeId, to: Vec<String>, text: String, outcome: Outcome<()> },
     Continued { lead: bool, outcome: Outcome<(Vec<String>, usize)> },
+    Held { read: bool, outcome: Outcome<usize> },
     Recruited(Outcome<()>),
     Roll { shown: bool, outcome: Outcome<Box<Roll>> },
     Letters(Outcome<Vec<Letter>>),
@@ -273,6 +278,7 @@ impl Desk {
                 Done::Written { key, outcome: self.command(key, command).await, to, text }
             }
             Act::Continue { name, lead } => Done::Continued { lead, outcome: self.go_on(name).await },
+            Act::Held { read } => Done::Held { read, outcome: self.handle.held(session) },
             Act::Recruit(mates) => Done::Recruited(self.command(fresh(), Command::Team { session, mates }).await),
             Act::Roll(shown) => Done::Roll { shown, outcome: self.handle.roll(session).map(Box::new) },
             Act::Letters => Done::Letters(self.letters().await),

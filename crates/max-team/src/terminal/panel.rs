@@ -164,7 +164,8 @@ impl Panel {
     }
 
     /// The rows of the panel. What is asked and how to answer it are always there, though they be more than so many rows; the
-    /// diff gives way first, down to a line of it, then what is told beside it, then the last of the diff.
+    /// diff gives way first, down to a line of it, then what is told beside it, then the diff down to how long it is. What a
+    /// yes is remembered as is there once such a yes is chosen.
     pub(super) fn lines(
         &mut self,
         title: Vec<Line<'static>>,
@@ -182,15 +183,26 @@ impl Panel {
             options = self.options(permit, true, look);
         }
         let mut room = rows.saturating_sub(lines.len() + options.len());
-        // Of a command that is cut some must be seen: its row says less than what is asked.
-        let kept = if permit.preview.is_empty() { least } else { least.min(room) };
-        let mut beside = beside(permit, look);
-        beside.truncate(room.saturating_sub(kept));
+        // Of a command that is cut some must be seen: its row says less than what is asked. Of a diff, that there is one.
+        let kept = if permit.preview.is_empty() { least } else { least.min(room.max(1)) };
+        let beside = self.beside(permit, room.saturating_sub(kept), look);
         room = room.saturating_sub(beside.len());
         lines.extend(self.diff(permit, room.max(kept), look));
         lines.extend(beside);
         lines.extend(options);
         lines
+    }
+
+    /// Why it is asked, and what a yes is remembered as, in so many rows; the latter whatever they are, where that is chosen.
+    fn beside(&self, permit: &Permit, rows: usize, look: Look) -> Vec<Line<'static>> {
+        let mut all = beside(permit, look);
+        let is_for_longer = self.choice.and_then(Choice::until).is_some() && !permit.memory.rules().is_empty();
+        if is_for_longer {
+            all.drain(..all.len().saturating_sub(rows.max(1)));
+        } else {
+            all.truncate(rows);
+        }
+        all
     }
 
     /// All of the diff, drawn once for each width.

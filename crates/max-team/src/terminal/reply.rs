@@ -68,7 +68,8 @@ impl Reply {
         self.editor.key(key);
     }
 
-    /// The rows, at most so many where a line of the question fits: the title, the question, its options, the keys.
+    /// The rows, at most so many where a line of the question fits: the title, the question, its options (the chosen one for
+    /// certain), the keys.
     pub(super) fn lines(
         &self,
         title: Vec<Line<'static>>,
@@ -79,6 +80,7 @@ impl Reply {
         let Look { columns, theme, lang } = look;
         let inside = columns.saturating_sub(2);
         let mut body = text::wrap(&[Span::raw(clean(&words.question))], inside);
+        let asked = body.len();
         for (index, option) in words.options.iter().enumerate() {
             let style =
                 if Some(index) == self.chosen && self.editor.is_empty() { theme.chosen() } else { theme.strong() };
@@ -86,10 +88,14 @@ impl Reply {
             let option = text::cut(&clean_line(option), inside.saturating_sub(4));
             body.push(Line::from(vec![number, Span::raw(format!(" {option}"))]));
         }
-        let hidden = body.len().saturating_sub(rows.saturating_sub(title.len() + 1));
-        if hidden > 0 {
-            body.truncate(body.len().saturating_sub(hidden + 1).max(1));
-            body.push(Line::from(Span::styled(lang.more_lines(hidden + 1), theme.faint())));
+        let room = rows.saturating_sub(title.len() + 1);
+        if body.len() > room {
+            // The word about the rest needs a row of its own. An option that is chosen is one that is seen.
+            let (count, shown) = (body.len(), room.saturating_sub(1).max(1));
+            let chosen = self.chosen.filter(|_| self.editor.is_empty()).map_or(0, |index| asked + index + 1);
+            body.drain(..chosen.saturating_sub(shown));
+            body.truncate(shown);
+            body.push(Line::from(Span::styled(lang.more_lines(count - shown), theme.faint())));
         }
         let mut lines = title;
         for mut line in body {

@@ -85,8 +85,10 @@ pub(super) struct Session {
     while_busy: WhileBusy,
     /// What was written to teammates, as far as it is not known to be read, oldest first.
     sent: Vec<Sent>,
-    /// What a stop has left waiting at the lead.
+    /// What a stop has left waiting at the lead when it came.
     held: Option<Held>,
+    /// How many letters wait there since a stop, as the mail was last counted.
+    waiting: usize,
     /// The message that is being taken back.
     taking_back: Option<EnvelopeId>,
     status: Option<Status>,
@@ -142,6 +144,7 @@ impl Session {
             while_busy: WhileBusy::default(),
             sent: Vec::new(),
             held: None,
+            waiting: 0,
             taking_back: None,
             status: None,
             counted_nano: 0,
@@ -176,7 +179,7 @@ impl Session {
         self.questions.clear();
         self.queue_again(&opened.queued);
         self.sent.clear();
-        (self.status, self.last, self.held) = (None, None, None);
+        (self.status, self.last, self.held, self.waiting) = (None, None, None, 0);
         self.acts.push(Act::Status(Reason::Footer));
         self.mates.begin(is_again);
         self.joining.clear();
@@ -197,6 +200,7 @@ impl Session {
             items.clear();
         }
         items.extend(self.lang.recovered(&opened.recovered, opened.session).map(note));
+        items.extend(self.counted(opened.held));
         items
     }
 
@@ -350,6 +354,8 @@ impl Session {
                 self.quiet = (!waiting || self.questions.all().next().is_some()) && self.joining.is_empty();
                 self.seen.clear();
                 self.acts.push(Act::Status(Reason::Footer));
+                // Whoever was stopped has written its last by now.
+                self.count_waiting();
                 Vec::new()
             }
             _ => Vec::new(),
@@ -371,20 +377,20 @@ impl Session {
             Event::Withdrawn(withdrawn) => self.was_read(&[withdrawn.envelope]),
             Event::Steered(steered) => self.lead_read(&steered.envelopes),
             Event::TurnStarted(started) => {
-                (self.quiet, self.held) = (false, None);
+                (self.quiet, self.held, self.waiting) = (false, None, 0);
                 self.turns = self.turns.max(1);
                 self.read.clear();
                 self.lead_read(&[started.envelope]);
                 self.lead_read(&started.letters);
             }
-            Event::Interrupted(interrupted) => items.extend(self.left_waiting(interrupted)),
+            Event::Interrupted(interrupted) => self.left_waiting(interrupted),
             Event::QuestionAsked(asked) => self.questions.ask(from, &self.who, asked),
             Event::QuestionAnswered(answered) => items.extend(self.answered(answered)),
             Event::ToolDone(done) => self.questions.close(from.agent, &done.key),
             Event::TurnEnded(ended) => {
                 self.questions.close_all_of(from.agent);
                 self.last = Some(ended.end.clone());
-                items.extend(self.tell_of_waiting());
+                self.count_waiting();
                 // The team may go on for long before the house says that nobody does anything.
                 if !self.replaying && self.is_team_at_work() {
                     self.acts.push(Act::Status(Reason::Footer));
@@ -484,6 +490,7 @@ impl Session {
             Done::Status { outcome: Err(error), .. } => failed(&error),
             done @ (Done::Written { .. }
             | Done::Continued { .. }
+            | Done::Held { .. }
             | Done::Recruited(_)
             | Done::Roll { .. }
             | Done::Letters(_)) => self.mates_done(done, now_ms),

@@ -207,6 +207,12 @@ impl Lang {
         say!(self, "✉ taken back, but not from {names}: read already", "✉ 已收回，但 {names} 已经读到")
     }
 
+    /// In Chinese: the error itself says it in English.
+    pub(crate) fn letter_untaken(self, failed: &[String], why: &str, read: &[String]) -> String {
+        let read = if read.is_empty() { String::new() } else { format!("；{} 已经读到", read.join("、")) };
+        format!("未能从 {} 收回：{why}{read}；其他人已没有这封信", failed.join("、"))
+    }
+
     pub(crate) fn letter_was_read(self, to: &str) -> String {
         say!(
             self,

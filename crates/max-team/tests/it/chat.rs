@@ -170,7 +170,7 @@ fn an_edit_is_shown_and_done_after_a_yes() {
     terminal.answer("n");
     terminal.wait("finished");
     assert_eq!(program.read("a.txt"), "two\n");
-    assert!(server.requests()[1].contains("[The user said yes to this. They say: mind the tabs]"));
+    assert!(server.requests()[1].contains("[The user said yes to `edit_file`. They say: mind the tabs]"));
     assert!(!program.project().join("b.txt").exists());
     assert!(server.requests()[2].contains("The user said no."));
 }

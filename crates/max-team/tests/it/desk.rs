@@ -204,10 +204,47 @@ impl Drop for Running {
 fn at_work(gate: &Gate) -> (ModelServer, Program, Running) {
     let server = server(gate);
     let program = Program::team(&server).file("plan.yaml", GATED);
-    let child = program.start(&["run", "plan.yaml", "--approve", "never", "--permission-mode", "acceptEdits"]);
-    let child = Running(Some(child));
+    let child = running(&program, "text");
     gate.wait_reached();
     (server, program, child)
+}
+
+fn running(program: &Program, format: &str) -> Running {
+    let run = ["run", "plan.yaml", "--approve", "never", "--permission-mode", "acceptEdits", "--output-format", format];
+    Running(Some(program.start(&run)))
+}
+
+/// Whoever reads lines has a last one, too, where the lead says nothing of a plan that was stopped.
+#[test]
+fn a_plan_that_is_stopped_from_elsewhere_has_a_result() {
+    for format in ["json", "stream-json"] {
+        let gate = Gate::new();
+        let server = server(&gate);
+        let program = Program::team(&server).file("plan.yaml", GATED);
+        let child = running(&program, format);
+        gate.wait_reached();
+        ok(program.run(&["stop", "--all"]));
+        gate.open();
+        let ran = child.finish();
+        let last: Value = serde_json::from_str(ran.out.trim_end().lines().last().unwrap_or("null")).unwrap();
+        assert_eq!((ran.code, &last["type"], &last["is_error"]), (130, &json!("result"), &json!(true)), "{ran:?}");
+        assert_eq!(last["terminal_reason"], "stopped", "{last}");
+        let results = ran.out.lines().filter(|line| line.contains("\"type\":\"result\"")).count();
+        assert_eq!(results, 1, "{format}: {ran:?}");
+    }
+}
+
+/// A bound that is met has the code of bounds, and is nobody's stop.
+#[test]
+fn a_plan_whose_time_is_over_ends_at_a_limit() {
+    let gate = Gate::new();
+    let server = server(&gate);
+    let plan = format!("{GATED}budget: {{wall: 1s}}\n");
+    let program = Program::team(&server).file("plan.yaml", &plan);
+    let child = running(&program, "text");
+    let ran = child.finish();
+    gate.open();
+    assert_eq!(ran.code, 7, "{ran:?}");
 }
 
 #[test]
@@ -590,9 +627,9 @@ fn words_along_with_a_yes_are_told() {
     ok(program.run(&["approve", &id, "-m", "the next one with tabs"]));
     ok(program.run(&["-c", "-p", ""]));
     assert_eq!(program.read("b.txt"), "x");
-    let told = "created `b.txt` (1 line, 1 byte)\\n\\n[The user said yes to this. They say: the next one with tabs]";
     let request = server.requests()[1].body.to_string();
-    assert!(request.contains(told), "{request}");
+    assert!(request.contains("\"created `b.txt` (1 line, 1 byte)\""), "the result is as it was: {request}");
+    assert!(request.contains("\"[The user said yes to `write_file`. They say: the next one with tabs]\""), "{request}");
 }
 
 /// A no that takes a yes for the repository back names the rule that is left there, as long as it is.

@@ -61,6 +61,19 @@ pub enum Parting {
     Told,
 }
 
+/// In what way the lead is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    Now,
+    /// Once the turn that runs is over.
+    Later,
+    /// Together with everybody else: whoever takes it back takes it back from all.
+    ToAll,
+}
+
+/// In the body of the lead's copy of what was written to all.
+pub(crate) const TO_ALL: &str = "all";
+
 impl Post<'_> {
     /// Writes words to these. `team` is everybody; a lead is spoken to as in its chat.
     pub async fn write(
@@ -73,7 +86,10 @@ impl Post<'_> {
     ) -> Result<Written, RuntimeError> {
         let row = Sessions::new(self.journal).row(session)?;
         let readers = self.readers(&row, to)?;
-        self.write_to(by, key, &row, readers, text, false).await
+        let lead = readers.iter().find(|reader| reader.lead).map_or("", |reader| reader.name.as_str());
+        let is_to_all = to.iter().any(|to| name::means(to, lead) == Means::Everybody);
+        let how = if is_to_all { How::ToAll } else { How::Now };
+        self.write_to(by, key, &row, readers, text, how).await
     }
 
     /// Says something to the lead of a session; `wait`: once the turn that runs is over.
@@ -87,7 +103,8 @@ impl Post<'_> {
     ) -> Result<Written, RuntimeError> {
         let row = Sessions::new(self.journal).row(session)?;
         let lead = Reader { name: String::new(), agent: row.lead, lead: true };
-        self.write_to(by, key, &row, vec![lead], text, wait).await
+        let how = if wait { How::Later } else { How::Now };
+        self.write_to(by, key, &row, vec![lead], text, how).await
     }
 
     async fn write_to(
@@ -97,7 +114,7 @@ impl Post<'_> {
         row: &SessionRow,
         readers: Vec<Reader>,
         text: &str,
-        wait: bool,
+        how: How,
     ) -> Result<Written, RuntimeError> {
         // Whoever got it would be woken for nothing, and paid.
         if text.trim().is_empty() {
@@ -110,10 +127,11 @@ impl Post<'_> {
             if text.len() > max {
                 return Err(RuntimeError::TooLong { bytes: text.len(), max });
             }
-            let (id, body) = match reader.lead {
-                true if wait => (key, json!({ "text": text, "wait": true })),
-                true => (key, json!({ "text": text })),
-                false => (of(key, reader), json!({ "text": text, "by": person(by), "session": row.session })),
+            let (id, body) = match (reader.lead, how) {
+                (true, How::Later) => (key, json!({ "text": text, "wait": true })),
+                (true, How::ToAll) => (key, json!({ "text": text, TO_ALL: true })),
+                (true, How::Now) => (key, json!({ "text": text })),
+                (false, _) => (of(key, reader), json!({ "text": text, "by": person(by), "session": row.session })),
             };
             // The same order came twice: it was acknowledged, and is again.
             if self.journal.has_mail(id)? {

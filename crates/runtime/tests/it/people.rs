@@ -182,6 +182,49 @@ async fn what_was_written_to_all_is_one_thing_to_take_back() {
     assert_eq!(fates, [("bob".to_owned(), true), ("max".to_owned(), false)]);
     let late = order(&team, 9, Command::Withdraw { session, letter: key(7) }).await;
     assert!(matches!(late, Err(RuntimeError::Taken)), "{late:?}");
+    // Where nobody has the session open it waits for all of them, and the lead's copy says so.
+    team.close(session).await;
+    let all = Post::new(&journal).write(&by(), key(13), session, &["team".into()], "hold on").await.unwrap();
+    assert_eq!(all.letters.len(), 2, "{all:?}");
+    let opened = team.open(by(), folder.path(), leading(Which::Id(session))).await.unwrap();
+    let queued: Vec<(&str, bool)> = opened.queued.iter().map(|queued| (queued.text.as_str(), queued.all)).collect();
+    assert_eq!(queued, [("hold on", true)]);
+}
+
+const TWO_ASKING: &str = r#"
+answers:
+  - parts:
+      - {tool: spawn_teammate, input: {name: bob, role: worker, prompt: Work.}}
+      - {tool: spawn_teammate, input: {name: amy, role: worker, prompt: Work.}}
+  - text: At it.
+  - text: Noted.
+  - text: Noted.
+members:
+  bob:
+    - parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]
+    - text: Done.
+  amy:
+    - parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]
+    - text: Done.
+"#;
+
+/// Of those from whom it could not be taken back only they are said to have read it who have: one that ended gave it back.
+#[tokio::test]
+async fn whoever_ended_without_reading_it_has_not_read_it() {
+    let (folder, journal) = (project(), Journal::memory());
+    let team = house_of(&journal, folder.path(), TWO_ASKING);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    assert!(rest(&mut notices).await.waiting, "both ask, and read nothing meanwhile");
+    order(&team, 7, Command::Write { session, to: vec!["team".into()], text: "hold on".into() }).await.unwrap();
+    rest(&mut notices).await;
+    Post::new(&journal).part(&by(), key(8), session, &["amy".into()], Parting::Told).await.unwrap();
+    rest(&mut notices).await;
+    let fates =
+        letters(&journal, session).into_iter().filter(|letter| letter.text() == "hold on" && letter.to == "amy");
+    let fates: Vec<Fate> = fates.map(|letter| letter.fate).collect();
+    assert!(matches!(fates.as_slice(), [Fate::Dead(_)]), "{fates:?}");
+    let taken = order(&team, 9, Command::Withdraw { session, letter: key(7) }).await;
+    assert!(matches!(&taken, Err(RuntimeError::TakenBy(names)) if *names == ["max"]), "{taken:?}");
 }
 
 /// What somebody writes to a teammate at another terminal is seen here before it is answered, and what is written here is not

@@ -286,7 +286,7 @@ async fn the_next_process_knows_what_nobody_has_read() {
     let team = house_of(&journal, folder.path(), RECORDING);
     let mut notices = team.watch();
     let opened = team.open(owner(), folder.path(), open(Which::Latest)).await.unwrap();
-    let queued = |letter, text: &str, wait| Queued { letter, text: text.into(), wait };
+    let queued = |letter, text: &str, wait| Queued { letter, text: text.into(), wait, all: false };
     assert_eq!(opened.queued, [queued(now, "use tabs", false), queued(later, "then the tests", true)]);
     allow(&team, session).await;
     assert_eq!(ends(&mut notices).await, (End::Answered, "With tabs.".to_owned()));

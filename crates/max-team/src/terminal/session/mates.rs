@@ -88,7 +88,9 @@ impl Session {
     fn write(&mut self, to: String, text: String) {
         // Somebody will have something to do.
         self.quiet = false;
-        self.acts.push(Act::Write { key: fresh(), to: vec![to], text });
+        let key = fresh();
+        self.note_sent(key, &to, &text);
+        self.acts.push(Act::Write { key, to: vec![to], text });
     }
 
     /// `/send NAME WORDS`.
@@ -112,13 +114,12 @@ impl Session {
         if self.is_busy() {
             return vec![note(self.lang.busy_first().to_owned())];
         }
-        let is_unfinished = self.last.as_ref().is_some_and(is_unfinished);
-        let lead = is_unfinished || self.tell_of_waiting().is_some();
-        let words = if is_unfinished { CONTINUE } else { READ_ON };
-        let items = if lead { self.say(words.trim_end().to_owned()) } else { Vec::new() };
+        // Whether letters wait for it is the mail's to say.
+        let lead = self.last.as_ref().is_some_and(is_unfinished);
+        let items = if lead { self.say(CONTINUE.trim_end().to_owned()) } else { Vec::new() };
         match name {
             None => self.acts.push(Act::Continue { name: None, lead }),
-            Some(_) if !lead => return vec![note(self.lang.nothing_to_continue().to_owned())],
+            Some(_) if !lead => self.acts.push(Act::Held { read: true }),
             Some(_) => {}
         }
         items
@@ -127,16 +128,22 @@ impl Session {
     /// What became of an order about teammates.
     pub(super) fn mates_done(&mut self, done: Done, now_ms: i64) -> Vec<Item> {
         let failed = match done {
-            Done::Written { key, to, text, outcome: Ok(()) } => {
-                self.note_sent(key, &to, &text);
-                return self.written(&to, text);
-            }
+            Done::Written { to, text, outcome: Ok(()), .. } => return self.written(&to, text),
             Done::Continued { lead, outcome: Ok((names, held)) } => return self.gone_on(lead, &names, held),
             Done::Continued { outcome: Err(error), .. } => {
                 return vec![Item::Row(Row::Error(self.lang.runtime_failure(&error)))];
             }
+            Done::Held { read: true, outcome: Ok(count) } => return self.gone_on(false, &[], count),
+            // A turn that has begun meanwhile has read them.
+            Done::Held { outcome: Ok(count), .. } if self.held.is_some() => {
+                return self.counted(count).into_iter().collect();
+            }
+            Done::Held { read: true, outcome: Err(error) } => {
+                return vec![Item::Row(Row::Error(self.lang.runtime_failure(&error)))];
+            }
             Done::Roll { shown, outcome: Ok(roll) } => return self.enrolled(&roll, shown, now_ms),
-            Done::Written { to, text, outcome: Err(error), .. } => {
+            Done::Written { key, to, text, outcome: Err(error) } => {
+                self.unsent(key);
                 self.returned.push(format!("@{} {text}", to.join(",")));
                 error
             }

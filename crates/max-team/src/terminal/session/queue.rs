@@ -1,10 +1,10 @@
 //! What the user says while a turn runs: on its way, waiting to be read, taken back.
 
 use max_team_core::event::{Event, Interrupted};
-use max_team_core::id::{AgentId, EnvelopeId};
+use max_team_core::id::EnvelopeId;
 use max_team_core::mates::name::{Means, means};
 use max_team_core::stop::is_stop;
-use max_team_runtime::{self as runtime, RuntimeError, letter_of};
+use max_team_runtime::{self as runtime, Origin, RuntimeError, letter_of};
 
 use super::super::link::{Act, fresh};
 use super::super::rows::Row;
@@ -28,8 +28,8 @@ pub(super) struct Sent {
     key: EnvelopeId,
     to: String,
     text: String,
-    /// How many have not read it.
-    unread: usize,
+    /// Who has not read it, as far as anybody knows.
+    unread: Vec<String>,
 }
 
 impl Session {
@@ -56,7 +56,7 @@ impl Session {
             self.halt();
             return Vec::new();
         }
-        if is_stop(&text) && self.tell_of_waiting().is_some() {
+        if is_stop(&text) && self.is_waiting() {
             // Whoever says it twice does not mean that what the first has left is to begin.
             return vec![note(self.lang.nothing_runs().to_owned())];
         }
@@ -70,17 +70,33 @@ impl Session {
     }
 
     /// The lead was stopped: what is left waiting by that is told of once it has stopped.
-    pub(super) fn left_waiting(&mut self, interrupted: &Interrupted) -> Option<Item> {
+    pub(super) fn left_waiting(&mut self, interrupted: &Interrupted) {
         if let Some(held) = &interrupted.held {
             self.held.get_or_insert_default().add(held);
         }
-        if self.transcript.is_busy() { None } else { self.tell_of_waiting() }
+        if !self.transcript.is_busy() {
+            self.count_waiting();
+        }
     }
 
-    /// That letters wait, and for what.
-    pub(super) fn tell_of_waiting(&self) -> Option<Item> {
-        let count = self.held.as_ref().map_or(0, |held| held.letters.len());
-        (count > 0 && !self.is_busy()).then(|| note(self.lang.letters_wait(None, count)))
+    /// Asks how many letters wait since a stop. The mail knows: some came after it, and some were taken back.
+    pub(super) fn count_waiting(&mut self) {
+        if self.held.is_some() && !self.replaying {
+            self.acts.push(Act::Held { read: false });
+        }
+    }
+
+    /// So many letters wait for the lead: told where it is news, once it rests.
+    pub(super) fn counted(&mut self, count: usize) -> Option<Item> {
+        let count = if self.is_busy() { 0 } else { count };
+        let is_news = std::mem::replace(&mut self.waiting, count) != count;
+        (is_news && count > 0).then(|| note(self.lang.letters_wait(None, count)))
+    }
+
+    /// Whether letters wait for the lead since a stop.
+    fn is_waiting(&self) -> bool {
+        let is_listed = self.held.as_ref().is_some_and(|held| !held.letters.is_empty());
+        (self.waiting > 0 || is_listed) && !self.is_busy()
     }
 
     /// Whether a message waits since a stop.
@@ -110,7 +126,9 @@ impl Session {
     /// Takes up what nobody had read when the session was opened. What is read meanwhile is in the events.
     pub(super) fn queue_again(&mut self, queued: &[runtime::Queued]) {
         let again = |queued: &runtime::Queued| {
-            let runtime::Queued { letter, text, wait } = queued.clone();
+            let runtime::Queued { letter, text, wait, all } = queued.clone();
+            // What is taken back from all is, sent again, for all.
+            let text = if all { format!("@team {text}") } else { text };
             Queued { key: letter, text, wait }
         };
         (self.queue, self.taking_back) = (queued.iter().map(again).collect(), None);
@@ -120,7 +138,9 @@ impl Session {
     pub(super) fn was_read(&mut self, letters: &[EnvelopeId]) {
         self.queue.retain(|queued| !letters.contains(&queued.key));
         if let Some(held) = &mut self.held {
+            let count = held.letters.len();
             held.letters.retain(|letter| !letters.contains(letter));
+            self.waiting = self.waiting.saturating_sub(count - held.letters.len());
         }
         self.read.extend(letters);
     }
@@ -130,44 +150,53 @@ impl Session {
         self.read.contains(&key) || self.queue.iter().any(|queued| queued.key == key)
     }
 
-    /// A letter to a teammate, or to all, is on its way: until it is read it can be taken back.
-    pub(super) fn note_sent(&mut self, key: EnvelopeId, to: &[String], text: &str) {
-        let [to] = to else { return };
+    /// A letter to a teammate, or to all, is on its way: until it is read it can be taken back. It is known before it is stored,
+    /// for it may be read before that is heard of.
+    pub(super) fn note_sent(&mut self, key: EnvelopeId, to: &str, text: &str) {
         let unread = match means(to, &self.who) {
-            Means::Somebody(_) => 1,
+            Means::Somebody(name) => vec![name.to_owned()],
             // The lead has it, too.
-            Means::Everybody => self.mates.iter().count() + 1,
+            Means::Everybody => self.mates.iter().map(|known| known.name.clone()).chain([self.who.clone()]).collect(),
             Means::Lead => return,
         };
-        self.sent.push(Sent { key, to: to.clone(), text: text.to_owned(), unread });
-        if self.read.contains(&key) {
-            self.one_read(|sent| sent.key == key);
-        }
+        self.sent.push(Sent { key, to: to.to_owned(), text: text.to_owned(), unread });
     }
 
-    /// One of those who have it has read what was sent.
-    fn one_read(&mut self, is_meant: impl Fn(&Sent) -> bool) {
+    /// It was not stored.
+    pub(super) fn unsent(&mut self, key: EnvelopeId) {
+        self.sent.retain(|sent| sent.key != key);
+    }
+
+    /// Somebody has read what was sent, or never will. What is being taken back stays until that is known to be done.
+    fn one_read(&mut self, who: &str, is_meant: impl Fn(&Sent) -> bool) {
         for sent in self.sent.iter_mut().filter(|sent| is_meant(sent)) {
-            sent.unread = sent.unread.saturating_sub(1);
+            // It may be known by another name than it was written to by.
+            let is_only_one = sent.unread.len() == 1;
+            sent.unread.retain(|name| name != who && !is_only_one);
         }
-        self.sent.retain(|sent| sent.unread > 0);
+        let taking_back = self.taking_back;
+        self.sent.retain(|sent| !sent.unread.is_empty() || Some(sent.key) == taking_back);
     }
 
     /// The lead has read these.
     pub(super) fn lead_read(&mut self, letters: &[EnvelopeId]) {
-        self.one_read(|sent| letters.contains(&sent.key));
+        let who = self.who.clone();
+        self.one_read(&who, |sent| letters.contains(&sent.key));
         self.was_read(letters);
     }
 
-    /// A teammate has read these.
-    pub(super) fn mate_read(&mut self, agent: Option<AgentId>, event: &Event) {
-        let Some(agent) = agent.filter(|_| !self.sent.is_empty()) else { return };
+    /// A teammate has read these, or has come to its end.
+    pub(super) fn mate_read(&mut self, from: &Origin, event: &Event) {
+        let Some(agent) = from.agent.filter(|_| !self.sent.is_empty()) else { return };
         let is_read = |letter: EnvelopeId| match event {
             Event::TurnStarted(started) => started.envelope == letter || started.letters.contains(&letter),
             Event::Steered(steered) => steered.envelopes.contains(&letter),
             _ => false,
         };
-        self.one_read(|sent| is_read(letter_of(sent.key, agent)));
+        match event {
+            Event::AgentEnded(ended) => self.one_read(&ended.name, |sent| sent.unread.contains(&ended.name)),
+            _ => self.one_read(&from.name, |sent| is_read(letter_of(sent.key, agent))),
+        }
     }
 
     /// A message was taken back, or somebody was faster.
@@ -188,14 +217,21 @@ impl Session {
                 self.returned.push(text);
                 vec![note(self.lang.letter_taken_back_but(&names))]
             }
-            Err(error) => vec![Item::Row(Row::Error(error.to_string()))],
+            Err(error) => {
+                if matches!(error, RuntimeError::Untaken { .. }) {
+                    self.returned.push(text);
+                }
+                vec![Item::Row(Row::Error(self.lang.runtime_failure(&error)))]
+            }
         }
     }
 
-    /// The same of a letter to a teammate. One that was read is there like everything that was written before.
+    /// The same of a letter to a teammate. One that was read is there like everything that was written before. Whatever came of
+    /// it, the line is in the draft again.
     fn letter_withdrawn(&mut self, index: usize, text: String, outcome: Result<(), RuntimeError>) -> Vec<Item> {
         // Whatever came of it: the next time it is the one before that is meant.
         let Sent { key, to, .. } = self.sent.remove(index);
+        self.returned.push(text);
         let words = match outcome {
             Ok(()) => self.lang.letter_taken_back(&to),
             Err(RuntimeError::Taken) => self.lang.letter_was_read(&to),
@@ -203,7 +239,6 @@ impl Session {
             Err(error) => return vec![Item::Row(Row::Error(self.lang.runtime_failure(&error)))],
         };
         self.was_read(&[key]);
-        self.returned.push(text);
         vec![note(words)]
     }
 }

@@ -149,7 +149,7 @@ impl Session {
             return self.written(&[from.name.to_string()], text.to_owned());
         }
         let mut items = self.hear_of_mates(from, event);
-        self.mate_read(from.agent, event);
+        self.mate_read(from, event);
         match event {
             // Whoever works beside the session keeps nobody waiting.
             Event::TurnStarted(_) if from.aside => {}

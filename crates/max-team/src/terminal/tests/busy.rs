@@ -7,11 +7,11 @@ use max_team_core::id::EnvelopeId;
 use max_team_core::message::{Principal, Role};
 use max_team_core::rewind::Told;
 use max_team_core::stop::Held;
-use max_team_runtime::{Opened, Queued, RuntimeError};
+use max_team_runtime::{Notice, Opened, Queued, RuntimeError};
 use uuid::Uuid;
 
 use super::super::link::{Act, Done};
-use super::stage::{Stage, opened};
+use super::stage::{self, Stage, opened};
 use crate::config::choice::WhileBusy;
 use crate::words::Lang;
 
@@ -180,7 +180,12 @@ fn what_the_program_tells_beside_the_words_is_a_row_of_its_own() {
 
 #[test]
 fn a_resumed_session_shows_what_nobody_has_read() {
-    let queued = |n, text: &str, wait| Queued { letter: EnvelopeId::new(Uuid::from_u128(n)), text: text.into(), wait };
+    let queued = |n, text: &str, wait| Queued {
+        letter: EnvelopeId::new(Uuid::from_u128(n)),
+        text: text.into(),
+        wait,
+        all: false,
+    };
     let waiting = vec![queued(70, "use tabs", false), queued(71, "then the tests", true)];
     let opened = Opened { resumed: true, continuing: true, queued: waiting, ..opened() };
     let mut stage = Stage::keyed(WhileBusy::Steer, &opened);
@@ -230,6 +235,7 @@ fn what_a_stop_leaves_waiting_is_told_and_keeps_nobody_busy() {
     let held = Some(Held { letters: vec![key], ..Held::default() });
     stage.event(Event::Interrupted(Interrupted { by: "terminal".into(), who: None, ends: false, held }));
     stage.end(End::Interrupted);
+    counted(&mut stage, 1);
     let screen = stage.glass.screen();
     let rows = ["✉ 1 letter waits; write or /continue", "⧗ waits (Up takes it back): use tabs"];
     assert!(rows.iter().all(|row| screen.contains(row)) && !screen.contains("esc to interrupt"), "{screen}");
@@ -255,8 +261,14 @@ fn what_waits_is_what_is_there() {
     stage.event(Event::Said(Said { envelope: key, text: "use tabs".into(), by, cwd: String::new() }));
     let held = Some(Held { letters: vec![key], ..Held::default() });
     stage.event(Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: false, held }));
+    counted(&mut stage, 1);
     assert!(stage.glass.screen().contains("✉ 1 letter waits"), "{}", stage.glass.screen());
     stage.event(Event::Withdrawn(Withdrawn { envelope: key }));
+    // The house is quiet, and the mail is looked at once more: what was taken back is not there.
+    stage.chat.notice(&Notice::Idle { session: stage::session_id(), waiting: false });
+    stage.paint();
+    counted(&mut stage, 0);
+    assert_eq!(stage.glass.screen().matches("letter waits").count(), 1, "{}", stage.glass.screen());
     stage.acts.clear();
     stage.say("/continue");
     assert!(orders(&stage).is_empty(), "{:?}", stage.acts);
@@ -268,6 +280,48 @@ fn what_waits_is_what_is_there() {
     stage.paint();
     let said = orders(&stage);
     assert!(matches!(said.as_slice(), [only] if only.starts_with("say Read what has come")), "{said:?}");
+}
+
+/// The mail was looked at, as it was asked for: so many letters wait.
+fn counted(stage: &mut Stage, count: usize) {
+    assert!(matches!(stage.acts.last(), Some(Act::Held { read: false })), "{:?}", stage.acts);
+    stage.chat.done(Done::Held { read: false, outcome: Ok(count) });
+    stage.paint();
+}
+
+/// What came after a stop, of work that had begun before it, waits like what it found: the stop's own list does not know of it.
+#[test]
+fn what_comes_after_a_stop_is_counted_by_the_mail() {
+    let mut stage = busy(WhileBusy::Steer);
+    stage.end(End::Answered);
+    let held = Some(Held::default());
+    stage.event(Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: false, held }));
+    counted(&mut stage, 0);
+    stage.chat.notice(&Notice::Idle { session: stage::session_id(), waiting: false });
+    stage.paint();
+    counted(&mut stage, 1);
+    assert!(stage.glass.screen().contains("✉ 1 letter waits; write or /continue"), "{}", stage.glass.screen());
+    stage.acts.clear();
+    // It is no message, for it would let go what it has held.
+    stage.say("stop");
+    assert!(orders(&stage).is_empty() && stage.glass.screen().contains("Nothing runs"), "{}", stage.glass.screen());
+    stage.say("/continue Max");
+    assert!(matches!(stage.acts.as_slice(), [Act::Held { read: true }]), "{:?}", stage.acts);
+    stage.chat.done(Done::Held { read: true, outcome: Ok(1) });
+    stage.paint();
+    let said = orders(&stage);
+    assert!(matches!(said.as_slice(), [only] if only.starts_with("say Read what has come")), "{said:?}");
+}
+
+/// A session that is opened says what waits in it, whoever has written it.
+#[test]
+fn what_waits_is_told_when_a_session_is_opened() {
+    for (count, is_told) in [(0, false), (2, true)] {
+        let opened = Opened { resumed: true, held: count, ..stage::opened() };
+        let stage = Stage::led(80, 24, false, Lang::En, None, &opened);
+        let screen = stage.glass.screen();
+        assert_eq!(screen.contains("✉ 2 letters wait; write or /continue"), is_told, "{screen}");
+    }
 }
 
 /// A call that was lost with the program and stopped meanwhile is not made again.

@@ -93,9 +93,15 @@ impl House {
     }
 
     pub(super) fn propose(&mut self, draft: Draft) {
+        self.propose_with(draft, Vec::new());
+    }
+
+    /// One with risks beside those that are found in it.
+    pub(super) fn propose_with(&mut self, draft: Draft, risks: Vec<String>) {
         let mut proposed = preview(&team(), Path::new("."), draft).unwrap().proposed().unwrap().clone();
         proposed.plan = self.id;
         proposed.session = stage::session_id();
+        proposed.risks.extend(risks);
         self.step(Input::Propose(Box::new(proposed)));
     }
 

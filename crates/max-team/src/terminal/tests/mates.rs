@@ -14,7 +14,7 @@ use max_team_core::mates::{AgentEnded, CommandBegun, CommandOver, Life, Teammate
 use max_team_core::message::{Assignment, Envelope, Kind, Principal, Role};
 use max_team_core::policy::{Action, Answer, By, Memory};
 use max_team_core::stop::Held;
-use max_team_runtime::{Asked, Fate, Letter, Notice, Opened, Origin, RuntimeError, Spawn, Status, letter_of};
+use max_team_runtime::{Asked, Fate, Letter, Notice, Opened, Origin, Queued, RuntimeError, Spawn, Status, letter_of};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -111,7 +111,9 @@ fn three_questions_wait_in_one_queue() {
 /// What is asked and how to answer it are seen in a small window, whatever gives way for it; or it takes no answer.
 #[test]
 fn a_small_window_keeps_what_is_asked_and_how_to_answer() {
-    for (columns, rows, fits) in [(40, 10, true), (24, 7, false), (40, 6, false), (80, 24, true)] {
+    let sizes =
+        [(40, 10, true), (40, 9, true), (40, 8, false), (40, 7, false), (24, 7, false), (40, 6, false), (80, 24, true)];
+    for (columns, rows, fits) in sizes {
         let mut stage = Stage::led(columns, rows, false, Lang::En, Some(team()), &stage::opened());
         let from = mate(12, "bob", "green");
         begins(&mut stage, &from, "say hello to everybody who is there");
@@ -119,7 +121,9 @@ fn a_small_window_keeps_what_is_asked_and_how_to_answer() {
         stage.event_from(from, asks(12, "write_file", edit("b6.txt", diff)));
         stage.wait(1_000);
         stage.acts.clear();
-        insta::assert_snapshot!(format!("question_{columns}x{rows}"), stage.glass.screen());
+        let screen = stage.glass.screen();
+        assert!(!fits || screen.contains("more lines") || screen.contains("+ new"), "{columns}x{rows}\n{screen}");
+        insta::assert_snapshot!(format!("question_{columns}x{rows}"), screen);
         stage.key(KeyCode::Char('y'));
         stage.key(KeyCode::Enter);
         let answers = stage.acts.iter().any(|act| matches!(act, Act::Answer { .. }));
@@ -617,6 +621,64 @@ fn what_was_written_to_all_is_taken_back_from_all_who_have_not_read_it() {
         assert!(screen.contains("> @team hold on") && screen.contains(row), "{screen}");
         assert!(stage.chat.session().queue().is_empty());
     }
+}
+
+/// One that could not be asked is named beside those who have read it, and the line is not lost.
+#[test]
+fn what_could_not_be_taken_back_from_all_comes_back_and_says_from_whom() {
+    for lang in [Lang::En, Lang::Zh] {
+        let mut stage = stage(lang);
+        for (number, name) in [(11, "alice"), (12, "bob")] {
+            begins(&mut stage, &mate(number, name, "blue"), "Work");
+        }
+        stage.say("@team hold on");
+        let Some(Act::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
+        stage.chat.done(Done::Written { key, to, text, outcome: Ok(()) });
+        stage.key(KeyCode::Up);
+        let Some(Act::Withdraw { text, .. }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
+        let (failed, read) = (vec!["bob".to_owned()], vec!["alice".to_owned()]);
+        let outcome = Err(RuntimeError::Untaken { failed, why: "disk full".into(), read });
+        stage.chat.done(Done::Withdrawn { key, text, outcome });
+        stage.paint();
+        let screen = stage.glass.screen();
+        let named = ["> @team hold on", "bob", "disk full", "alice"].iter().all(|words| screen.contains(words));
+        assert!(named, "{screen}");
+    }
+}
+
+/// What was written to all is offered as long as somebody has not read it: whoever reads it before we hear that it is stored, or
+/// comes to an end, does not have it any more.
+#[test]
+fn what_nobody_can_give_back_any_more_is_not_offered() {
+    let mut stage = stage(Lang::En);
+    let (alice, bob) = (mate(11, "alice", "blue"), mate(12, "bob", "green"));
+    begins(&mut stage, &alice, "Work");
+    begins(&mut stage, &bob, "Work");
+    stage.say("@team hold on");
+    let Some(Act::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
+    let reads = |letter| Event::Steered(Steered { envelopes: vec![letter], input: Vec::new() });
+    stage.event_from(alice.clone(), reads(letter_of(key, alice.agent.unwrap())));
+    stage.event(reads(key));
+    stage.chat.done(Done::Written { key, to, text, outcome: Ok(()) });
+    let (session, name) = (stage::session_id(), "bob".to_owned());
+    let ended = AgentEnded { session, name, by: "owner at cli".into(), reason: String::new(), forced: false };
+    stage.event_from(bob, Event::AgentEnded(ended));
+    stage.key(KeyCode::Up);
+    assert!(!stage.acts.iter().any(|act| matches!(act, Act::Withdraw { .. })), "{:?}", stage.acts);
+}
+
+/// What was written to all before the program ended is, taken back, a line for all.
+#[test]
+fn what_waits_for_all_since_before_is_taken_back_for_all() {
+    let queued = Queued { letter: EnvelopeId::new(Uuid::from_u128(9)), text: "hold on".into(), wait: false, all: true };
+    let opened = Opened { resumed: true, queued: vec![queued], ..stage::opened() };
+    let mut stage = Stage::led(80, 24, false, Lang::En, Some(team()), &opened);
+    stage.key(KeyCode::Up);
+    let Some(Act::Withdraw { key, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
+    assert_eq!(text, "@team hold on");
+    stage.chat.done(Done::Withdrawn { key, text, outcome: Ok(()) });
+    stage.paint();
+    assert!(stage.glass.screen().contains("> @team hold on"), "{}", stage.glass.screen());
 }
 
 /// A session that had stopped is opened again by a line for a teammate: it is for that one, and comes back if it is not stored.

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::super::chat::Hint;
 use super::super::link::{Act, Done};
-use super::house::{House, ask_user, asks, at_work, started, task, team};
+use super::house::{self, House, ask_user, asks, at_work, started, task, team};
 use super::stage::{self, Stage, edit as edit_action};
 use crate::words::Lang;
 
@@ -241,6 +241,46 @@ fn a_question_in_words_is_answered_in_words() {
     );
     assert_eq!(answer(&[KeyCode::Esc]), (false, String::new()));
     assert_eq!(answer(&[KeyCode::Char('x'), KeyCode::Esc, KeyCode::Esc]), (false, String::new()));
+}
+
+/// An option that Enter would take is one that is seen, however small the window; or none is taken.
+#[test]
+fn a_small_window_shows_the_option_that_is_chosen() {
+    for rows in 5..=12 {
+        let mut stage = Stage::led(40, rows, false, Lang::En, Some(team()), &stage::opened());
+        stage.event_from(stage::lead(), stage::started("go"));
+        let question = "Which should it be?\n1. alpha\n2. beta\n3. gamma\n4. delta\n5. epsilon";
+        stage.event_from(stage::lead(), asks(13, "ask_user", ask_user(question)));
+        stage.wait(1_000);
+        stage.acts.clear();
+        stage.key(KeyCode::Char('4'));
+        stage.wait(1_000);
+        let screen = stage.glass.screen();
+        stage.key(KeyCode::Enter);
+        let Some(Act::Answer { answer, .. }) = stage.acts.pop() else { continue };
+        assert!(answer.comment == "delta" && screen.contains("4  delta"), "{rows}: {answer:?}\n{screen}");
+        assert!(screen.contains("more lines") || screen.contains("alpha"), "{rows}\n{screen}");
+    }
+}
+
+/// No plan is approved in a window that has no row to say that there is more to know about it.
+#[test]
+fn a_small_window_tells_of_the_risks_of_a_plan() {
+    let mut approved = 0;
+    for rows in 5..=16 {
+        let mut house = House::new(40, rows, Lang::En);
+        house.propose_with(house::draft(), vec!["it deletes the old index".into()]);
+        house.stage.wait(1_000);
+        house.stage.acts.clear();
+        let screen = house.stage.glass.screen();
+        house.stage.key(KeyCode::Char('y'));
+        house.stage.key(KeyCode::Enter);
+        let is_approved = house.stage.acts.iter().any(|act| matches!(act, Act::Decide { say: Say::Approve, .. }));
+        let is_told = screen.contains("more lines") || screen.contains("! it deletes");
+        assert!(!is_approved || is_told, "{rows}\n{screen}");
+        approved += usize::from(is_approved);
+    }
+    assert!(approved > 0, "it fits somewhere");
 }
 
 #[test]
