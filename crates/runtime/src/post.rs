@@ -18,6 +18,7 @@ use max_team_core::plan::event::{About, Say};
 use max_team_core::plan::{Edit, Plan, Status, edit};
 use max_team_core::policy::{Answer, By, Until};
 use max_team_core::stop::newer;
+use max_team_core::turn::is_stop;
 use max_team_journal::{Journal, Strength};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -130,6 +131,9 @@ impl<'j> Post<'j> {
         let mut plans = HashMap::new();
         let mut pending = Vec::new();
         for (_, row) in rows::rows::<InboxRow>(self.journal, rows::INBOX)? {
+            if self.is_stopped(&row.address)? {
+                continue;
+            }
             let noted = self.noted(&row)?;
             let found = match row.address.strip_prefix("plan/").and_then(|plan| plan.parse().ok()) {
                 Some(plan) => self.of_plan(row, plan, noted, &mut plans)?,
@@ -140,6 +144,11 @@ impl<'j> Post<'j> {
         // Of those that were asked in the same moment the first is the first that was decided, as faces have heard it.
         pending.sort_by_key(|pending: &Pending| (pending.row.at_ms, pending.row.question));
         Ok(pending)
+    }
+
+    /// Whether somebody was told to stop and has not read it: nothing comes of an answer to what it asks.
+    fn is_stopped(&self, address: &str) -> Result<bool, RuntimeError> {
+        Ok(self.journal.pending_mail(address)?.iter().any(is_stop))
     }
 
     /// A row says what was asked; whether it still matters, the plan knows.

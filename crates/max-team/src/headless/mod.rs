@@ -172,6 +172,10 @@ impl Headless {
         }
         self.emit_team(&mut tally)?;
         let exit = tally.exit(self.finish(&opened, &tally, started, stopped).await?);
+        if exit == Exit::Interrupted && stopped.is_none() {
+            // Somebody elsewhere has said so.
+            talk(&self.lang.interrupted(&session.to_string()));
+        }
         self.tell_of_copies(session).await?;
         drop(notices);
         self.leave(session, stopped.is_none(), signals).await?;

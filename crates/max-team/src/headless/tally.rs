@@ -38,6 +38,8 @@ pub(super) struct Tally {
     pub(super) heard: Vec<EnvelopeId>,
     /// Letters that a stop has left waiting.
     held: Vec<EnvelopeId>,
+    /// Those whom a person has stopped and who have begun nothing since.
+    stopped: HashSet<Option<AgentId>>,
     /// What was said and nobody has taken up.
     pub(super) unheard: HashSet<EnvelopeId>,
     /// Those who are to go on and have not begun.
@@ -49,9 +51,13 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// How a run ends that ended well but for whoever could not join.
+    /// How a run ends that ended well but for whoever could not join, or was stopped by somebody elsewhere.
     pub(super) fn exit(&self, exit: Exit) -> Exit {
-        if exit == Exit::Ok && self.unjoined { Exit::Partial } else { exit }
+        match exit {
+            Exit::Ok if !self.stopped.is_empty() => Exit::Interrupted,
+            Exit::Ok if self.unjoined => Exit::Partial,
+            exit => exit,
+        }
     }
 
     pub(super) fn new(session: SessionId, retries_max: u32) -> Self {
@@ -71,6 +77,7 @@ impl Tally {
             sent: HashSet::new(),
             heard: Vec::new(),
             held: Vec::new(),
+            stopped: HashSet::new(),
             unheard: HashSet::new(),
             awaited: HashSet::new(),
             joining: Vec::new(),
@@ -106,6 +113,7 @@ impl Tally {
         if from.lead {
             self.held.clear();
         }
+        self.stopped.remove(&from.agent);
         self.unheard.retain(|key| *key != started.envelope && !started.letters.contains(key));
         self.awaited.retain(|agent| from.agent != Some(*agent));
         self.joining.retain(|name| **name != *from.name);
@@ -116,6 +124,7 @@ impl Tally {
         if from.lead {
             self.held.extend(&held.letters);
         }
+        self.stopped.insert(from.agent);
         self.unheard.retain(|key| !held.letters.contains(key));
         self.awaited.retain(|agent| from.agent != Some(*agent));
         self.joining.retain(|name| **name != *from.name);

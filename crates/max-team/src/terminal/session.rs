@@ -89,6 +89,8 @@ pub(super) struct Session {
     held: Option<Held>,
     /// How many letters wait there since a stop, as the mail was last counted.
     waiting: usize,
+    /// Somebody has said stop here, and nobody has begun anything since.
+    halted: bool,
     /// The message that is being taken back.
     taking_back: Option<EnvelopeId>,
     status: Option<Status>,
@@ -145,6 +147,7 @@ impl Session {
             sent: Vec::new(),
             held: None,
             waiting: 0,
+            halted: false,
             taking_back: None,
             status: None,
             counted_nano: 0,
@@ -302,6 +305,7 @@ impl Session {
 
     /// Stops whoever is at work; nothing begins before somebody writes anew.
     pub(super) fn halt(&mut self) {
+        self.halted = true;
         self.acts.push(Act::Halt);
     }
 
@@ -377,7 +381,7 @@ impl Session {
             Event::Withdrawn(withdrawn) => self.was_read(&[withdrawn.envelope]),
             Event::Steered(steered) => self.lead_read(&steered.envelopes),
             Event::TurnStarted(started) => {
-                (self.quiet, self.held, self.waiting) = (false, None, 0);
+                (self.quiet, self.held, self.waiting, self.halted) = (false, None, 0, false);
                 self.turns = self.turns.max(1);
                 self.read.clear();
                 self.lead_read(&[started.envelope]);

@@ -124,6 +124,34 @@ fn what_was_left_at_work_is_answered_by_whoever_goes_on() {
     assert_eq!(ran.out, "The count is 42.\n", "{ran:?}");
 }
 
+/// Only somebody beside Max is at work when somebody says stop elsewhere: the run has not come to its end by itself.
+#[test]
+fn a_run_whose_teammates_are_stopped_from_elsewhere_says_so() {
+    for by_name in [false, true] {
+        let gate = Gate::new();
+        let held = gate.clone();
+        let server = ModelServer::start(Script::new().when(move |request| {
+            Some(if is(request, "alice") {
+                Reply::text("There are 42.").gate_before(&held)
+            } else if request.tool_results() == 0 {
+                Reply::new().tool("s1", "spawn_teammate", spawn("alice", "Count the files."))
+            } else {
+                Reply::text("She is at it.")
+            })
+        }));
+        let program = Program::team(&server);
+        let child = program.team_command(&["-p", "go"]).spawn().unwrap();
+        gate.wait_reached();
+        wait_for(&program, "turn_ended", "She is at it.");
+        let session = ok(program.run(&["ps", "--json"])).json()[0]["session"].as_str().unwrap().to_owned();
+        ok(program.run(&["stop", if by_name { "alice" } else { &session }]));
+        let ran = finish(child);
+        gate.open();
+        assert_eq!((ran.code, ran.out.as_str()), (130, "She is at it.\n"), "{ran:?}");
+        assert!(ran.err.contains("what was done is kept"), "{ran:?}");
+    }
+}
+
 /// Whoever was interrupted with the run goes on when it does, also where its lead had nothing more to say.
 #[test]
 fn an_interrupted_teammate_goes_on_with_the_run() {

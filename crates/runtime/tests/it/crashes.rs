@@ -12,7 +12,7 @@ use max_team_core::calling::hands::TASK;
 use max_team_core::event::{Event, Outcome};
 use max_team_core::hash::Hash;
 use max_team_core::id::{EnvelopeId, PlanId};
-use max_team_core::message::{Envelope, Kind};
+use max_team_core::message::{Envelope};
 use max_team_core::plan::Status;
 use max_team_core::plan::event::{About, Approve, PlanEnd, Proof, Ruling, Say, Tally};
 use max_team_core::tasks::{self, Move, Tasks};
@@ -238,8 +238,8 @@ pub(crate) fn check_rest(journal: &Journal) {
         }
     }
     assert!(open.values().all(|open| *open == 0), "somebody is in the middle of something: {open:?}");
-    // What came of a plan that a person has stopped waits for the next message.
-    let is_told_later = |letter: &Envelope| letter.kind == Kind::AllTasksDone && is_note(letter, true);
+    // That somebody, or a plan, was stopped by a person waits for the next message.
+    let is_told_later = |letter: &Envelope| is_note(letter, true);
     for stream in open.keys() {
         let unread = journal.pending_mail(stream).unwrap();
         assert!(unread.iter().all(is_told_later), "unread mail at {stream}: {unread:?}");

@@ -56,7 +56,7 @@ impl Session {
             self.halt();
             return Vec::new();
         }
-        if is_stop(&text) && self.is_waiting() {
+        if is_stop(&text) && (self.is_waiting() || self.halted) {
             // Whoever says it twice does not mean that what the first has left is to begin.
             return vec![note(self.lang.nothing_runs().to_owned())];
         }

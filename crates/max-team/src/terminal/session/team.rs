@@ -154,7 +154,7 @@ impl Session {
             // Whoever works beside the session keeps nobody waiting.
             Event::TurnStarted(_) if from.aside => {}
             Event::TurnStarted(_) => {
-                self.quiet = false;
+                (self.quiet, self.halted) = (false, false);
                 self.joining.retain(|name| **name != *from.name);
                 self.waits_told.remove(&*from.name);
             }

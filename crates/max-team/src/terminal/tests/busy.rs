@@ -250,6 +250,23 @@ fn what_a_stop_leaves_waiting_is_told_and_keeps_nobody_busy() {
     assert!(stage.glass.screen().contains("esc to interrupt"), "something is on its way: {}", stage.glass.screen());
 }
 
+/// Whoever says stop twice does not mean the second one for Max, whether anything waits or not.
+#[test]
+fn a_second_stop_is_no_message() {
+    let mut stage = busy(WhileBusy::Steer);
+    stage.say("stop");
+    stage.end(End::Interrupted);
+    stage.acts.clear();
+    stage.say("stop");
+    assert!(orders(&stage).is_empty() && stage.glass.screen().contains("Nothing runs"), "{}", stage.glass.screen());
+    stage.say("well");
+    stage.begin("well");
+    stage.end(End::Answered);
+    stage.acts.clear();
+    stage.say("stop");
+    assert_eq!(orders(&stage), ["say stop"], "something was begun since");
+}
+
 /// What waits for a lead that rested when it was stopped: its own messages as long as they are not taken back, and what came later of
 /// work that had begun before.
 #[test]
