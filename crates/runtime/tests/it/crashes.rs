@@ -238,7 +238,9 @@ pub(crate) fn check_rest(journal: &Journal) {
     }
     assert!(open.values().all(|open| *open == 0), "somebody is in the middle of something: {open:?}");
     // What came of a plan that a person has stopped waits for the next message.
-    let is_told_later = |letter: &Envelope| letter.kind == Kind::AllTasksDone && letter.body["stopped"] == true;
+    let is_told_later = |letter: &Envelope| {
+        letter.kind == Kind::AllTasksDone && letter.body.get("stopped").is_some_and(|stopped| stopped == true)
+    };
     for stream in open.keys() {
         let unread = journal.pending_mail(stream).unwrap();
         assert!(unread.iter().all(is_told_later), "unread mail at {stream}: {unread:?}");
