@@ -248,9 +248,7 @@ impl House {
                 floor.seat_agent(agent)?;
             }
         }
-        for agent in mates {
-            floor.seat_agent(agent)?;
-        }
+        mates.into_iter().try_for_each(|agent| floor.seat_agent(agent))?;
         if resumed {
             floor.wake_claimers()?;
         }

@@ -12,7 +12,7 @@ use max_team_core::calling::hands::TASK;
 use max_team_core::event::{Event, Outcome};
 use max_team_core::hash::Hash;
 use max_team_core::id::{EnvelopeId, PlanId};
-use max_team_core::message::{Envelope};
+use max_team_core::message::Envelope;
 use max_team_core::plan::Status;
 use max_team_core::plan::event::{About, Approve, PlanEnd, Proof, Ruling, Say, Tally};
 use max_team_core::tasks::{self, Move, Tasks};
