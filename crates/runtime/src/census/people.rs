@@ -215,7 +215,8 @@ impl Census<'_> {
         for row in self.agents(session)? {
             let (agent, given) = (row.agent, row.assignment.as_ref());
             let mail = self.journal.pending_mail(&session::agent_stream(agent))?;
-            let is_working = self.journal.get(rows::WORKING, &agent.to_string())?.is_some();
+            // A lead has no row that says so: nobody gave it anything.
+            let is_working = agent == lead || self.journal.get(rows::WORKING, &agent.to_string())?.is_some();
             if given.is_some_and(|given| given.plan.is_some()) || (mail.is_empty() && !is_working) {
                 continue;
             }
