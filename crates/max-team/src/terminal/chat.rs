@@ -332,6 +332,7 @@ impl Chat {
             Notice::Event { from, .. } if !from.lead => self.show_beside(items),
             _ => self.show(items),
         }
+        self.show_sheet();
         !matches!(notice, Notice::Delta { from, .. } if !from.lead)
     }
 
@@ -341,7 +342,14 @@ impl Chat {
         self.face_question(before);
         self.board.touch();
         self.show(items);
+        self.show_sheet();
         self.take_back();
+    }
+
+    /// The plan that is asked about now is the one to be looked at.
+    fn show_sheet(&mut self) {
+        let sheet = self.session.sheet_due();
+        self.show_beside(sheet.into_iter().collect());
     }
 
     /// What could not be said is there to be written again.

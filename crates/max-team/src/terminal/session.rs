@@ -80,6 +80,8 @@ pub(super) struct Session {
     crew: Crew,
     background: Background,
     pub(super) questions: Questions,
+    /// The question with which a plan's sheet was shown last.
+    sheeted: Option<QuestionId>,
     queue: Vec<Queued>,
     /// What Enter does while a turn runs.
     while_busy: WhileBusy,
@@ -138,6 +140,7 @@ impl Session {
             settings,
             models,
             questions: Questions::default(),
+            sheeted: None,
             queue: Vec::new(),
             while_busy: WhileBusy::default(),
             sent: Vec::new(),
@@ -453,7 +456,10 @@ impl Session {
                 self.unanswered(question, &error);
                 failed(&error)
             }
-            Done::Plan { plan, outcome: Ok(read) } => self.plan_read(plan, *read, now_ms),
+            Done::Plan { plan, outcome: Ok(read) } => {
+                self.plan_read(plan, *read, now_ms);
+                Vec::new()
+            }
             Done::Plan { plan, outcome: Err(error) } => {
                 self.plans.forget(plan);
                 failed(&error)

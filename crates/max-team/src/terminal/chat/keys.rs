@@ -126,6 +126,7 @@ impl Chat {
             }
         }
         self.dialog.face(self.session.questions.first());
+        self.show_sheet();
     }
 
     /// A letter that chooses no answer is the first of a message: it goes to the draft, and so does what follows. Of two behind
@@ -186,6 +187,7 @@ impl Chat {
             Some(Ok(command)) => {
                 let items = self.session.slash(command);
                 self.show(items);
+                self.show_sheet();
             }
             Some(Err(unknown)) if !self.session.has_skill(&unknown.name) => {
                 let words = self.session.lang.unknown_command(&unknown.name, unknown.nearest);
