@@ -19,7 +19,7 @@ use max_team_core::policy::{Answer, By, Mode, Until};
 use max_team_core::stop::Held;
 use max_team_core::team::{Model, Settings};
 use max_team_runtime::rewind::Plan;
-use max_team_runtime::{Notice, Opened, Origin, RuntimeError, SessionRow, Status, Team, Which};
+use max_team_runtime::{Notice, Opened, Origin, RuntimeError, SessionRow, Status, Team, Which, is_go_on};
 
 use super::background::Background;
 use super::crew::Crew;
@@ -43,6 +43,8 @@ use team::is_of_list;
 
 /// Turns of a resumed session that are shown again.
 const REPLAY_TURNS_MAX: usize = 10;
+/// What the user said where the program says in its own words that somebody is to go on.
+const GO_ON: &str = "/continue";
 /// The modes that Shift+Tab goes through. Modes that never ask are chosen at the start, not by a slip of the finger.
 const MODES: [Mode; 3] = [Mode::Default, Mode::AcceptEdits, Mode::Plan];
 
@@ -247,8 +249,9 @@ impl Session {
         &self.transcript
     }
 
-    pub(super) fn queue(&self) -> &[Queued] {
-        &self.queue
+    /// What the user has said that nobody has read.
+    pub(super) fn queue(&self) -> Vec<&Queued> {
+        self.queue.iter().filter(|queued| !is_go_on(&queued.text)).collect()
     }
 
     pub(super) fn status(&self) -> Option<&Status> {
@@ -447,7 +450,7 @@ impl Session {
             Done::Said { key, text, outcome: Err(error), news } => {
                 // It may have left the queue: with the session, which has stopped meanwhile.
                 self.queue.retain(|queued| queued.key != key);
-                self.returned.push(text);
+                self.returned.push(if is_go_on(&text) { GO_ON.to_owned() } else { text });
                 let mut items = self.hear_of_crew(News { crew: None, ..news });
                 items.extend(failed(&error));
                 items

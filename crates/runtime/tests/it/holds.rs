@@ -504,6 +504,7 @@ async fn one_who_is_about_to_begin_can_be_stopped() {
     rest(&mut notices).await;
     let told = inputs(&journal, GENERAL).split_off(begun).join("|");
     assert!(told.contains("second") && told.contains(READ_ON.trim_end()) && !told.contains('|'), "{told}");
+    assert_eq!(told.matches("The user writes to you").count(), 1, "nobody wrote that it is to read: {told}");
 }
 
 /// Nobody runs the session, and somebody was in the middle of a turn while the lead rested: it does not go on. What is said, or

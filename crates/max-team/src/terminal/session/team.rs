@@ -9,7 +9,7 @@ use max_team_core::id::{PlanId, QuestionId};
 use max_team_core::plan::event::{About, PlanAnswered, PlanAsked, Say};
 use max_team_core::plan::{Draft, Plan, Status};
 use max_team_core::tasks::Tasks;
-use max_team_runtime::{Opened, Origin, RuntimeError, Team};
+use max_team_runtime::{Opened, Origin, RuntimeError, Team, is_go_on};
 use serde_json::Value;
 
 use super::super::background::Background;
@@ -146,6 +146,9 @@ impl Session {
         {
             // Written at another terminal.
             let text = letter.body.get("text").and_then(Value::as_str).unwrap_or_default();
+            if is_go_on(text) {
+                return Vec::new();
+            }
             return self.written(&[from.name.to_string()], text.to_owned());
         }
         let mut items = self.hear_of_mates(from, event);
