@@ -249,3 +249,24 @@ fn the_sheet_that_is_shown_is_of_the_plan_that_is_asked_about() {
     assert_eq!(counts(&house), (2, 2));
     assert!(house.plan.is_approved());
 }
+
+/// Words go along with a yes to an agent, not with one to a plan: whoever tries is told.
+#[test]
+fn tab_says_that_a_plan_takes_no_words() {
+    let mut house = House::proposed(80, 40, Lang::En);
+    house.stage.key(KeyCode::Char('y'));
+    house.stage.key(KeyCode::Tab);
+    let screen = house.stage.glass.screen();
+    assert!(screen.contains("a plan takes no words with a yes: c asks for changes"), "{screen}");
+    house.stage.key(KeyCode::Enter);
+    assert!(matches!(house.stage.acts.last(), Some(Act::Decide { say: Say::Approve, .. })), "it stays chosen");
+
+    // What somebody was asking for when the plan was answered elsewhere is not lost.
+    let mut house = House::proposed(80, 40, Lang::En);
+    house.stage.key(KeyCode::Char('c'));
+    house.stage.key(KeyCode::Enter);
+    house.stage.write("one task less");
+    let (question, _) = house.plan.asked().next().unwrap();
+    house.step(Input::Answered { question, say: Say::Approve, by: By::Person("ada at cli".into()) });
+    assert!(house.stage.glass.screen().contains("> one task less"), "{}", house.stage.glass.screen());
+}
