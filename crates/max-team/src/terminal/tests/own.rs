@@ -9,6 +9,7 @@ use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::mates::letter::{About, OF_PLAN, wrapped};
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::turn::{Forked, Past};
+use max_team_journal::JournalError;
 use max_team_runtime::{CONTINUE, Fate, Letter, Notice, Opened, READ_ON, RuntimeError};
 use serde_json::json;
 use uuid::Uuid;
@@ -109,5 +110,23 @@ fn letters_are_not_shown_twice_in_one_chat() {
         stage.paint();
         let shown = stage.glass.everything();
         assert_eq!(shown.contains("use tabs"), !is_again, "{shown}");
+    }
+}
+
+/// What follows for one from what another could not store is nothing to read about.
+#[test]
+fn a_full_disk_is_told_without_what_follows_from_it() {
+    let unknown = || JournalError::UnknownMail { id: EnvelopeId::new(Uuid::from_u128(9)) };
+    let full = || JournalError::DiskFull { path: "journal.db".into() };
+    for errors in [[full(), unknown()], [unknown(), full()]] {
+        let mut stage = Stage::new(80, 24);
+        for error in errors {
+            let error = Arc::new(RuntimeError::Journal(error));
+            stage.chat.notice(&Notice::Stopped { session: session_id(), whole: true, error });
+        }
+        stage.paint();
+        let shown = stage.glass.everything();
+        assert!(shown.contains("journal.db") && !shown.contains("env_") && !shown.contains("pending_mail"), "{shown}");
+        assert_eq!(shown.matches("This session has stopped").count(), 1, "{shown}");
     }
 }
