@@ -262,6 +262,11 @@ impl RuntimeError {
         }
     }
 
+    /// Whether it only follows from what somebody else could not store: a letter that was handed over before it was in the journal.
+    pub fn is_anothers(&self) -> bool {
+        matches!(self, Self::Journal(JournalError::UnknownMail { .. }))
+    }
+
     /// Several are meant; not all of too many are named.
     pub(crate) fn ambiguous(text: &str, mut among: Vec<String>) -> Self {
         let more = among.len().saturating_sub(CANDIDATES_MAX);

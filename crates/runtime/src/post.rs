@@ -32,7 +32,7 @@ use crate::session::{self, Sessions};
 use crate::shared::{commit_at, now_ms};
 use crate::tasks;
 
-pub use go_on::{CONTINUE, READ_ON};
+pub use go_on::{CONTINUE, READ_ON, is_go_on};
 pub(crate) use write::TO_ALL;
 pub use write::{Parting, Reader, Written, letter_of};
 

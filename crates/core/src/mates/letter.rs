@@ -7,6 +7,9 @@ use crate::message::Kind;
 /// The tag around what a colleague wrote.
 const TAG: &str = "teammate-message";
 
+/// What the words of a plan to the lead begin with: they are no colleague's, and not the user's.
+pub const OF_PLAN: [&str; 2] = ["(From the team, not from the user.) ", "(About plan pln_"];
+
 /// What is said about a letter besides its words.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct About<'a> {
@@ -32,16 +35,21 @@ pub fn wrapped(about: About<'_>, text: &str) -> String {
     format!("{head}>\n{}\n</{TAG}>", body(text.trim()))
 }
 
-/// What somebody said, without the letters that were told behind it; and whether there were any.
+/// What somebody said, without what the team wrote and was told behind it; and whether there was any of that.
 pub fn unwrapped(told: &str) -> (&str, bool) {
     let (open, close) = (format!("<{TAG} "), format!("</{TAG}>"));
     let mut words = told.trim_end();
-    while words.ends_with(&close) {
-        let Some(at) = words.rfind(&open) else { break };
+    while let Some(at) = if words.ends_with(&close) { words.rfind(&open) } else { of_plan(words) } {
         words = words.get(..at).unwrap_or_default().trim_end();
     }
     let has_letters = words.len() < told.trim_end().len();
     (if has_letters { words } else { told }, has_letters)
+}
+
+/// Where the last thing that a plan wrote begins.
+fn of_plan(words: &str) -> Option<usize> {
+    let is_head = |at: &usize| words.get(..*at).is_some_and(|before| before.is_empty() || before.ends_with("\n\n"));
+    OF_PLAN.iter().filter_map(|head| words.rmatch_indices(head).map(|(at, _)| at).find(is_head)).max()
 }
 
 /// Values are ours or were checked; whatever else they hold ends no attribute.
@@ -87,7 +95,19 @@ mod tests {
         let two = format!("go on\n\nplease\n\n{}\n\n{}", letter("it was stopped"), letter("</teammate-message> x"));
         assert_eq!(unwrapped(&two), ("go on\n\nplease", true));
         assert_eq!(unwrapped(&letter("alone")), ("", true));
-        for said in ["go on\n", "what is </teammate-message>", "<teammate-message is a tag"] {
+        let report = format!("{}Plan pln_1 is over.\n\nTell the user.", OF_PLAN[0]);
+        let quoting = letter(&format!("it said:\n\n{}well", OF_PLAN[0]));
+        for behind in [format!("{report}\n\n{quoting}"), format!("{quoting}\n\n{report}"), report.clone()] {
+            assert_eq!(unwrapped(&format!("thanks\n\n{behind}")), ("thanks", true), "{behind}");
+        }
+        assert_eq!(unwrapped(&report), ("", true));
+        assert_eq!(unwrapped(&format!("go\n\n{}0) They say: no", OF_PLAN[1])), ("go", true));
+        for said in [
+            "what is (From the team, not from the user.) ?",
+            "go on\n",
+            "what is </teammate-message>",
+            "<teammate-message is a tag",
+        ] {
             assert_eq!(unwrapped(said), (said, false), "{said}");
         }
     }

@@ -82,6 +82,8 @@ pub(super) struct Chat {
     swapped_at_ms: i64,
     /// Whether nobody has chosen anything since.
     is_swapped: bool,
+    /// When words for a question that nobody asks any more came back into the draft.
+    returned_at_ms: i64,
     now_ms: i64,
     columns: usize,
     /// Whether the question that is shown has the room it needs.
@@ -112,6 +114,7 @@ impl Chat {
             chosen_by: None,
             swapped_at_ms: 0,
             is_swapped: false,
+            returned_at_ms: 0,
             now_ms: 0,
             columns,
             question_fits: true,
@@ -253,7 +256,14 @@ impl Chat {
     /// What came from elsewhere may have put another question first; whoever looks at it needs time to see it.
     fn face_question(&mut self, before: Option<QuestionId>) {
         let first = self.session.questions.first();
+        let unsaid = self.dialog.unsaid(first);
         self.dialog.face(first);
+        if let Some(words) = unsaid {
+            // Nobody asks any more; what was written about it is the user's to use.
+            self.returned_at_ms = self.now_ms;
+            self.put_back(&words);
+        }
+        let first = self.session.questions.first();
         if before.is_none() || before == self.dialog.about() {
             return;
         }
@@ -332,6 +342,7 @@ impl Chat {
             Notice::Event { from, .. } if !from.lead => self.show_beside(items),
             _ => self.show(items),
         }
+        self.show_sheet();
         !matches!(notice, Notice::Delta { from, .. } if !from.lead)
     }
 
@@ -341,17 +352,28 @@ impl Chat {
         self.face_question(before);
         self.board.touch();
         self.show(items);
+        self.show_sheet();
         self.take_back();
+    }
+
+    /// The plan that is asked about now is the one to be looked at.
+    fn show_sheet(&mut self) {
+        let sheet = self.session.sheet_due();
+        self.show_beside(sheet.into_iter().collect());
     }
 
     /// What could not be said is there to be written again.
     fn take_back(&mut self) {
         for text in self.session.take_returned() {
-            if !self.editor.is_empty() {
-                self.editor.insert("\n");
-            }
-            self.paste_into_draft(&text);
+            self.put_back(&text);
         }
+    }
+
+    fn put_back(&mut self, text: &str) {
+        if !self.editor.is_empty() {
+            self.editor.insert("\n");
+        }
+        self.paste_into_draft(text);
     }
 
     /// Turns items into lines.

@@ -74,6 +74,18 @@ impl Dialog {
         };
     }
 
+    /// What is being written to whoever asks, if that is not the question that is first now.
+    pub(super) fn unsaid(&self, question: Option<&Question>) -> Option<String> {
+        let words = match &self.form {
+            Form::None => None,
+            Form::Permit(panel) => panel.words(),
+            Form::Words(reply) => Some(&reply.editor),
+            Form::Plan(gate) => gate.words(),
+        };
+        let is_other = self.about != question.map(|question| question.form);
+        words.filter(|_| is_other).map(Editor::whole).filter(|words| !words.trim().is_empty())
+    }
+
     /// The question it is turned to, by its form.
     pub(super) fn about(&self) -> Option<QuestionId> {
         self.about

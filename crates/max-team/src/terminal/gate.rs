@@ -112,6 +112,15 @@ impl Gate {
         }
     }
 
+    /// What is being written to whoever made the plan.
+    pub(super) fn words(&self) -> Option<&Editor> {
+        match &self.step {
+            Step::Write(_, editor) => Some(editor),
+            // A change is no words to anybody.
+            Step::Choose | Step::Amend(_) => None,
+        }
+    }
+
     /// Whether a letter answers.
     pub(super) fn takes(&self, letter: char, about: &About) -> bool {
         self.is_modal() || options(about).iter().any(|(key, ..)| *key == letter.to_ascii_lowercase())
@@ -131,6 +140,11 @@ impl Gate {
     pub(super) fn key(&mut self, key: KeyEvent, about: &About, scene: Scene<'_>, lang: Lang) -> Option<Verdict> {
         self.flaw = None;
         match &mut self.step {
+            Step::Choose if key.code == KeyCode::Tab => {
+                let words = if *about == About::Proposal { lang.tab_at_proposal() } else { lang.tab_at_plan() };
+                self.flaw = Some(words.to_owned());
+                None
+            }
             Step::Choose => self.choose(key, about),
             Step::Write(pick, editor) => {
                 let pick = *pick;
@@ -171,7 +185,7 @@ impl Gate {
             KeyCode::Left | KeyCode::Up => {
                 self.chosen = Some(self.chosen.map_or(last, |chosen| chosen.saturating_sub(1)));
             }
-            KeyCode::Right | KeyCode::Down | KeyCode::Tab => {
+            KeyCode::Right | KeyCode::Down => {
                 self.chosen = Some(self.chosen.map_or(0, |chosen| (chosen + 1).min(last)));
             }
             KeyCode::Enter => {

@@ -19,6 +19,8 @@ pub(super) struct Mates {
     there: Vec<Known>,
     /// Letters that came to nothing and were told.
     told: Vec<EnvelopeId>,
+    /// Whether the session was opened again in this chat, which has shown what they wrote.
+    is_again: bool,
 }
 
 /// A teammate.
@@ -43,10 +45,16 @@ impl Mates {
 
     /// A session is opened: the registry says who is there. Of one that is opened again it is known before that.
     pub(super) fn begin(&mut self, is_again: bool) {
+        self.is_again = is_again;
         if !is_again {
             self.there.clear();
         }
         self.told.clear();
+    }
+
+    /// Whether what they have written is on the screen, and not only in the journal.
+    pub(super) fn is_again(&self) -> bool {
+        self.is_again
     }
 
     /// Whether nobody has been told of a letter that came to nothing. After a session is opened it may come twice: as what was

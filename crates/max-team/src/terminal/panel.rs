@@ -99,6 +99,10 @@ impl Panel {
         self.comment.as_mut()
     }
 
+    pub(super) fn words(&self) -> Option<&Editor> {
+        self.comment.as_ref()
+    }
+
     /// Whether a letter chooses something.
     pub(super) fn takes(letter: char, permit: &Permit) -> bool {
         Choice::of(letter, permit).is_some()

@@ -19,7 +19,7 @@ use max_team_core::policy::{Answer, By, Mode, Until};
 use max_team_core::stop::Held;
 use max_team_core::team::{Model, Settings};
 use max_team_runtime::rewind::Plan;
-use max_team_runtime::{Notice, Opened, Origin, RuntimeError, SessionRow, Status, Team, Which};
+use max_team_runtime::{Notice, Opened, Origin, RuntimeError, SessionRow, Status, Team, Which, is_go_on};
 
 use super::background::Background;
 use super::crew::Crew;
@@ -43,6 +43,8 @@ use team::is_of_list;
 
 /// Turns of a resumed session that are shown again.
 const REPLAY_TURNS_MAX: usize = 10;
+/// What the user said where the program says in its own words that somebody is to go on.
+const GO_ON: &str = "/continue";
 /// The modes that Shift+Tab goes through. Modes that never ask are chosen at the start, not by a slip of the finger.
 const MODES: [Mode; 3] = [Mode::Default, Mode::AcceptEdits, Mode::Plan];
 
@@ -80,6 +82,8 @@ pub(super) struct Session {
     crew: Crew,
     background: Background,
     pub(super) questions: Questions,
+    /// The question with which a plan's sheet was shown last.
+    sheeted: Option<QuestionId>,
     queue: Vec<Queued>,
     /// What Enter does while a turn runs.
     while_busy: WhileBusy,
@@ -142,6 +146,7 @@ impl Session {
             settings,
             models,
             questions: Questions::default(),
+            sheeted: None,
             queue: Vec::new(),
             while_busy: WhileBusy::default(),
             sent: Vec::new(),
@@ -251,8 +256,9 @@ impl Session {
         &self.transcript
     }
 
-    pub(super) fn queue(&self) -> &[Queued] {
-        &self.queue
+    /// What the user has said that nobody has read.
+    pub(super) fn queue(&self) -> Vec<&Queued> {
+        self.queue.iter().filter(|queued| !is_go_on(&queued.text)).collect()
     }
 
     pub(super) fn status(&self) -> Option<&Status> {
@@ -454,7 +460,7 @@ impl Session {
             Done::Said { key, text, outcome: Err(error), news } => {
                 // It may have left the queue: with the session, which has stopped meanwhile.
                 self.queue.retain(|queued| queued.key != key);
-                self.returned.push(text);
+                self.returned.push(if is_go_on(&text) { GO_ON.to_owned() } else { text });
                 let mut items = self.hear_of_crew(News { crew: None, ..news });
                 items.extend(failed(&error));
                 items
@@ -463,7 +469,10 @@ impl Session {
                 self.unanswered(question, &error);
                 failed(&error)
             }
-            Done::Plan { plan, outcome: Ok(read) } => self.plan_read(plan, *read, now_ms),
+            Done::Plan { plan, outcome: Ok(read) } => {
+                self.plan_read(plan, *read, now_ms);
+                Vec::new()
+            }
             Done::Plan { plan, outcome: Err(error) } => {
                 self.plans.forget(plan);
                 failed(&error)

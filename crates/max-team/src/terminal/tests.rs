@@ -10,6 +10,7 @@ pub(super) mod house;
 mod keys;
 mod list;
 mod mates;
+mod own;
 pub(crate) mod stage;
 mod team;
 

@@ -14,8 +14,8 @@ use max_team_core::policy::{Action, Deed};
 use max_team_core::recovery::Failure;
 use max_team_core::team::Settings;
 use max_team_core::turn::Past;
-use max_team_runtime::Delta;
 use max_team_runtime::skills::SKILL;
+use max_team_runtime::{Delta, is_go_on};
 use serde_json::Value;
 
 use super::call::Call;
@@ -284,7 +284,14 @@ impl Transcript {
         let told = text_of(first);
         let (words, has_news) = unwrapped(&told);
         let has_news = has_news || beside.iter().any(|part| unwrapped(&text_of(std::slice::from_ref(part))).1);
-        let said = (!words.is_empty()).then(|| Item::Row(Row::Said(words.to_owned())));
+        // What whoever goes on is told stands among what was said.
+        let (own, words): (Vec<&str>, Vec<&str>) = words.split("\n\n").partition(|words| is_go_on(words));
+        let words = words.join("\n\n");
+        let goes_on = || Item::Row(Row::Note(self.lang.goes_on().to_owned()));
+        let said = match words.is_empty() {
+            true => (!own.is_empty()).then(goes_on),
+            false => Some(Item::Row(Row::Said(words))),
+        };
         said.into_iter().chain(has_news.then(|| self.news())).collect()
     }
 
@@ -301,8 +308,7 @@ impl Transcript {
             match message.role {
                 Role::User if past.turns.contains(&index) => {
                     // What stands beside the words is the program's, and not what the user said.
-                    let words = text_of(message.parts.get(..1).unwrap_or_default());
-                    items.push(Item::Row(Row::Said(words)));
+                    items.extend(self.said(message.parts.get(..1).unwrap_or_default()));
                 }
                 Role::Assistant if !text.is_empty() => items.extend([Item::Text(text), Item::TextEnd]),
                 _ => {}

@@ -349,7 +349,7 @@ fn above(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
     }
     work.extend(resting(chat, look));
     work.extend(background(chat, look));
-    let sent = match (session.queue(), transcript.is_busy()) {
+    let sent = match (session.queue().as_slice(), transcript.is_busy()) {
         ([only], false) if !session.is_held() => Row::Said(only.text.clone()).lines(look),
         _ => Vec::new(),
     };

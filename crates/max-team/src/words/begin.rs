@@ -265,10 +265,12 @@ impl Lang {
         if self == Self::En {
             return match error {
                 RuntimeError::Tasks(refusal) => self.list_refusal(refusal),
+                error if error.is_anothers() => "a letter could not be stored; what was said is kept".to_owned(),
                 _ => told(),
             };
         }
         match error {
+            error if error.is_anothers() => "有一封信未能保存；已说过的话都在".to_owned(),
             RuntimeError::Journal(error) => self.journal_failure(error),
             RuntimeError::Untaken { failed, why, read } => self.letter_untaken(failed, why, read),
             RuntimeError::NoSession(id) => format!("没有会话 `{id}`；用 `max-team sessions list` 查看"),

@@ -62,6 +62,8 @@ phrases! {
     may_run: "may it run?", "是否执行？";
     ask_rest: "The first wave is done. Go on with the rest?", "第一波已完成，是否继续？";
     ask_budget: "The budget is used up. Go on?", "预算已用完，是否继续？";
+    tab_at_proposal: "a plan takes no words with a yes: c asks for changes", "批准计划时不能附言：按 c 要求改动";
+    tab_at_plan: "a plan takes no words with an answer", "对计划的答复不能附言";
     write_changes: "What should be different? (Enter sends, Esc goes back)", "需要怎样改动？（Enter 发送，Esc 返回）";
     write_reason: "Why not? May be empty. (Enter sends, Esc goes back)", "为什么拒绝？可留空。（Enter 发送，Esc 返回）";
     pick_task: "Edit which task? (arrows or its name, Enter; Esc goes back)", "修改哪个任务？（方向键或名称，Enter；Esc 返回）";
@@ -83,6 +85,7 @@ phrases! {
     state: "state", "状态";
     tools: "tools", "工具";
     news: "news from the team", "团队消息";
+    goes_on: "going on", "继续";
     team_busy_first: "The team is at work: /stop it first, or leave with Ctrl-D; it goes on when you come back.",
         "团队正在工作：请先用 /stop 停止，或按 Ctrl-D 离开；回来后会继续。";
     changed_plan: "The plan was changed.", "计划已修改。";

@@ -20,6 +20,7 @@ use super::mail::{derived, text_at};
 use super::{Agent, Extra, wanted_by};
 use crate::error::RuntimeError;
 use crate::handle::Mate;
+use crate::post::is_go_on;
 use crate::session;
 use crate::shared::now_ms;
 
@@ -31,7 +32,7 @@ impl Agent {
     pub(super) fn told_as(&self, letter: &Envelope) -> String {
         let text = text_at(&letter.body, "text");
         let from = text_at(&letter.body, "from");
-        if letter.kind == Kind::UserInput && self.turn.mate().is_some() {
+        if letter.kind == Kind::UserInput && self.turn.mate().is_some() && !is_go_on(&text) {
             return format!("The user writes to you:\n\n{text}");
         }
         if letter.kind == Kind::ShutdownRequest {

@@ -24,6 +24,11 @@ pub const CONTINUE: &str = include_str!("../../../../prompts/continue.md");
 /// What somebody is told who was stopped with nothing but unread letters.
 pub const READ_ON: &str = include_str!("../../../../prompts/read_on.md");
 
+/// Whether words are those that the program tells whoever goes on: nobody wrote them.
+pub fn is_go_on(words: &str) -> bool {
+    [CONTINUE, READ_ON].iter().any(|own| own.trim_end() == words.trim_end())
+}
+
 /// Somebody who was stopped.
 struct Stopped {
     row: AgentRow,

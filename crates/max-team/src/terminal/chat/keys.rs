@@ -8,7 +8,7 @@ use super::super::search::{Search, Step};
 use super::super::slash::{self, Slash};
 use super::super::transcript::Item;
 use super::super::view::draft_columns;
-use super::{Chat, Hint, Wish, scene};
+use super::{Chat, Hint, QUIET_MS, Wish, scene};
 use crate::config::choice::WhileBusy;
 
 impl Chat {
@@ -126,6 +126,7 @@ impl Chat {
             }
         }
         self.dialog.face(self.session.questions.first());
+        self.show_sheet();
     }
 
     /// A letter that chooses no answer is the first of a message: it goes to the draft, and so does what follows. Of two behind
@@ -138,6 +139,8 @@ impl Chat {
     fn draft_key(&mut self, key: KeyEvent, hint: Option<Hint>) -> Option<Wish> {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
+            // It was for the question: the words are sent to nobody else before they are seen in the draft.
+            KeyCode::Enter if self.now_ms < self.returned_at_ms.saturating_add_unsigned(QUIET_MS) => {}
             KeyCode::Enter => return self.enter(key.modifiers),
             KeyCode::Esc => self.esc(hint),
             KeyCode::Char('r') if control => self.search = Some(Search::default()),
@@ -186,6 +189,7 @@ impl Chat {
             Some(Ok(command)) => {
                 let items = self.session.slash(command);
                 self.show(items);
+                self.show_sheet();
             }
             Some(Err(unknown)) if !self.session.has_skill(&unknown.name) => {
                 let words = self.session.lang.unknown_command(&unknown.name, unknown.nearest);

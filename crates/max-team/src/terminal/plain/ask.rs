@@ -24,6 +24,8 @@ impl<W: Write> Plain<W> {
     /// Puts the first question to the user, or answers for nobody.
     pub(super) fn questions(&mut self) -> io::Result<()> {
         while let Some(question) = self.session.questions.first().cloned() {
+            let sheet = self.session.sheet_due();
+            self.print(sheet.into_iter().collect())?;
             if self.can_ask && !self.eof {
                 if self.asked != Some(question.id) {
                     self.asked = Some(question.id);

@@ -33,6 +33,10 @@ impl Session {
         self.background.clear();
         self.plans = super::Plans::default();
         self.quiet = true;
+        if self.stopped.is_some() && error.is_anothers() {
+            // Why is on the screen.
+            return Vec::new();
+        }
         let words = self.lang.runtime_failure(error);
         // Each who works here may say so; what to do is said once.
         let shown = match self.stopped.replace(words.clone()) {

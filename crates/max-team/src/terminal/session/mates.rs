@@ -6,7 +6,7 @@ use max_team_core::event::Event;
 use max_team_core::mates::name::{Means, means};
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::near::nearest;
-use max_team_runtime::{CONTINUE, Enrolled, Letter, Origin, READ_ON, Reason, Roll, Spawn};
+use max_team_runtime::{CONTINUE, Enrolled, Fate, Letter, Origin, READ_ON, Reason, Roll, Spawn, is_go_on};
 use serde_json::Value;
 
 use super::super::background::Gone;
@@ -235,6 +235,9 @@ impl Session {
     /// The last letters of a session that is gone on with, as they were shown when they were written.
     fn retold(&mut self, letters: &[Letter]) -> Vec<Item> {
         let is_shown = |letter: &&Letter| match letter.envelope.kind {
+            _ if letter.fate == Fate::Withdrawn || is_go_on(&letter.text()) => false,
+            // What was written in this chat stands in it.
+            Kind::Text | Kind::UserInput | Kind::TaskResult if self.mates.is_again() => false,
             Kind::Text => !letter.text().is_empty(),
             // What was said to the lead stands in the conversation.
             Kind::UserInput => letter.to != self.who,

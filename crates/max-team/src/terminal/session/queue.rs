@@ -111,7 +111,7 @@ impl Session {
 
     /// Asks for the last message back that nobody has read. Returns whether there is one.
     pub(in super::super) fn take_back(&mut self) -> bool {
-        let said = self.queue.last().map(|queued| (queued.key, queued.text.clone()));
+        let said = self.queue().last().map(|queued| (queued.key, queued.text.clone()));
         let sent = self.sent.last().map(|sent| (sent.key, format!("@{} {}", sent.to, sent.text)));
         // Keys are made one after the other.
         let Some((key, text)) = said.into_iter().chain(sent).max_by_key(|(key, _)| *key) else { return false };

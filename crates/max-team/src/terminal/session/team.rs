@@ -9,7 +9,7 @@ use max_team_core::id::{PlanId, QuestionId};
 use max_team_core::plan::event::{About, PlanAnswered, PlanAsked, Say};
 use max_team_core::plan::{Draft, Plan, Status};
 use max_team_core::tasks::Tasks;
-use max_team_runtime::{Opened, Origin, RuntimeError, Team};
+use max_team_runtime::{Opened, Origin, RuntimeError, Team, is_go_on};
 use serde_json::Value;
 
 use super::super::background::Background;
@@ -146,6 +146,9 @@ impl Session {
         {
             // Written at another terminal.
             let text = letter.body.get("text").and_then(Value::as_str).unwrap_or_default();
+            if is_go_on(text) {
+                return Vec::new();
+            }
             return self.written(&[from.name.to_string()], text.to_owned());
         }
         let mut items = self.hear_of_mates(from, event);
@@ -197,9 +200,8 @@ impl Session {
         let mut items = Vec::new();
         match event {
             Event::PlanAsked(asked) => {
-                let is_news = self.questions.renew(id, asked) || self.questions.ask_about(id, asked);
-                if is_news && asked.about == About::Proposal {
-                    items.extend(self.sheet(id));
+                if !self.questions.renew(id, asked) {
+                    self.questions.ask_about(id, asked);
                 }
             }
             // What it says now is asked next; until then the question stays on the screen.
@@ -254,20 +256,15 @@ impl Session {
     }
 
     /// A plan that was there before we came has been read.
-    pub(super) fn plan_read(&mut self, id: PlanId, plan: Plan, now_ms: i64) -> Vec<Item> {
+    pub(super) fn plan_read(&mut self, id: PlanId, plan: Plan, now_ms: i64) {
         self.plans.read(id, plan, now_ms);
-        let Some(known) = self.plans.get(id) else { return Vec::new() };
+        let Some(known) = self.plans.get(id) else { return };
         let asked: Vec<(QuestionId, About)> =
             known.plan.asked().map(|(question, about)| (question, about.clone())).collect();
-        let mut items = Vec::new();
         for (question, about) in asked {
-            let proposal = about == About::Proposal;
-            if self.questions.ask_about(id, &PlanAsked { question, about }) && proposal {
-                items.extend(self.sheet(id));
-            }
+            self.questions.ask_about(id, &PlanAsked { question, about });
         }
         self.keep_questions(id);
-        items
     }
 
     /// Whatever has closed a plan's questions closes them here.
@@ -281,11 +278,30 @@ impl Session {
         self.plans.get(id).map(|known| Item::Row(Row::Sheet(drawn(known))))
     }
 
+    /// The plan that the first question asks about and the question, if it is whether it may run.
+    fn asked_first(&self) -> Option<(PlanId, QuestionId)> {
+        let first = self.questions.first()?;
+        match &first.matter {
+            Matter::Plan { plan, about: About::Proposal } => Some((*plan, first.id)),
+            _ => None,
+        }
+    }
+
+    /// The sheet of the plan that is asked about first, unless it is the one that was shown last: nobody says yes to one plan
+    /// below another.
+    pub(in super::super) fn sheet_due(&mut self) -> Option<Item> {
+        let (plan, question) = self.asked_first().filter(|(_, question)| self.sheeted != Some(*question))?;
+        self.sheeted = Some(question);
+        self.sheet(plan)
+    }
+
     pub(super) fn show_plan(&mut self) -> Vec<Item> {
-        let Some(id) = self.plans.latest().map(|known| known.id) else {
+        self.questions.unpark();
+        let asked = self.asked_first();
+        let Some(id) = asked.map(|(plan, _)| plan).or_else(|| self.plans.latest().map(|known| known.id)) else {
             return vec![note(self.lang.no_open_plan().to_owned())];
         };
-        self.questions.unpark();
+        self.sheeted = asked.map(|(_, question)| question);
         self.sheet(id).into_iter().collect()
     }
 

@@ -1,9 +1,11 @@
 //! The gate on the screen: what each key says about a plan, and what is never taken for a yes.
 
 use crossterm::event::KeyCode;
+use max_team_core::id::PlanId;
 use max_team_core::plan::event::Say;
-use max_team_core::plan::{Edit, Input};
+use max_team_core::plan::{Draft, Edit, Input};
 use max_team_core::policy::By;
+use uuid::Uuid;
 
 use super::super::chat::Wish;
 use super::super::link::Act;
@@ -210,4 +212,61 @@ fn a_plan_that_somebody_else_changes_is_asked_about_anew() {
         house.stage.key(key);
     }
     assert!(!decided(&house), "{:?}", house.stage.acts);
+}
+
+/// Two plans wait: what stands above a question is the plan that it asks about.
+#[test]
+fn the_sheet_that_is_shown_is_of_the_plan_that_is_asked_about() {
+    let named = |goal: &str| Draft { goal: goal.into(), ..draft() };
+    let sheets = |house: &House, goal: &str| house.stage.glass.everything().matches(&format!(": {goal}\n")).count();
+    let mut house = House::new(80, 40, Lang::En);
+    house.propose(named("the first of them"));
+    let first = (house.id, std::mem::take(&mut house.plan));
+    house.id = PlanId::new(Uuid::from_u128(78));
+    house.propose(named("the second of them"));
+    house.stage.wait(1_000);
+    let counts = |house: &House| (sheets(house, "the first of them"), sheets(house, "the second of them"));
+    assert_eq!(counts(&house), (1, 0), "{}", house.stage.glass.everything());
+
+    // Put off, it gives way to the other; asked for again, it comes with its own.
+    house.stage.key(KeyCode::Esc);
+    assert_eq!(counts(&house), (1, 1), "{}", house.stage.glass.everything());
+    house.stage.say("/inbox");
+    assert_eq!(counts(&house), (2, 1), "{}", house.stage.glass.everything());
+    house.stage.wait(1_000);
+    house.stage.key(KeyCode::Char('y'));
+    house.stage.key(KeyCode::Enter);
+    let second = std::mem::replace(&mut house.plan, first.1);
+    let id = std::mem::replace(&mut house.id, first.0);
+    house.carry_out();
+    assert!(house.plan.is_approved() && !second.is_approved());
+    assert_eq!(counts(&house), (2, 2), "{}", house.stage.glass.everything());
+    (house.id, house.plan) = (id, second);
+    house.stage.wait(1_000);
+    house.stage.key(KeyCode::Char('y'));
+    house.stage.key(KeyCode::Enter);
+    house.carry_out();
+    assert_eq!(counts(&house), (2, 2));
+    assert!(house.plan.is_approved());
+}
+
+/// Words go along with a yes to an agent, not with one to a plan: whoever tries is told.
+#[test]
+fn tab_says_that_a_plan_takes_no_words() {
+    let mut house = House::proposed(80, 40, Lang::En);
+    house.stage.key(KeyCode::Char('y'));
+    house.stage.key(KeyCode::Tab);
+    let screen = house.stage.glass.screen();
+    assert!(screen.contains("a plan takes no words with a yes: c asks for changes"), "{screen}");
+    house.stage.key(KeyCode::Enter);
+    assert!(matches!(house.stage.acts.last(), Some(Act::Decide { say: Say::Approve, .. })), "it stays chosen");
+
+    // What somebody was asking for when the plan was answered elsewhere is not lost.
+    let mut house = House::proposed(80, 40, Lang::En);
+    house.stage.key(KeyCode::Char('c'));
+    house.stage.key(KeyCode::Enter);
+    house.stage.write("one task less");
+    let (question, _) = house.plan.asked().next().unwrap();
+    house.step(Input::Answered { question, say: Say::Approve, by: By::Person("ada at cli".into()) });
+    assert!(house.stage.glass.screen().contains("> one task less"), "{}", house.stage.glass.screen());
 }

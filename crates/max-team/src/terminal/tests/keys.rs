@@ -141,3 +141,35 @@ fn words_along_with_an_answer_wait_for_a_larger_window() {
     let Some(Act::Answer { answer, .. }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
     assert_eq!((answer.allow, answer.comment.as_str()), (false, "use tabs"));
 }
+
+/// A question is answered elsewhere while words are written that would go along with an answer: they are not lost, and go to nobody
+/// else by the key that was meant for it.
+#[test]
+fn words_for_a_question_that_is_answered_elsewhere_come_back() {
+    let mut stage = asked();
+    for key in [KeyCode::Char('y'), KeyCode::Tab] {
+        stage.key(key);
+    }
+    stage.write("my long comment");
+    stage.acts.clear();
+    let answer = Answer::new(false, By::Person("me at cli".into()));
+    let question = stage.chat.session().questions.first().unwrap().id;
+    stage.event(Event::QuestionAnswered(QuestionAnswered { question, answer }));
+    assert!(stage.glass.screen().contains("> my long comment"), "{}", stage.glass.screen());
+    stage.key(KeyCode::Enter);
+    assert!(says_nothing(&stage) && stage.acts.is_empty(), "{:?}", stage.acts);
+    stage.wait(1_000);
+    stage.key(KeyCode::Enter);
+    assert!(matches!(stage.acts.last(), Some(Act::Say { text, .. }) if text == "my long comment"), "{:?}", stage.acts);
+
+    // What has gone along with an answer does not.
+    let mut stage = asked();
+    for key in [KeyCode::Char('y'), KeyCode::Tab] {
+        stage.key(key);
+    }
+    stage.write("with tabs");
+    stage.key(KeyCode::Enter);
+    let Some(Act::Answer { question, answer }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
+    stage.event(Event::QuestionAnswered(QuestionAnswered { question, answer }));
+    assert!(!stage.glass.screen().contains("with tabs"), "{}", stage.glass.screen());
+}

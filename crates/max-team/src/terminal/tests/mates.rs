@@ -14,7 +14,9 @@ use max_team_core::mates::{AgentEnded, CommandBegun, CommandOver, Life, Teammate
 use max_team_core::message::{Assignment, Envelope, Kind, Principal, Role};
 use max_team_core::policy::{Action, Answer, By, Memory};
 use max_team_core::stop::Held;
-use max_team_runtime::{Asked, Fate, Letter, Notice, Opened, Origin, Queued, RuntimeError, Spawn, Status, letter_of};
+use max_team_runtime::{
+    Asked, Fate, Letter, Notice, Opened, Origin, Queued, READ_ON, RuntimeError, Spawn, Status, letter_of,
+};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -370,6 +372,11 @@ fn letters_of_a_session_are_shown_again() {
         letter(3, Kind::TaskResult, "explore", "max", json!({ "text": "of a call", "call": "1.0" })),
         letter(4, Kind::TaskResult, "bob", "max", json!({ "text": "Got it.", "mate": "bob" })),
         letter(5, Kind::UserInput, "user", "alice", json!({ "text": "use tabs" })),
+        Letter {
+            fate: Fate::Withdrawn,
+            ..letter(6, Kind::UserInput, "user", "bob", json!({ "text": "no, taken back" }))
+        },
+        letter(7, Kind::UserInput, "user", "bob", json!({ "text": READ_ON.trim_end() })),
     ];
     stage.chat.done(Done::Letters(Ok(letters)));
     stage.wait(100);
@@ -377,7 +384,8 @@ fn letters_of_a_session_are_shown_again() {
     let at = |words: &str| screen.find(words).unwrap_or_else(|| panic!("{words}: {screen}"));
     assert!(at("what was last written") < at("users(id, name)"));
     assert!(at("users(id, name)") < at("Got it.") && at("Got it.") < at("use tabs"), "{screen}");
-    assert!(!screen.contains("said in the conversation") && !screen.contains("of a call"), "{screen}");
+    let others = ["said in the conversation", "of a call", "taken back", "Read what has come"];
+    assert!(others.iter().all(|words| !screen.contains(words)), "{screen}");
 }
 
 /// A name that nobody has is said to be nobody's, and what was written is there to be mended.

@@ -1,0 +1,132 @@
+//! What the program says in a turn's place of the user's words is never shown as theirs.
+
+use std::sync::Arc;
+
+use crossterm::event::KeyCode;
+use max_team_core::chat::{Message, Part};
+use max_team_core::event::{End, Event, TurnStarted};
+use max_team_core::id::{AgentId, EnvelopeId};
+use max_team_core::mates::letter::{About, OF_PLAN, wrapped};
+use max_team_core::message::{Envelope, Kind};
+use max_team_core::turn::{Forked, Past};
+use max_team_journal::JournalError;
+use max_team_runtime::{CONTINUE, Fate, Letter, Notice, Opened, READ_ON, RuntimeError};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::super::link::{Act, Arrival, Done};
+use super::stage::{self, Stage, session_id, started};
+use crate::team::News;
+
+/// What a turn is told, and the rows that it is shown by; what is shown of it anew must be the same.
+const NEWS: &str = "✉ news from the team";
+
+fn table() -> Vec<(String, Vec<&'static str>)> {
+    let (go_on, read_on) = (CONTINUE.trim_end(), READ_ON.trim_end());
+    let report = format!("{}Plan pln_1 is over: three\n\nTell the user, briefly.", OF_PLAN[0]);
+    let letter = wrapped(About { from: "bob", ..About::default() }, "it was stopped");
+    vec![
+        (format!("thanks\n\nwhat now?\n\n{report}"), vec!["> thanks", "what now?", NEWS]),
+        (format!("thanks\n\n{letter}\n\n{report}"), vec!["> thanks", NEWS]),
+        (go_on.to_owned(), vec!["going on"]),
+        (format!("{read_on}\n\n{letter}"), vec!["going on", NEWS]),
+        (format!("use tabs\n\n{read_on}"), vec!["> use tabs"]),
+    ]
+}
+
+fn assert_shown(screen: &str, rows: &[&str]) {
+    assert!(rows.iter().all(|row| screen.contains(row)), "{rows:?}: {screen}");
+    let own = ["From the team", "Tell the user", "Go on with what", "Read what has come", "it was stopped", "pln_1"];
+    assert!(own.iter().all(|words| !screen.contains(words)), "{screen}");
+    assert_eq!(screen.contains(NEWS), rows.contains(&NEWS), "{screen}");
+}
+
+#[test]
+fn what_the_program_says_is_not_the_users() {
+    for (told, rows) in table() {
+        let mut stage = Stage::new(80, 24);
+        stage.event(started(&told));
+        assert_shown(&stage.glass.screen(), &rows);
+        // And in what a session goes on from.
+        let mut stage = Stage::new(80, 24);
+        let past = Past { history: vec![Message::user(vec![Part::text(told)])], turns: vec![0], ..Past::default() };
+        let agent = AgentId::new(Uuid::from_u128(5));
+        stage.event(Event::Forked(Box::new(Forked { session: session_id(), agent, seq: 1, past })));
+        assert_shown(&stage.glass.screen(), &rows);
+    }
+}
+
+/// Until it is read it is not the user's either: neither on the screen, nor for Up, nor where it could not be sent.
+#[test]
+fn what_the_program_says_waits_unseen() {
+    let mut stage = Stage::new(80, 24);
+    stage.say("go");
+    stage.begin("go");
+    stage.end(End::Interrupted);
+    stage.say("/continue");
+    let said = stage.acts.iter().find_map(|act| match act {
+        Act::Say { key, text, .. } if text == CONTINUE.trim_end() => Some((*key, text.clone())),
+        _ => None,
+    });
+    let (key, text) = said.unwrap();
+    assert!(!stage.glass.everything().contains("Go on with what"), "{}", stage.glass.everything());
+    stage.acts.clear();
+    stage.key(KeyCode::Up);
+    assert!(!stage.acts.iter().any(|act| matches!(act, Act::Withdraw { .. })), "{:?}", stage.acts);
+    stage.control('u');
+    let Event::TurnStarted(begun) = started(&text) else { unreachable!() };
+    stage.event(Event::TurnStarted(TurnStarted { envelope: key, ..begun }));
+    assert_shown(&stage.glass.screen(), &["> go", "going on"]);
+
+    let outcome = Err(RuntimeError::TooMuch);
+    stage.chat.done(Done::Said { key, text, outcome, news: News::default() });
+    stage.paint();
+    assert!(stage.glass.screen().contains("> /continue"), "{}", stage.glass.screen());
+}
+
+/// A session that is opened again in the same chat has its letters on the screen.
+#[test]
+fn letters_are_not_shown_twice_in_one_chat() {
+    for is_again in [false, true] {
+        let mut stage = Stage::new(80, 24);
+        stage.say("go");
+        stage.begin("go");
+        stage.end(End::Answered);
+        if is_again {
+            let error = Arc::new(RuntimeError::AgentStopped("disk full".into()));
+            stage.chat.notice(&Notice::Stopped { session: session_id(), whole: true, error });
+            stage.say("more");
+        }
+        let arrival = Arrival {
+            opened: Box::new(Opened { resumed: true, ..stage::opened() }),
+            settings: Box::new(stage::settings()),
+            events: Vec::new(),
+        };
+        stage.chat.done(Done::Opened { outcome: Ok(arrival), news: News::default() });
+        let (id, body) = (EnvelopeId::new(Uuid::from_u128(8)), json!({ "text": "use tabs" }));
+        let envelope = Envelope::new(id, "user/me", "agent/b", Kind::UserInput, body, 0);
+        let (from, to) = ("user".to_owned(), "bob".to_owned());
+        stage.chat.done(Done::Letters(Ok(vec![Letter { envelope, seq: 0, from, to, fate: Fate::Delivered }])));
+        stage.paint();
+        let shown = stage.glass.everything();
+        assert_eq!(shown.contains("use tabs"), !is_again, "{shown}");
+    }
+}
+
+/// What follows for one from what another could not store is nothing to read about.
+#[test]
+fn a_full_disk_is_told_without_what_follows_from_it() {
+    let unknown = || JournalError::UnknownMail { id: EnvelopeId::new(Uuid::from_u128(9)) };
+    let full = || JournalError::DiskFull { path: "journal.db".into() };
+    for errors in [[full(), unknown()], [unknown(), full()]] {
+        let mut stage = Stage::new(80, 24);
+        for error in errors {
+            let error = Arc::new(RuntimeError::Journal(error));
+            stage.chat.notice(&Notice::Stopped { session: session_id(), whole: true, error });
+        }
+        stage.paint();
+        let shown = stage.glass.everything();
+        assert!(shown.contains("journal.db") && !shown.contains("env_") && !shown.contains("pending_mail"), "{shown}");
+        assert_eq!(shown.matches("This session has stopped").count(), 1, "{shown}");
+    }
+}
