@@ -754,9 +754,11 @@ impl House {
             let known = agent.map(|agent| rows::row::<AgentRow>(&self.shared.journal, &table, &agent.to_string()));
             let given = known.transpose()?.flatten().and_then(|row| row.assignment);
             let mate = given.as_ref().and_then(|given| given.life.mate());
+            let turn = agent.map(|agent| Census::new(&self.shared.journal).turn(agent)).transpose()?;
+            let now = turn.as_ref().and_then(|turn| turn.assignment()).or(given.as_ref());
             let task = given.as_ref().and_then(|given| match given.plan {
                 Some(_) => Some(given.task.clone()),
-                None => mate.map(|_| given.title.clone()),
+                None => mate.and(now).map(|now| now.title.clone()),
             });
             let color = mate.map(|mate| mate.color.clone());
             let (question, action, at_ms) = (row.question, *action, row.at_ms);

@@ -103,7 +103,7 @@ impl Agent {
         let begins = !told.is_empty();
         if begins {
             let words = format!("What you had left running in the background is over:\n\n{}", told.join("\n\n"));
-            let begin = self.beginning_about(words);
+            let begin = self.beginning_about(words, &told.join(" "));
             self.follow().await?;
             events.extend(self.decide(begin));
         }

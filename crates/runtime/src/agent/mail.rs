@@ -33,6 +33,7 @@ use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::handle::Origin;
 use crate::plan::cap;
+use crate::post::is_go_on;
 use crate::rows;
 use crate::skills::{self, Asked};
 use crate::team_tools;
@@ -293,11 +294,14 @@ impl Agent {
         }
     }
 
-    /// The same for something that came by no letter, and that somebody waits for.
-    pub(super) fn beginning_about(&mut self, words: String) -> Input {
+    /// The same for something that came by no letter, and that somebody waits for; what it is in a few words.
+    pub(super) fn beginning_about(&mut self, words: String, title: &str) -> Input {
         let mut begin = self.beginning(&[]);
-        if let Input::Begin { input, quiet, .. } = &mut begin {
+        if let Input::Begin { input, quiet, assignment, .. } = &mut begin {
             (*input, *quiet) = (vec![Part::text(words)], false);
+            if let Some(given) = assignment {
+                given.title = team_tools::title(title);
+            }
         }
         begin
     }
@@ -311,8 +315,9 @@ impl Agent {
         let user = letters.iter().find(|letter| letter.kind == Kind::UserInput).map(|letter| letter.from.clone());
         let is_quiet = user.is_none() && !has_written(&engaged.reply_to);
         let reply_to = user.filter(|_| !has_written(&engaged.reply_to)).unwrap_or_else(|| engaged.reply_to.clone());
+        let title = title_of(letters).unwrap_or_else(|| engaged.title.clone());
         // More than one attempt says that it had been done with what it was started for.
-        (Some(Assignment { reply_to, attempt: engaged.attempt + 1, ..engaged.clone() }), is_quiet)
+        (Some(Assignment { reply_to, title, attempt: engaged.attempt + 1, ..engaged.clone() }), is_quiet)
     }
 
     /// A user goes on with somebody whom an agent had called: what comes of it is for the user.
@@ -587,6 +592,12 @@ impl Agent {
             self.origin = Arc::new(Origin { task, call, ..(*self.origin).clone() });
         }
     }
+}
+
+/// What letters are about, in a few words: the first of them that somebody wrote.
+fn title_of(letters: &[Envelope]) -> Option<String> {
+    let mut words = letters.iter().map(|letter| text_at(&letter.body, "text"));
+    words.find(|words| !words.trim().is_empty() && !is_go_on(words)).map(|words| team_tools::title(&words))
 }
 
 /// How many letters of colleagues in a row led to what has come: the shortest way there is. What is only told beside them leads

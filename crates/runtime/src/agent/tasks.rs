@@ -54,7 +54,8 @@ impl Agent {
         }
         for _ in 0..LIST_WRITE_TRIES_MAX {
             let Some((item, change)) = self.floor.claim_next(&self.doer())? else { return Ok(false) };
-            let begin = self.beginning_about(format!("You have taken {}", told_task(&item)));
+            let title = format!("#{} {}", item.id, item.text.subject);
+            let begin = self.beginning_about(format!("You have taken {}", told_task(&item)), &title);
             self.follow().await?;
             let events = self.decide(begin);
             let mut extra = Extra::default();

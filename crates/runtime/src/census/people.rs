@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use max_team_core::chat::Usage;
 use max_team_core::event::End;
-use max_team_core::id::{AgentId, PlanId, SessionId};
+use max_team_core::id::{AgentId, PlanId, SessionId, TurnId};
 use max_team_core::plan::{Plan, Status, TaskView, Waits};
 use max_team_core::policy::Deed;
 use max_team_core::turn::{Effect, Turn};
@@ -261,6 +261,12 @@ impl Census<'_> {
     }
 }
 
+/// When a turn began: its id says so.
+fn began_ms(turn: TurnId) -> Option<i64> {
+    let (secs, nanos) = turn.uuid().get_timestamp()?.to_unix();
+    i64::try_from(secs.saturating_mul(1_000).saturating_add(u64::from(nanos / 1_000_000))).ok()
+}
+
 impl<'c> Room<'c> {
     pub(super) fn new(census: Census<'c>, row: SessionRow, pid: Option<u32>) -> Self {
         Self { census, row, pid, seen: HashSet::new(), people: Vec::new(), stops: Vec::new() }
@@ -277,7 +283,7 @@ impl<'c> Room<'c> {
         if let Some(lead) = agents.iter().find(|agent| agent.agent == self.row.lead) {
             let turn = self.census.turn(lead.agent)?;
             let (state, reason, doing) = self.of_turn(lead.agent, &turn, Reason::USER)?;
-            let since_ms = turn.is_busy().then_some(self.row.last_at_ms);
+            let since_ms = turn.current().map(|turn| began_ms(turn).unwrap_or(self.row.last_at_ms));
             let person = self.person(lead, &turn);
             self.push(Person { lead: true, state, reason, doing, since_ms, ..person });
         }
@@ -430,7 +436,7 @@ impl<'c> Room<'c> {
             plan: assignment.and_then(|assignment| assignment.plan),
             task: assignment.filter(|assignment| assignment.plan.is_some()).map(|assignment| assignment.task.clone()),
             attempt: assignment.map_or(0, |assignment| assignment.attempt),
-            since_ms: assignment.map(|_| row.at_ms),
+            since_ms: assignment.map(|_| turn.current().and_then(began_ms).unwrap_or(row.at_ms)),
             model: model.map_or_else(String::new, |model| model.name.clone()),
             usage: ledger.usage,
             nano: ledger.spent_nano.saturating_add(ledger.unknown_nano),

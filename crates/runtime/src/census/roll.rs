@@ -82,7 +82,9 @@ impl Census<'_> {
     pub fn roll(&self, session: SessionId) -> Result<Roll, RuntimeError> {
         let row = Sessions::new(self.journal).row(session)?;
         let pid = self.owner(session)?.map(|worker| worker.pid);
-        let agents = self.agents(session)?;
+        let mut agents = self.agents(session)?;
+        // Those who began together have no order of their own.
+        agents.sort_by(|one, other| (one.at_ms, &one.name).cmp(&(other.at_ms, &other.name)));
         let mates = rows::rows::<MateRow>(self.journal, &rows::mates_of(&session.to_string()))?;
         let lead = agents.iter().find(|agent| agent.agent == row.lead).cloned();
         let room = Room::new(*self, row, pid);
@@ -100,11 +102,6 @@ impl Census<'_> {
                 roll.mates.push(enrolled);
             }
         }
-        // Those who began together have no order of their own.
-        roll.mates.sort_by(|one, other| {
-            let key = |mate: &Enrolled| (mate.person.since_ms, mate.person.name.clone());
-            key(one).cmp(&key(other))
-        });
         Ok(roll)
     }
 

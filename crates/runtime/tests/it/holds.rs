@@ -507,6 +507,44 @@ async fn one_who_is_about_to_begin_can_be_stopped() {
     assert_eq!(told.matches("The user writes to you").count(), 1, "nobody wrote that it is to read: {told}");
 }
 
+const READY: &str = r#"
+answers:
+  - parts: [{tool: spawn_teammate, input: {name: bob, role: worker, prompt: Be ready.}}]
+  - text: At it.
+  - text: Noted.
+members:
+  bob:
+    - text: Ready.
+    - parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]
+"#;
+
+/// What somebody is at is what its turn is about, and not what it was once started for; so is the time.
+#[tokio::test]
+async fn somebody_is_at_what_its_turn_is_about() {
+    let (folder, journal) = (project(), Journal::memory());
+    let team = house_of(&journal, folder.path(), READY);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    rest(&mut notices).await;
+    let census = Census::new(&journal);
+    let started = census.roll(session).unwrap().mates.remove(0).person.since_ms.unwrap();
+    // Ids of turns are newer than everything before them, to the millisecond at least.
+    let later = std::iter::repeat_with(|| Uuid::now_v7().get_timestamp().unwrap().to_unix());
+    let at_ms = |(secs, nanos): (u64, u32)| i64::try_from(secs * 1_000 + u64::from(nanos / 1_000_000)).unwrap();
+    let later = later.map(at_ms).find(|at_ms| *at_ms > started).unwrap();
+    write(&team, session, "put two into a.txt").await;
+    assert!(rest(&mut notices).await.waiting, "bob asks");
+    let people = census.people(later, false).unwrap();
+    let bob = people.iter().find(|person| person.name == "bob").unwrap();
+    assert!(bob.since_ms >= Some(later), "{bob:?}: {later}");
+    assert_eq!(census.roll(session).unwrap().mates[0].title, "put two into a.txt");
+    team.shutdown().await.unwrap();
+    let journal = journal.reopen().unwrap();
+    let team = house_of(&journal, folder.path(), READY);
+    let opened = team.open(owner(), folder.path(), leading(Which::Latest)).await.unwrap();
+    let tasks: Vec<Option<String>> = opened.asked.into_iter().map(|asked| asked.task).collect();
+    assert_eq!(tasks, [Some("put two into a.txt".to_owned())]);
+}
+
 /// The disk is full when the lead passes a stop on: why it was not stored is the lead's to say, and what follows from it for bob
 /// would tell nobody anything.
 #[tokio::test]
