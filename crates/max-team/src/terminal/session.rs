@@ -331,9 +331,12 @@ impl Session {
     pub(super) fn notice(&mut self, notice: &Notice, now_ms: i64) -> Vec<Item> {
         match notice {
             Notice::Stopped { session, whole: true, error } if *session == self.id => self.house_stopped(error),
-            // The others go on, and are heard.
+            // The others go on, and are heard. What only follows from what is on the screen is nothing to read about.
             Notice::Stopped { session, error, .. } if *session == self.id => {
-                vec![Item::Row(Row::Error(error.to_string()))]
+                match self.is_stopped() && error.is_anothers() {
+                    true => Vec::new(),
+                    false => vec![Item::Row(Row::Error(self.lang.runtime_failure(error)))],
+                }
             }
             // What others still bring to an end is in the journal, for whoever opens the session next.
             _ if self.is_stopped() => Vec::new(),

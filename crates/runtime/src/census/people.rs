@@ -238,8 +238,12 @@ impl Census<'_> {
         let sessions = Sessions::new(self.journal);
         let mut recent = sessions.list(SESSIONS_MAX)?;
         let mut unfinished: BTreeSet<String> = BTreeSet::new();
-        for table in [rows::PLAN_OPEN, rows::WORKING] {
-            unfinished.extend(rows::rows::<String>(self.journal, table)?.into_iter().map(|(_, session)| session));
+        unfinished.extend(rows::rows::<String>(self.journal, rows::PLAN_OPEN)?.into_iter().map(|(_, session)| session));
+        for (agent, session) in rows::rows::<String>(self.journal, rows::WORKING)? {
+            // Whoever was begun with anew has a row that does not say where.
+            let known = Some(session).filter(|session| !session.is_empty());
+            unfinished
+                .extend(known.map_or_else(|| rows::row(self.journal, rows::AGENT, &agent), |known| Ok(Some(known)))?);
         }
         for id in unfinished.iter().filter_map(|id| id.parse().ok()) {
             if !recent.iter().any(|row| row.session == id) {

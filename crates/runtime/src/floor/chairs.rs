@@ -204,10 +204,6 @@ impl Floor {
     /// Whoever sits there cannot go on. The others do, unless it is the lead, or what stopped it stops everybody.
     pub(crate) fn tell_stopped(&self, address: &str, error: RuntimeError) {
         let whole = address == session::agent_stream(self.lead) || error.is_everybodys();
-        if !whole && error.is_anothers() {
-            // Whoever could not store it says why.
-            return;
-        }
         self.shared.herald.tell(Notice::Stopped { session: self.session, whole, error: Arc::new(error) });
     }
 

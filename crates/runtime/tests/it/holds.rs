@@ -8,7 +8,7 @@ use max_team_core::id::{AgentId, SessionId, TurnId};
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::plan::event::{Approve, Say};
 use max_team_core::tasks::{Input, New, Status, Update};
-use max_team_journal::{Bent, Commit, Death, Journal};
+use max_team_journal::{Commit, Death, Journal};
 use max_team_runtime::{
     Census, Command, Enrolled, Fate, Order, Post, READ_ON, Reason, RuntimeError, Standing, TaskLists, TeamHandle, Which,
 };
@@ -543,26 +543,6 @@ async fn somebody_is_at_what_its_turn_is_about() {
     let opened = team.open(owner(), folder.path(), leading(Which::Latest)).await.unwrap();
     let tasks: Vec<Option<String>> = opened.asked.into_iter().map(|asked| asked.task).collect();
     assert_eq!(tasks, [Some("put two into a.txt".to_owned())]);
-}
-
-/// The disk is full when the lead passes a stop on: why it was not stored is the lead's to say, and what follows from it for bob
-/// would tell nobody anything.
-#[tokio::test]
-async fn a_stop_that_was_not_stored_is_not_told_by_whoever_was_to_read_it() {
-    let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), BOB);
-    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
-    assert!(rest(&mut notices).await.waiting, "bob asks");
-    journal.bend(|mut commit| {
-        commit.sends.retain(|letter| letter.kind != Kind::Shutdown);
-        Bent::Apart(vec![commit])
-    });
-    order(&team, Command::Halt { session }).await.unwrap();
-    // Bob has stopped without a word: there is nobody left to wait for.
-    let heard = rest(&mut notices).await;
-    let stopped: Vec<&str> =
-        heard.events.iter().filter(|(_, event)| event.name() == "interrupted").map(|(who, _)| &**who).collect();
-    assert_eq!(stopped, ["max"]);
 }
 
 /// A teammate that was stopped and goes on is not done first and stopped afterwards.

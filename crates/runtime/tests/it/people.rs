@@ -227,6 +227,25 @@ async fn whoever_ended_without_reading_it_has_not_read_it() {
     assert!(matches!(&taken, Err(RuntimeError::TakenBy(names)) if *names == ["max"]), "{taken:?}");
 }
 
+/// A teammate whose turn the user began, and not its lead, is unfinished work like any other.
+#[tokio::test]
+async fn whoever_works_for_the_user_is_seen_when_nobody_runs_the_session() {
+    let (folder, journal) = (project(), Journal::memory());
+    let edit = "[{text: Made.}, {parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]}]";
+    let recording =
+        ALICE.replace("[{text: Made.}, {text: Tabs it is., given: use tabs, otherwise: No.}, {text: More.}]", edit);
+    let team = house_of(&journal, folder.path(), &recording);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    rest(&mut notices).await;
+    let write = Command::Write { session, to: vec!["alice".into()], text: "change it".into() };
+    order(&team, 1, write).await.unwrap();
+    while !rest(&mut notices).await.waiting {}
+    team.shutdown().await.unwrap();
+    let journal = journal.reopen().unwrap();
+    let people = Census::new(&journal).people(1, false).unwrap();
+    assert!(people.iter().any(|person| person.name == "alice"), "{people:?}");
+}
+
 /// What somebody writes to a teammate at another terminal is seen here before it is answered, and what is written here is not
 /// seen twice.
 #[tokio::test]

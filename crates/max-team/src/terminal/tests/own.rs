@@ -118,11 +118,13 @@ fn letters_are_not_shown_twice_in_one_chat() {
 fn a_full_disk_is_told_without_what_follows_from_it() {
     let unknown = || JournalError::UnknownMail { id: EnvelopeId::new(Uuid::from_u128(9)) };
     let full = || JournalError::DiskFull { path: "journal.db".into() };
-    for errors in [[full(), unknown()], [unknown(), full()]] {
+    for errors in
+        [[(full(), true), (unknown(), true)], [(unknown(), true), (full(), true)], [(full(), true), (unknown(), false)]]
+    {
         let mut stage = Stage::new(80, 24);
-        for error in errors {
+        for (error, whole) in errors {
             let error = Arc::new(RuntimeError::Journal(error));
-            stage.chat.notice(&Notice::Stopped { session: session_id(), whole: true, error });
+            stage.chat.notice(&Notice::Stopped { session: session_id(), whole, error });
         }
         stage.paint();
         let shown = stage.glass.everything();
