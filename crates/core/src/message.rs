@@ -131,6 +131,13 @@ pub struct Assignment {
     pub life: Life,
 }
 
+impl Assignment {
+    /// Whether a person waits for what comes of it.
+    pub fn is_for_user(&self) -> bool {
+        self.reply_to.starts_with("user/")
+    }
+}
+
 pub(crate) fn is_zero(count: &u32) -> bool {
     *count == 0
 }

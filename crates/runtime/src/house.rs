@@ -4,6 +4,8 @@
 //! starts the loop. Saying something is one transaction: the words in the session's stream and the letter in the
 //! lead's mailbox; the loop hears of it afterwards. Nothing lives only in a channel.
 
+mod withdraw;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,8 +13,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use max_team_core::calling::hands::COORDINATING;
-use max_team_core::event::{AgentStarted, Configured, Event, Said, SessionOpened, Stopper, Withdrawn};
-use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
+use max_team_core::event::{AgentStarted, Configured, Event, Said, SessionOpened, Stopper};
+use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId};
 use max_team_core::message::{Envelope, Kind, Principal};
 use max_team_core::plan::event::Say;
 use max_team_core::plan::{Draft, Edit};
@@ -29,7 +31,7 @@ use uuid::Uuid;
 
 use crate::agent::{Agent, Control, Frame, Redefined, Seat, text_at, waits};
 use crate::audit::AuditOptions;
-use crate::census::{Census, Fate, Letter};
+use crate::census::Census;
 use crate::error::RuntimeError;
 use crate::floor::{Floor, fold_plan};
 use crate::handle::{
@@ -449,7 +451,7 @@ impl House {
             Ok(floor) => floor.interrupt(&Stopper::person(&order.by), halts).await,
             Err(_) => {
                 let lead = Sessions::new(&self.shared.journal).row(session)?.lead;
-                Post::new(&self.shared.journal).interrupt(&order.by, order.key, lead).await.map(drop)
+                Post::new(&self.shared.journal).interrupt(&order.by, order.key, lead).await
             }
         }
     }
@@ -621,62 +623,6 @@ impl House {
             self.shared.herald.show(&Notice::Event { session, from, at_ms: written.at_ms, event: Arc::new(said) });
         }
         written.letters.iter().for_each(|letter| self.ring(&letter.to));
-    }
-
-    /// Takes a message back from everybody it was written to who has not read it: whoever reads it decides, so there is one
-    /// winner for each copy. Whoever cannot be asked is named, and is no reason to leave it with the others.
-    async fn withdraw(&self, session: SessionId, order: EnvelopeId, by: &Principal) -> Result<(), RuntimeError> {
-        let floor = self.floor(session)?;
-        let copies = Post::new(&self.shared.journal).copies(session, order)?;
-        let (mut is_taken, mut gone, mut failed) = (false, Vec::new(), Vec::new());
-        let mut why = String::new();
-        for (name, address, letter) in copies {
-            match self.take_back(&floor, &address, letter).await {
-                Ok(true) => {
-                    is_taken = true;
-                    let (from, at_ms) = (Arc::new(Origin::named(&by.user)), now_ms());
-                    let event = Arc::new(Event::Withdrawn(Withdrawn { envelope: letter }));
-                    self.shared.herald.show(&Notice::Event { session, from, at_ms, event });
-                }
-                Ok(false) => gone.push(letter),
-                Err(error) => {
-                    if failed.is_empty() {
-                        why = error.to_string();
-                    }
-                    failed.push(name);
-                }
-            }
-        }
-        let read = if gone.is_empty() { Vec::new() } else { self.readers_of(session, &gone)? };
-        match (failed.is_empty(), read.is_empty()) {
-            (false, _) => Err(RuntimeError::Untaken { failed, why, read }),
-            (true, true) if is_taken => Ok(()),
-            (true, false) if is_taken => Err(RuntimeError::TakenBy(read)),
-            (true, _) => Err(RuntimeError::Taken),
-        }
-    }
-
-    /// Takes one letter back; `false`: it does not wait any more.
-    async fn take_back(&self, floor: &Arc<Floor>, address: &str, letter: EnvelopeId) -> Result<bool, RuntimeError> {
-        if !self.shared.journal.pending_mail(address)?.iter().any(|known| known.id == letter) {
-            return Ok(false);
-        }
-        if !floor.is_taken(address) {
-            // Whoever has gone home is back for it.
-            floor.ring(address);
-        }
-        let (reply, done) = oneshot::channel();
-        floor.tell(address, Control::Withdraw { letter, reply }).await?;
-        heard(done).await
-    }
-
-    /// Who has read these letters: neither who has given one back nor from whom one was taken back.
-    fn readers_of(&self, session: SessionId, letters: &[EnvelopeId]) -> Result<Vec<String>, RuntimeError> {
-        let all = Census::new(&self.shared.journal).letters(session)?;
-        let is_read = |letter: &Letter| {
-            letters.contains(&letter.envelope.id) && matches!(letter.fate, Fate::Read(_) | Fate::Acted(_))
-        };
-        Ok(all.into_iter().filter(is_read).map(|letter| letter.to).collect())
     }
 
     fn floor(&self, session: SessionId) -> Result<Arc<Floor>, RuntimeError> {

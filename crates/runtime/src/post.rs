@@ -27,7 +27,7 @@ use crate::agent::{Halt, derived};
 use crate::census::{self, Census, means};
 use crate::error::RuntimeError;
 use crate::plan::{about_words, plan_stream};
-use crate::rows::{self, AgentRow, AnsweredRow, InboxRow, MateRow, Matter, said};
+use crate::rows::{self, AgentRow, AnsweredRow, InboxRow, Matter, said};
 use crate::session::{self, Sessions};
 use crate::shared::{commit_at, now_ms};
 use crate::tasks;
@@ -310,13 +310,8 @@ impl<'j> Post<'j> {
 
     /// Stops whatever an agent is doing and what it has left running, and so, for a lead, everybody who works for it: each is
     /// written to at once, so that nobody goes on, and nothing waits that is written later, only because the lead has not read
-    /// its own yet. Returns the mailboxes they went to.
-    pub async fn interrupt(
-        &self,
-        by: &Principal,
-        key: EnvelopeId,
-        agent: AgentId,
-    ) -> Result<Vec<String>, RuntimeError> {
+    /// its own yet.
+    pub async fn interrupt(&self, by: &Principal, key: EnvelopeId, agent: AgentId) -> Result<(), RuntimeError> {
         let (address, at_ms) = (session::agent_stream(agent), now_ms());
         let session = session_at(self.journal, &address);
         let (from, by) = (by.address(), person(by));
@@ -334,12 +329,11 @@ impl<'j> Post<'j> {
         let mut commit = commit_at(at_ms);
         commit.sends.extend(others.into_iter().map(|other| halt.letter(session::agent_stream(other))));
         commit.sends.push(halt.under(key, address));
-        let addresses = commit.sends.iter().map(|letter| letter.to.clone()).collect();
         // It must not be forgotten that somebody was stopped.
         commit.strength = Strength::Full;
         rows::of_sends(&mut commit);
         self.journal.commit(commit).await?;
-        Ok(addresses)
+        Ok(())
     }
 
     /// Who is told of a stop together with the lead: whoever works, and, if somebody does, all teammates that are there.
@@ -347,8 +341,7 @@ impl<'j> Post<'j> {
         let mut all = Census::new(self.journal).at_work(session)?;
         all.retain(|agent| *agent != lead);
         if !all.is_empty() {
-            let mates = rows::rows::<MateRow>(self.journal, &rows::mates_of(&session.to_string()))?;
-            all.extend(mates.into_iter().filter(|(_, row)| row.gone.is_none()).map(|(_, row)| row.agent));
+            all.extend(rows::mates_there(self.journal, session)?.into_iter().map(|(_, row)| row.agent));
         }
         all.sort_unstable();
         all.dedup();

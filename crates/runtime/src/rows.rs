@@ -46,6 +46,13 @@ pub(crate) fn mates_of(session: &str) -> String {
     format!("mates/{session}")
 }
 
+/// The teammates of a session who are there, by name.
+pub(crate) fn mates_there(journal: &Journal, session: SessionId) -> Result<Vec<(String, MateRow)>, RuntimeError> {
+    let mut mates = rows::<MateRow>(journal, &mates_of(&session.to_string()))?;
+    mates.retain(|(_, row)| row.gone.is_none());
+    Ok(mates)
+}
+
 /// Who in a session was last given each call whose answer may be kept.
 pub(crate) fn asked_of(session: &str) -> String {
     format!("asked/{session}")

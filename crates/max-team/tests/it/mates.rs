@@ -98,14 +98,12 @@ fn letters_are_listed_with_what_became_of_them() {
     assert!(ok(zh.run(&["team", "show"])).out.contains("负责人"));
 }
 
-/// Only somebody beside Max was at work: what comes of it is told to him, and what he says then is the answer.
-#[test]
-fn what_was_left_at_work_is_answered_by_whoever_goes_on() {
-    let gate = Gate::new();
-    let held = gate.clone();
-    let server = ModelServer::start(Script::new().when(move |request| {
+/// A lead that has alice count, who waits at the gate.
+fn counting(gate: &Gate) -> ModelServer {
+    let gate = gate.clone();
+    ModelServer::start(Script::new().when(move |request| {
         Some(if is(request, "alice") {
-            Reply::text("There are 42.").gate_before(&held)
+            Reply::text("There are 42.").gate_before(&gate)
         } else if request.tool_results() == 0 {
             Reply::new().tool("s1", "spawn_teammate", spawn("alice", "Count the files."))
         } else if request.last_user().contains("There are 42.") {
@@ -113,7 +111,14 @@ fn what_was_left_at_work_is_answered_by_whoever_goes_on() {
         } else {
             Reply::text("She is at it.")
         })
-    }));
+    }))
+}
+
+/// Only somebody beside Max was at work: what comes of it is told to him, and what he says then is the answer.
+#[test]
+fn what_was_left_at_work_is_answered_by_whoever_goes_on() {
+    let gate = Gate::new();
+    let server = counting(&gate);
     let program = Program::team(&server);
     let mut child = program.team_command(&["-p", "go"]).spawn().unwrap();
     gate.wait_reached();
@@ -129,16 +134,7 @@ fn what_was_left_at_work_is_answered_by_whoever_goes_on() {
 fn a_run_whose_teammates_are_stopped_from_elsewhere_says_so() {
     for by_name in [false, true] {
         let gate = Gate::new();
-        let held = gate.clone();
-        let server = ModelServer::start(Script::new().when(move |request| {
-            Some(if is(request, "alice") {
-                Reply::text("There are 42.").gate_before(&held)
-            } else if request.tool_results() == 0 {
-                Reply::new().tool("s1", "spawn_teammate", spawn("alice", "Count the files."))
-            } else {
-                Reply::text("She is at it.")
-            })
-        }));
+        let server = counting(&gate);
         let program = Program::team(&server);
         let child = program.team_command(&["-p", "go"]).spawn().unwrap();
         gate.wait_reached();

@@ -162,8 +162,9 @@ impl Agent {
     fn is_apart(&self, agent: AgentId) -> bool {
         let Some(given) = self.floor.row_of(agent).and_then(|row| row.assignment) else { return false };
         let is_users = || {
-            let turn = self.floor.shared.fold_agent(agent).ok();
-            turn.is_some_and(|(turn, _)| turn.assignment().is_some_and(|given| given.reply_to.starts_with("user/")))
+            // As above: what cannot be read is not at work.
+            let turn = self.floor.shared.fold_agent(agent);
+            turn.is_ok_and(|(turn, _)| turn.assignment().is_some_and(Assignment::is_for_user))
         };
         given.plan.is_none() && (!given.life.is_call() || is_users())
     }

@@ -527,7 +527,7 @@ impl Agent {
     /// The letter to whoever waits for a teammate's turn; if nobody does, to its lead, that it rests.
     fn mates_letter(&self, given: &Assignment, ended: &TurnEnded, said: &Said<'_>, at_ms: i64) -> Envelope {
         let Said { mate, ok, text, quiet } = *said;
-        let is_user = given.reply_to.starts_with("user/");
+        let is_user = given.is_for_user();
         let kind = match (quiet, is_user) {
             (true, _) => Kind::IdleNotification,
             (false, true) => Kind::Text,

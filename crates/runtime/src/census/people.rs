@@ -222,7 +222,7 @@ impl Census<'_> {
             }
             let turn = self.turn(agent)?;
             let is_for_user = match turn.assignment() {
-                Some(now) => now.reply_to.starts_with("user/"),
+                Some(now) => now.is_for_user(),
                 None => mail.iter().any(|letter| letter.from.starts_with("user/")),
             };
             let is_aside = turn.identity().is_some_and(|(_, _, definition)| memory::is_aside(definition));

@@ -9,7 +9,7 @@ use super::{Pending, Post};
 use crate::agent::sharing_letter;
 use crate::census::fold_agent;
 use crate::error::RuntimeError;
-use crate::rows::{self, MateRow, Matter};
+use crate::rows::{self, Matter};
 use crate::session;
 
 impl Post<'_> {
@@ -17,9 +17,9 @@ impl Post<'_> {
     pub fn told_of(&self, asked: &Pending) -> Result<Vec<String>, RuntimeError> {
         let Some(session) = asked.session else { return Ok(Vec::new()) };
         let mut names = Vec::new();
-        for (name, mate) in rows::rows::<MateRow>(self.journal, &rows::mates_of(&session.to_string()))? {
+        for (name, mate) in rows::mates_there(self.journal, session)? {
             let letter = sharing_letter(asked.row.question, &session::agent_stream(mate.agent));
-            if mate.gone.is_none() && self.journal.has_mail(letter)? {
+            if self.journal.has_mail(letter)? {
                 names.push(name);
             }
         }
@@ -45,8 +45,7 @@ impl Post<'_> {
         if !is_shared || grants.is_empty() {
             return Ok(Default::default());
         }
-        let mates = rows::rows::<MateRow>(self.journal, &rows::mates_of(&session.to_string()))?;
-        let there = mates.into_iter().filter(|(_, mate)| mate.gone.is_none() && mate.agent != asker);
+        let there = rows::mates_there(self.journal, session)?.into_iter().filter(|(_, mate)| mate.agent != asker);
         let (mut names, agents): (Vec<String>, Vec<AgentId>) = there.map(|(name, mate)| (name, mate.agent)).unzip();
         names.sort_unstable();
         let mut answered = Vec::new();

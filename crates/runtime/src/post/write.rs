@@ -338,8 +338,7 @@ impl Post<'_> {
         name: &str,
         others: impl IntoIterator<Item = String>,
     ) -> Result<RuntimeError, RuntimeError> {
-        let mates = rows::rows::<MateRow>(self.journal, &rows::mates_of(&row.session.to_string()))?;
-        let there = mates.into_iter().filter(|(_, row)| row.gone.is_none()).map(|(name, _)| name);
+        let there = rows::mates_there(self.journal, row.session)?.into_iter().map(|(name, _)| name);
         let mut there: Vec<String> = there.collect();
         there.sort_unstable();
         there.extend(others);

@@ -53,8 +53,7 @@ enum Way {
 async fn stop(way: Way, team: &TeamHandle, journal: &Journal, session: SessionId) {
     let roll = Census::new(journal).roll(session).unwrap();
     let agent = |of: Option<&Enrolled>| of.and_then(|of| of.person.agent).unwrap();
-    let by_letter =
-        async |agent: AgentId| drop(Post::new(journal).interrupt(&owner(), key("stop"), agent).await.unwrap());
+    let by_letter = async |agent: AgentId| Post::new(journal).interrupt(&owner(), key("stop"), agent).await.unwrap();
     match way {
         Way::Key => order(team, Command::Interrupt { session }).await.unwrap(),
         Way::Word => order(team, Command::Halt { session }).await.unwrap(),
@@ -342,7 +341,7 @@ async fn a_task_is_taken_by_somebody_else_than_who_was_stopped() {
         let agent = mates.into_iter().find(|mate| mate.person.name == stopped).unwrap().person.agent.unwrap();
         match all {
             true => order(&team, Command::Halt { session }).await.unwrap(),
-            false => drop(Post::new(&journal).interrupt(&owner(), key("stop"), agent).await.unwrap()),
+            false => Post::new(&journal).interrupt(&owner(), key("stop"), agent).await.unwrap(),
         }
         rest(&mut notices).await;
         list(&journal, session, done()).await;

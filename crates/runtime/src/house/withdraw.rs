@@ -1,0 +1,80 @@
+//! Taking back what nobody has read.
+
+use std::sync::Arc;
+
+use max_team_core::event::{Event, Withdrawn};
+use max_team_core::id::{EnvelopeId, SessionId};
+use max_team_core::message::Principal;
+use tokio::sync::oneshot;
+
+use super::{House, heard};
+use crate::agent::Control;
+use crate::census::{Census, Fate, Letter};
+use crate::error::RuntimeError;
+use crate::floor::Floor;
+use crate::handle::{Notice, Origin};
+use crate::post::Post;
+use crate::shared::now_ms;
+
+impl House {
+    /// Takes a message back from everybody it was written to who has not read it: whoever reads it decides, so there is one
+    /// winner for each copy. Whoever cannot be asked is named, and is no reason to leave it with the others.
+    pub(super) async fn withdraw(
+        &self,
+        session: SessionId,
+        order: EnvelopeId,
+        by: &Principal,
+    ) -> Result<(), RuntimeError> {
+        let floor = self.floor(session)?;
+        let copies = Post::new(&self.shared.journal).copies(session, order)?;
+        let (mut is_taken, mut gone, mut failed) = (false, Vec::new(), Vec::new());
+        let mut why = String::new();
+        for (name, address, letter) in copies {
+            match self.take_back(&floor, &address, letter).await {
+                Ok(true) => {
+                    is_taken = true;
+                    let (from, at_ms) = (Arc::new(Origin::named(&by.user)), now_ms());
+                    let event = Arc::new(Event::Withdrawn(Withdrawn { envelope: letter }));
+                    self.shared.herald.show(&Notice::Event { session, from, at_ms, event });
+                }
+                Ok(false) => gone.push(letter),
+                Err(error) => {
+                    if failed.is_empty() {
+                        why = error.to_string();
+                    }
+                    failed.push(name);
+                }
+            }
+        }
+        let read = if gone.is_empty() { Vec::new() } else { self.readers_of(session, &gone)? };
+        match (failed.is_empty(), read.is_empty()) {
+            (false, _) => Err(RuntimeError::Untaken { failed, why, read }),
+            (true, true) if is_taken => Ok(()),
+            (true, false) if is_taken => Err(RuntimeError::TakenBy(read)),
+            (true, _) => Err(RuntimeError::Taken),
+        }
+    }
+
+    /// Takes one letter back; `false`: it does not wait any more.
+    async fn take_back(&self, floor: &Arc<Floor>, address: &str, letter: EnvelopeId) -> Result<bool, RuntimeError> {
+        if !self.shared.journal.pending_mail(address)?.iter().any(|known| known.id == letter) {
+            return Ok(false);
+        }
+        if !floor.is_taken(address) {
+            // Whoever has gone home is back for it.
+            floor.ring(address);
+        }
+        let (reply, done) = oneshot::channel();
+        floor.tell(address, Control::Withdraw { letter, reply }).await?;
+        heard(done).await
+    }
+
+    /// Who has read these letters: neither who has given one back nor from whom one was taken back.
+    fn readers_of(&self, session: SessionId, letters: &[EnvelopeId]) -> Result<Vec<String>, RuntimeError> {
+        let all = Census::new(&self.shared.journal).letters(session)?;
+        let is_read = |letter: &Letter| {
+            letters.contains(&letter.envelope.id) && matches!(letter.fate, Fate::Read(_) | Fate::Acted(_))
+        };
+        Ok(all.into_iter().filter(is_read).map(|letter| letter.to).collect())
+    }
+}
