@@ -5,7 +5,7 @@
 //! any other gets the neutral parts. Nothing here knows a wire format.
 
 use std::collections::HashSet;
-use std::fmt;
+use std::io;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -81,18 +81,27 @@ impl Part {
     }
 }
 
+/// Writes a value as JSON. Unlike its `Display`, without a formatter for every piece.
+pub(crate) fn write(to: impl io::Write, value: &Value) {
+    // A value has nothing that could not be written, and what is counted or in memory takes everything.
+    let _ = serde_json::to_writer(to, value);
+}
+
 /// How long a value is as JSON.
 fn written_len(value: &Value) -> usize {
     struct Counted(usize);
-    impl fmt::Write for Counted {
-        fn write_str(&mut self, piece: &str) -> fmt::Result {
+    impl io::Write for Counted {
+        fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
             self.0 += piece.len();
+            Ok(piece.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
     }
     let mut counted = Counted(0);
-    // Counting never fails.
-    let _ = fmt::Write::write_fmt(&mut counted, format_args!("{value}"));
+    write(&mut counted, value);
     counted.0
 }
 

@@ -66,7 +66,11 @@ macro_rules! id {
 
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-                s.collect_str(self)
+                let mut text = [0; Self::PREFIX.len() + 33];
+                let (prefix, digits) = text.split_at_mut(Self::PREFIX.len() + 1);
+                prefix.copy_from_slice(concat!($prefix, "_").as_bytes());
+                self.0.simple().encode_lower(digits);
+                s.serialize_str(std::str::from_utf8(&text).map_err(serde::ser::Error::custom)?)
             }
         }
 

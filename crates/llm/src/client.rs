@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::error::Error as _;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,7 @@ use crate::call::{CallError, Delta, Fault, Sink};
 use crate::dialect::Reader;
 use crate::endpoint::Endpoint;
 use crate::failure::{self, Said};
+use crate::patience::Patience;
 use crate::sse;
 use crate::wire::Request;
 
@@ -115,10 +117,13 @@ impl Client {
         request_id: &mut Option<String>,
         sink: &mut Sink<'_>,
     ) -> Result<(), Fault> {
-        let mut response = self.send(endpoint, request).await?;
+        let bound = self.inner.options.idle_timeout;
+        let alarm = pin!(tokio::time::sleep(bound));
+        let mut patience = Patience::new(bound, alarm);
+        let mut response = self.send(endpoint, request, &mut patience).await?;
         *request_id = header(response.headers(), "request-id").or_else(|| header(response.headers(), "x-request-id"));
         if !response.status().is_success() {
-            return Err(self.refusal(&mut response).await);
+            return Err(refusal(&mut response, &mut patience).await);
         }
         let kind = header(response.headers(), CONTENT_TYPE.as_str()).unwrap_or_default();
         if kind.contains("text/html") {
@@ -127,9 +132,9 @@ impl Client {
         }
         let streamed = kind.contains("event-stream") || (request.wire.stream && !kind.contains("json"));
         if streamed {
-            self.read_stream(&mut response, reader, sink).await
+            read_stream(&mut response, &mut patience, reader, sink).await
         } else {
-            let body = self.read_whole(&mut response, ANSWER_BYTES_MAX).await?;
+            let body = read_whole(&mut response, &mut patience, ANSWER_BYTES_MAX).await?;
             reader.whole(&body, sink)
         }
     }
@@ -137,7 +142,12 @@ impl Client {
     /// Sends the request and waits for the head of the response. A kept connection may have been closed by the other
     /// side while it lay idle; a request that met such a one, and no byte of an answer, is sent once more, as is one
     /// that was refused unread.
-    async fn send(&self, endpoint: &Endpoint, request: &Request) -> Result<Response, Fault> {
+    async fn send(
+        &self,
+        endpoint: &Endpoint,
+        request: &Request,
+        patience: &mut Patience<'_>,
+    ) -> Result<Response, Fault> {
         let http = self.http(endpoint).map_err(|problem| Fault::new(Failure::Network, problem))?;
         let accept = if request.wire.stream { "text/event-stream, application/json" } else { "application/json" };
         // Put together by hand: a builder would go through the headers one by one, for each request of each agent.
@@ -151,92 +161,15 @@ impl Client {
             http.execute(post)
         };
         let origin = endpoint.origin();
-        let mut sent = self.idle(post()).await?;
+        let mut sent = patience.with(post()).await?;
         if let Err(error) = &sent
             && (was_refused(error) || (self.may_be_kept(origin) && was_dropped(error)))
         {
-            sent = self.idle(post()).await?;
+            sent = patience.with(post()).await?;
         }
         let response = sent.map_err(|error| unreachable_host(&error, endpoint))?;
         self.has_answered(origin);
         Ok(response)
-    }
-
-    async fn refusal(&self, response: &mut Response) -> Fault {
-        let status = response.status().as_u16();
-        let wait = failure::retry_after_ms(response.headers(), Timestamp::now());
-        // A body that does not arrive changes nothing about the status.
-        let body = self.read_start(response, ERROR_BODY_BYTES_MAX).await;
-        failure::by_status(status, &Said::read(&body), wait)
-    }
-
-    async fn read_stream(
-        &self,
-        response: &mut Response,
-        reader: &mut Reader,
-        sink: &mut Sink<'_>,
-    ) -> Result<(), Fault> {
-        let mut parser = sse::Parser::default();
-        let mut bytes = 0;
-        loop {
-            let chunk = match self.next(response).await {
-                Ok(Some(chunk)) => chunk,
-                Ok(None) | Err(_) if reader.is_complete() => return Ok(()),
-                Ok(None) => {
-                    let detail = "the stream ended before the answer did; try again";
-                    return Err(Fault::new(Failure::Truncated, detail));
-                }
-                Err(fault) => return Err(fault),
-            };
-            bytes += chunk.len();
-            if bytes > ANSWER_BYTES_MAX {
-                return Err(too_large());
-            }
-            parser.feed(&chunk, |event| reader.event(event, sink))?;
-            if reader.has_ended() {
-                let _ = tokio::time::timeout(DRAIN, async { while let Ok(Some(_)) = response.chunk().await {} }).await;
-                return Ok(());
-            }
-        }
-    }
-
-    async fn read_whole(&self, response: &mut Response, bytes_max: usize) -> Result<Vec<u8>, Fault> {
-        let mut body = Vec::new();
-        while let Some(chunk) = self.next(response).await? {
-            body.extend_from_slice(&chunk);
-            if body.len() > bytes_max {
-                return Err(too_large());
-            }
-        }
-        Ok(body)
-    }
-
-    /// As much of a body as comes and fits.
-    async fn read_start(&self, response: &mut Response, bytes_max: usize) -> Vec<u8> {
-        let mut body = Vec::new();
-        while let Ok(Some(chunk)) = self.next(response).await {
-            body.extend_from_slice(&chunk);
-            if body.len() >= bytes_max {
-                body.truncate(bytes_max);
-                break;
-            }
-        }
-        body
-    }
-
-    async fn next(&self, response: &mut Response) -> Result<Option<bytes::Bytes>, Fault> {
-        self.idle(response.chunk()).await?.map_err(|error| {
-            let detail = format!("the connection broke in the middle of the answer ({}); try again", cause(&error));
-            Fault::new(Failure::Network, detail)
-        })
-    }
-
-    async fn idle<T>(&self, work: impl Future<Output = T>) -> Result<T, Fault> {
-        let bound = self.inner.options.idle_timeout;
-        tokio::time::timeout(bound, work).await.map_err(|_| {
-            let detail = format!("nothing came for {bound:?}; try again, or raise `llm.timeout`");
-            Fault::new(Failure::Timeout, detail)
-        })
     }
 
     fn http(&self, endpoint: &Endpoint) -> Result<&reqwest::Client, String> {
@@ -260,6 +193,75 @@ impl Client {
     fn answered(&self) -> std::sync::MutexGuard<'_, HashMap<String, Instant>> {
         self.inner.answered.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+async fn refusal(response: &mut Response, patience: &mut Patience<'_>) -> Fault {
+    let status = response.status().as_u16();
+    let wait = failure::retry_after_ms(response.headers(), Timestamp::now());
+    // A body that does not arrive changes nothing about the status.
+    let body = read_start(response, patience, ERROR_BODY_BYTES_MAX).await;
+    failure::by_status(status, &Said::read(&body), wait)
+}
+
+async fn read_stream(
+    response: &mut Response,
+    patience: &mut Patience<'_>,
+    reader: &mut Reader,
+    sink: &mut Sink<'_>,
+) -> Result<(), Fault> {
+    let mut parser = sse::Parser::default();
+    let mut bytes = 0;
+    loop {
+        let chunk = match next(response, patience).await {
+            Ok(Some(chunk)) => chunk,
+            Ok(None) | Err(_) if reader.is_complete() => return Ok(()),
+            Ok(None) => {
+                let detail = "the stream ended before the answer did; try again";
+                return Err(Fault::new(Failure::Truncated, detail));
+            }
+            Err(fault) => return Err(fault),
+        };
+        bytes += chunk.len();
+        if bytes > ANSWER_BYTES_MAX {
+            return Err(too_large());
+        }
+        parser.feed(&chunk, |event| reader.event(event, sink))?;
+        if reader.has_ended() {
+            let _ = tokio::time::timeout(DRAIN, async { while let Ok(Some(_)) = response.chunk().await {} }).await;
+            return Ok(());
+        }
+    }
+}
+
+async fn read_whole(response: &mut Response, patience: &mut Patience<'_>, bytes_max: usize) -> Result<Vec<u8>, Fault> {
+    let mut body = Vec::new();
+    while let Some(chunk) = next(response, patience).await? {
+        body.extend_from_slice(&chunk);
+        if body.len() > bytes_max {
+            return Err(too_large());
+        }
+    }
+    Ok(body)
+}
+
+/// As much of a body as comes and fits.
+async fn read_start(response: &mut Response, patience: &mut Patience<'_>, bytes_max: usize) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Ok(Some(chunk)) = next(response, patience).await {
+        body.extend_from_slice(&chunk);
+        if body.len() >= bytes_max {
+            body.truncate(bytes_max);
+            break;
+        }
+    }
+    body
+}
+
+async fn next(response: &mut Response, patience: &mut Patience<'_>) -> Result<Option<bytes::Bytes>, Fault> {
+    patience.with(response.chunk()).await?.map_err(|error| {
+        let detail = format!("the connection broke in the middle of the answer ({}); try again", cause(&error));
+        Fault::new(Failure::Network, detail)
+    })
 }
 
 fn build(options: &Options, direct: bool) -> Result<reqwest::Client, String> {

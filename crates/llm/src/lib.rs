@@ -18,6 +18,7 @@ mod endpoint;
 mod failure;
 mod json;
 mod pace;
+mod patience;
 mod replay;
 mod router;
 mod sse;

@@ -4,7 +4,10 @@
 //! join with a newline, comments and unknown fields are ignored, and an event that no blank line closed is dropped.
 //! It knows nothing of what events mean.
 
+use std::borrow::Cow;
+
 use max_team_core::limits::SSE_EVENT_BYTES_MAX;
+use memchr::memchr2;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
@@ -54,7 +57,7 @@ impl Parser {
                 chunk = chunk.get(1..).unwrap_or_default();
                 continue;
             }
-            let end = chunk.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(chunk.len());
+            let end = memchr2(b'\n', b'\r', chunk).unwrap_or(chunk.len());
             let (piece, rest) = chunk.split_at(end);
             if self.line.len() + piece.len() + self.open.data.len() > SSE_EVENT_BYTES_MAX {
                 return Err(TooLarge.into());
@@ -78,6 +81,11 @@ impl Parser {
     }
 }
 
+/// The characters of some bytes. What is whole is looked through at once, not character by character.
+fn decoded(bytes: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
+}
+
 impl Open {
     /// Takes a line; a blank one ends the event.
     fn line<E>(&mut self, line: &[u8], each: &mut impl FnMut(Event<'_>) -> Result<(), E>) -> Result<(), E> {
@@ -86,10 +94,7 @@ impl Open {
         if line.is_empty() {
             // Characters are decoded here, so one that was split over two pieces is whole by now.
             let ended = match std::mem::take(&mut self.has_data) {
-                true => each(Event {
-                    name: &String::from_utf8_lossy(&self.name),
-                    data: &String::from_utf8_lossy(&self.data),
-                }),
+                true => each(Event { name: &decoded(&self.name), data: &decoded(&self.data) }),
                 false => Ok(()),
             };
             self.name.clear();

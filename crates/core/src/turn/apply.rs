@@ -2,7 +2,7 @@
 
 use super::tools::misfits;
 use super::{Call, Calling, Current, Identity, Phase, Status, Turn, call_key};
-use crate::chat::{Message, Part};
+use crate::chat::{Message, Part, write};
 use crate::context::Weight;
 use crate::event::{
     AgentStarted, Configured, End, Ending, Event, Interrupted, LlmEnded, LlmIntent, Outcome, QuestionAsked, ToolDone,
@@ -334,6 +334,14 @@ pub(super) fn fingerprint(calls: &[Call]) -> Option<Hash> {
     if calls.is_empty() {
         return None;
     }
-    let pieces: Vec<String> = calls.iter().map(|call| format!("{} {}", call.tool, call.input)).collect();
-    Some(Hash::of_fields(&pieces.iter().map(String::as_bytes).collect::<Vec<_>>()))
+    let pieces: Vec<Vec<u8>> = calls
+        .iter()
+        .map(|call| {
+            let mut piece = call.tool.clone().into_bytes();
+            piece.push(b' ');
+            write(&mut piece, &call.input);
+            piece
+        })
+        .collect();
+    Some(Hash::of_fields(&pieces.iter().map(Vec::as_slice).collect::<Vec<_>>()))
 }

@@ -3,7 +3,7 @@
 use super::decide::{Ahead, ended};
 use super::review::reviewed;
 use super::{Call, Current, Now, Obstacle, Prepared, Status, Turn};
-use crate::chat::Part;
+use crate::chat::{Part, write};
 use crate::event::{
     Approval, End, Ending, Event, QuestionAnswered, QuestionAsked, Refusal, ToolDone, ToolIntent, TurnEnded,
 };
@@ -257,7 +257,9 @@ enum Judged {
 }
 
 fn intent(call: &Call, action: Action, class: Class, approval: Approval, attended: bool) -> ToolIntent {
-    let (key, tool, input) = (call.key.clone(), call.tool.clone(), Hash::of(call.input.to_string()));
+    let mut input = Vec::new();
+    write(&mut input, &call.input);
+    let (key, tool, input) = (call.key.clone(), call.tool.clone(), Hash::of(input));
     ToolIntent { key, tool, input, class, approval, action, attended, rules: Vec::new(), words: String::new() }
 }
 

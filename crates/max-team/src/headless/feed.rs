@@ -129,7 +129,7 @@ impl Headless {
                     self.interrupt(session).await?;
                     continue;
                 }
-                notice = notices.recv() => notice.ok_or_else(|| Stop::new(Exit::Failed, super::SILENT))?,
+                notice = notices.recv() => notice.ok_or_else(|| Stop::new(Exit::Failed, super::ear::SILENT))?,
                 line = feed.0.recv(), if is_open && next.is_none() => {
                     is_open = line.is_some();
                     next = line.transpose()?.filter(|text| !text.is_empty());

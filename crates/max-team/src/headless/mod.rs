@@ -3,6 +3,7 @@
 //! Standard output carries data only (text, one JSON object, or JSON lines); talk goes to standard error. Nobody can
 //! be asked here: a question is answered "nobody could be asked", the model is told so, and the exit code is 5.
 
+mod ear;
 mod feed;
 mod finish;
 mod out;
@@ -36,6 +37,7 @@ use crate::stream_json;
 use crate::terminal::text::{clean, clean_line};
 use crate::words::Lang;
 
+use ear::{Ear, Heard};
 pub(crate) use feed::Fault;
 pub(crate) use out::Out;
 use tally::Tally;
@@ -43,8 +45,6 @@ use vigil::Vigil;
 
 /// What the lead is told when only a plan is wanted.
 const PROPOSE: &str = include_str!("../../../../prompts/propose.md");
-/// What is said where nothing more is heard.
-const SILENT: &str = "the team stopped without a word";
 /// How long a reader is waited for by somebody who was told to stop.
 const STOPPED_WAIT: Duration = Duration::from_secs(1);
 /// How long those who work beside a session are waited for once its answer is out.
@@ -282,24 +282,21 @@ impl Headless {
         let began = Instant::now();
         let late = self.limit.as_ref().map(|(_, limit)| started + *limit);
         let mut vigil = Vigil::default();
+        let mut ear = Ear::new(notices, signals);
         loop {
-            let due = vigil.due();
-            let notice = tokio::select! {
-                biased;
-                signal = signals.next() => match (signal, stopped) {
-                    (Exit::Interrupted, None) => {
-                        stopped = Some(Exit::Interrupted);
-                        self.interrupt(session).await?;
-                        continue;
-                    }
-                    (signal, _) => return Ok(Some(signal)),
-                },
-                notice = notices.recv() => notice.ok_or_else(|| Stop::new(Exit::Failed, SILENT))?,
-                () = tokio::time::sleep_until(due.unwrap_or(began).into()), if due.is_some() => {
+            let notice = match ear.next(vigil.due(), late.filter(|_| stopped.is_none())).await? {
+                Heard::Notice(notice) => notice,
+                Heard::Signal(Exit::Interrupted) if stopped.is_none() => {
+                    stopped = Some(Exit::Interrupted);
+                    self.interrupt(session).await?;
+                    continue;
+                }
+                Heard::Signal(signal) => return Ok(Some(signal)),
+                Heard::Silence => {
                     self.tell_of_silence(session, &mut vigil)?;
                     continue;
                 }
-                () = tokio::time::sleep_until(late.unwrap_or(began).into()), if late.is_some() && stopped.is_none() => {
+                Heard::Late => {
                     stopped = Some(Exit::Limit);
                     self.interrupt(session).await?;
                     continue;

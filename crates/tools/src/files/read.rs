@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use max_team_core::chat::Part;
 use max_team_core::limits::{IMAGE_BYTES_MAX, READ_LINES_MAX, WRITE_BYTES_MAX};
 use max_team_core::policy::{Action, Class, Deed};
+use memchr::memchr;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -171,7 +172,7 @@ fn read(cx: &Cx, place: &Place, args: &ReadFile, begun: Begun) -> Result<Output,
         let found = window(text.as_bytes(), wanted.offset, wanted.limit, &cx.cancel).map_err(failed)?;
         return wanted.show(place, whole, &found, Some("the file is UTF-16, shown decoded"));
     }
-    if head.contains(&0) {
+    if memchr(0, &head).is_some() {
         return Err(binary(place, whole, &head));
     }
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head);

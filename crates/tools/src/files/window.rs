@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::io::{self, BufRead};
 
 use max_team_core::limits::{READ_BYTES_MAX, READ_LINES_MAX};
+use memchr::{memchr, memchr_iter};
 use tokio_util::sync::CancellationToken;
 
 use crate::text::many;
@@ -69,13 +70,8 @@ pub(crate) fn window(
             return Ok(found);
         }
     }
-    loop {
-        match lines.next(&mut line)? {
-            Next::End => return Ok(Window { total: Some(read), ..found }),
-            Next::TooFar => return Ok(found),
-            Next::Line { .. } => read += 1,
-        }
-    }
+    let total = lines.count()?.map(|rest| read + rest);
+    Ok(Window { total, ..found })
 }
 
 impl Window {
@@ -91,16 +87,10 @@ impl Window {
             Next::End => 0,
         };
         self.has_crlf |= over == 0 && kept_whole.len() < kept.len();
-        self.has_nul |= kept.contains(&0);
+        self.has_nul |= memchr(0, kept).is_some();
         self.seen += kept.len();
         let _ = write!(self.text, "{number}\t");
-        for chunk in if over > 0 { untorn(kept) } else { kept_whole }.utf8_chunks() {
-            self.text.push_str(chunk.valid());
-            if !chunk.invalid().is_empty() {
-                self.invalid += chunk.invalid().len();
-                self.text.push(char::REPLACEMENT_CHARACTER);
-            }
-        }
+        self.decode(if over > 0 { untorn(kept) } else { kept_whole });
         if over > 0 {
             self.cut += 1;
             let rest = if over == usize::MAX { "much more".to_owned() } else { format!("{} more", many(over, "byte")) };
@@ -108,6 +98,20 @@ impl Window {
         }
         self.text.push('\n');
         true
+    }
+
+    fn decode(&mut self, line: &[u8]) {
+        // Nearly every line is whole, and to see that is much quicker than to go through its characters.
+        if let Ok(line) = std::str::from_utf8(line) {
+            return self.text.push_str(line);
+        }
+        for chunk in line.utf8_chunks() {
+            self.text.push_str(chunk.valid());
+            if !chunk.invalid().is_empty() {
+                self.invalid += chunk.invalid().len();
+                self.text.push(char::REPLACEMENT_CHARACTER);
+            }
+        }
     }
 }
 
@@ -138,6 +142,31 @@ struct Lines<'a, R> {
 }
 
 impl<R: BufRead> Lines<'_, R> {
+    fn check(&self) -> io::Result<()> {
+        if self.cancel.is_cancelled() { Err(io::Error::other("stopped before it was done")) } else { Ok(()) }
+    }
+
+    /// How many lines are left; `None`: more than anybody wants to look at.
+    fn count(&mut self) -> io::Result<Option<usize>> {
+        let (mut lines, mut is_open) = (0, false);
+        loop {
+            self.check()?;
+            let buffer = self.reader.fill_buf()?;
+            if buffer.is_empty() {
+                return Ok(Some(lines + usize::from(is_open)));
+            }
+            if self.ahead == 0 {
+                return Ok(None);
+            }
+            let looked = buffer.get(..self.ahead).unwrap_or(buffer);
+            lines += memchr_iter(b'\n', looked).count();
+            is_open = looked.last() != Some(&b'\n');
+            let taken = looked.len();
+            self.ahead -= taken;
+            self.reader.consume(taken);
+        }
+    }
+
     /// Takes one line, keeping its first bytes, without its line feed.
     fn next(&mut self, line: &mut Vec<u8>) -> io::Result<Next> {
         line.clear();
@@ -145,8 +174,8 @@ impl<R: BufRead> Lines<'_, R> {
         loop {
             // Asking takes a lock, so not for every line.
             self.turns = self.turns.wrapping_add(1);
-            if self.turns.is_multiple_of(1_024) && self.cancel.is_cancelled() {
-                return Err(io::Error::other("stopped before it was done"));
+            if self.turns.is_multiple_of(1_024) {
+                self.check()?;
             }
             let buffer = self.reader.fill_buf()?;
             if buffer.is_empty() {
@@ -156,20 +185,17 @@ impl<R: BufRead> Lines<'_, R> {
                 return Ok(Next::TooFar);
             }
             let looked = buffer.get(..self.ahead).unwrap_or(buffer);
-            // The standard library's fastest way to find a byte is to skip to it.
-            let mut rest = looked;
-            let taken = rest.skip_until(b'\n')?;
-            let part = looked.get(..taken).unwrap_or_default();
-            let (part, is_whole) = match part.strip_suffix(b"\n") {
-                Some(part) => (part, true),
-                None => (part, false),
+            let end = memchr(b'\n', looked);
+            let (part, taken) = match end {
+                Some(end) => (looked.get(..end).unwrap_or_default(), end + 1),
+                None => (looked, looked.len()),
             };
             let room = LINE_BYTES_MAX - line.len();
             line.extend_from_slice(part.get(..room).unwrap_or(part));
             length += part.len();
             self.ahead -= taken.min(self.ahead);
             self.reader.consume(taken);
-            if is_whole {
+            if end.is_some() {
                 return Ok(Next::Line { over: length - line.len() });
             }
         }
