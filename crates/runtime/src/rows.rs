@@ -3,6 +3,8 @@
 //! Each row is computed from one entry, by its stream and its event, so that all of them can be thrown away and made
 //! again. What needs more than one entry to know is looked up when it is asked for, never stored.
 
+use std::collections::BTreeSet;
+
 use max_team_core::event::Event;
 use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId};
 use max_team_core::ledger::Charge;
@@ -51,6 +53,23 @@ pub(crate) fn mates_there(journal: &Journal, session: SessionId) -> Result<Vec<(
     let mut mates = rows::<MateRow>(journal, &mates_of(&session.to_string()))?;
     mates.retain(|(_, row)| row.gone.is_none());
     Ok(mates)
+}
+
+/// Whoever of a session has something to do that somebody gave them.
+pub(crate) fn working(journal: &Journal, session: SessionId) -> Result<Vec<AgentId>, RuntimeError> {
+    let mine = session.to_string();
+    // Whoever was begun with anew has a row that does not say where.
+    let looked_up = |agent: &str| row::<String>(journal, AGENT, agent).ok().flatten();
+    let is_ours =
+        |agent: &str, known: &str| known == mine || (known.is_empty() && looked_up(agent).as_ref() == Some(&mine));
+    let working = rows::<String>(journal, WORKING)?.into_iter().filter(|(agent, known)| is_ours(agent, known));
+    Ok(working.filter_map(|(agent, _)| agent.parse().ok()).collect())
+}
+
+/// Whoever has commands in the background.
+pub(crate) fn with_commands(journal: &Journal) -> Result<BTreeSet<AgentId>, RuntimeError> {
+    let rows = rows::<String>(journal, COMMANDS)?;
+    Ok(rows.iter().filter_map(|(key, _)| key.split_once('/')?.0.parse().ok()).collect())
 }
 
 /// Who in a session was last given each call whose answer may be kept.

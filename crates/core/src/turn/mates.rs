@@ -43,6 +43,18 @@ impl Turn {
         self.identity.as_ref()?.mate.as_deref()
     }
 
+    /// Whether nobody waits for it, neither a plan nor a call, by what it was started with (nothing: a lead) and what it has to
+    /// read: also one that was called once and goes on for a person, or did when it was stopped.
+    pub fn is_apart(&self, given: Option<&Assignment>, mail: &[Envelope]) -> bool {
+        let was_users = || self.halted()?.assignment.as_ref().map(Assignment::is_for_user);
+        let is_users = || match self.assignment() {
+            Some(now) => now.is_for_user(),
+            None if mail.is_empty() => was_users().unwrap_or_default(),
+            None => mail.iter().any(|letter| letter.from.starts_with("user/")),
+        };
+        given.is_none_or(|given| given.plan.is_none() && (!given.life.is_call() || is_users()))
+    }
+
     /// That it is no more, if so.
     pub fn gone(&self) -> Option<&AgentEnded> {
         self.gone.as_ref()

@@ -12,6 +12,7 @@ use crate::policy::{By, Deed, Mode};
 use crate::recovery::Failure;
 use crate::team::Model;
 
+mod apart;
 mod compact;
 mod mates;
 mod merge;

@@ -161,12 +161,8 @@ impl Floor {
 
     /// The agents of this session that were given something to do and are not done, with the plan they work in.
     pub(crate) fn working(&self) -> Result<Vec<(AgentId, Option<PlanId>)>, RuntimeError> {
-        let (mine, journal) = (self.session.to_string(), &self.shared.journal);
-        let working = rows::rows::<String>(journal, rows::WORKING)?.into_iter().filter(|(agent, known)| {
-            let looked_up = || rows::row::<String>(journal, rows::AGENT, agent).ok().flatten();
-            *known == mine || (known.is_empty() && looked_up().is_some_and(|session| session == mine))
-        });
-        Ok(working.filter_map(|(key, _)| key.parse().ok()).map(|agent| (agent, self.plan_of(agent))).collect())
+        let working = rows::working(&self.shared.journal, self.session)?;
+        Ok(working.into_iter().map(|agent| (agent, self.plan_of(agent))).collect())
     }
 
     fn plan_of(&self, agent: AgentId) -> Option<PlanId> {

@@ -602,12 +602,12 @@ answers:
   - parts: [{tool: agent, input: {description: look, prompt: Look., type: explore}}]
   - text: Seen.
 members:
-  explore: [{text: Looked.}, {text: One moment, delta_ms: 3600000}]
+  explore: [{text: Looked.}, {text: One moment, delta_ms: 3600000}, {text: Here.}]
 "#;
 
-/// Whoever was called once goes on for a person who writes to it: no call of anybody's would stop it.
+/// Whoever was called once goes on for a person who writes to it: no call of anybody's would stop it, and none is made again.
 #[tokio::test]
-async fn one_that_was_called_is_stopped_also_while_it_works_for_a_person() {
+async fn one_that_was_called_is_stopped_and_goes_on_also_while_it_works_for_a_person() {
     let (folder, journal) = (project(), Journal::memory());
     let team = house_of(&journal, folder.path(), CALLED);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
@@ -618,8 +618,15 @@ async fn one_that_was_called_is_stopped_also_while_it_works_for_a_person() {
     until(&mut notices, "turn_started").await;
     order(&team, Command::Halt { session }).await.unwrap();
     rest(&mut notices).await;
-    let turn = Census::new(&journal).turn(called.agent).unwrap();
-    assert_eq!(turn.last().unwrap().end, End::Interrupted);
+    let last = || Census::new(&journal).turn(called.agent).unwrap().last().unwrap().clone();
+    assert_eq!(last().end, End::Interrupted);
+    let stopped = Post::new(&journal).stopped(session).unwrap();
+    assert_eq!(stopped.into_iter().map(|reader| reader.name).collect::<Vec<_>>(), [called.handle()]);
+    order(&team, Command::Continue { session, to: Vec::new() }).await.unwrap();
+    rest(&mut notices).await;
+    assert_eq!((last().end, last().text.as_str()), (End::Answered, "Here."));
+    let letters = Census::new(&journal).letters(session).unwrap();
+    assert!(letters.iter().any(|letter| letter.text() == "Here." && letter.envelope.to.starts_with("user/")));
 }
 
 async fn play(journal: &Journal, root: &Path, words: &str) {
