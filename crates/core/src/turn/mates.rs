@@ -2,7 +2,7 @@
 
 use super::{Phase, Status, Turn};
 use crate::event::{Event, QuestionAnswered};
-use crate::id::QuestionId;
+use crate::id::{EnvelopeId, QuestionId};
 use crate::mates::requests::Requests;
 use crate::mates::{AgentEnded, CommandBegun, Teammate};
 use crate::message::{Assignment, Envelope, Kind};
@@ -19,6 +19,7 @@ impl Turn {
         match event {
             Event::Requested(asked) => self.requests.ask(asked),
             Event::Responded(responded) => self.requests.close(responded),
+            Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => self.refused.push(refused.letter),
             Event::AgentEnded(ended) => self.gone = Some(ended.clone()),
             Event::Granted(granted) => {
                 for grant in &granted.grants {
@@ -53,6 +54,11 @@ impl Turn {
             None => mail.iter().any(|letter| letter.from.starts_with("user/")),
         };
         given.is_none_or(|given| given.plan.is_none() && (!given.life.is_call() || is_users()))
+    }
+
+    /// Whether nobody begins whom this letter names.
+    pub fn has_refused(&self, letter: EnvelopeId) -> bool {
+        self.refused.contains(&letter)
     }
 
     /// That it is no more, if so.
