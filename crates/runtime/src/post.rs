@@ -322,9 +322,10 @@ impl<'j> Post<'j> {
         if let Some(session) = session
             && Sessions::new(self.journal).row(session)?.lead == agent
         {
-            let (fresh, known) = (TurnId::new(Uuid::now_v7()), census::fold_agent(self.journal, agent)?.0.newest());
+            let (fresh, census) = (TurnId::new(Uuid::now_v7()), Census::new(self.journal));
+            let known = census.newest(session, agent)?;
             halt.since = Some(known.map_or(fresh, |known| newer(fresh, known)));
-            others = Census::new(self.journal).stopped_with(session, true)?;
+            others = census.stopped_with(session, true)?;
         }
         let mut commit = commit_at(at_ms);
         commit.sends.extend(others.into_iter().map(|other| halt.letter(session::agent_stream(other))));

@@ -241,6 +241,18 @@ impl Census<'_> {
         Ok(all.into_iter().collect())
     }
 
+    /// The newest turn of all from which something may still come: of the lead, of whoever works, of plans.
+    pub(crate) fn newest(&self, session: SessionId, lead: AgentId) -> Result<Option<TurnId>, RuntimeError> {
+        let mut newest = self.turn(lead)?.newest();
+        for agent in rows::working(self.journal, session)? {
+            newest = newest.max(self.turn(agent)?.newest());
+        }
+        for plan in self.open_plans(Some(session))? {
+            newest = newest.max(self.plan(plan)?.turn());
+        }
+        Ok(newest)
+    }
+
     /// Everybody in sessions with unfinished work or a living owner; with `all`, also of those used within a day.
     pub fn people(&self, now_ms: i64, all: bool) -> Result<Vec<Person>, RuntimeError> {
         let sessions = Sessions::new(self.journal);

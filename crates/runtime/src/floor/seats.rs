@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use max_team_core::id::{AgentId, PlanId};
+use max_team_core::id::{AgentId, PlanId, TurnId};
 use max_team_core::message::{Assignment, Kind};
 use max_team_core::plan::Plan;
 use max_team_core::team::Settings;
@@ -211,6 +211,8 @@ impl Floor {
 
     fn prepare_plan(&self, plan: PlanId) -> Result<(Plan, u64), RuntimeError> {
         let (state, head) = fold_plan(&self.shared, plan)?;
+        // A stop is newer than it, and than what was said to it, whatever the clock says.
+        self.know_turn(state.turn().max(Some(TurnId::new(plan.uuid()))));
         let budget = state.draft().map(|draft| draft.budget).unwrap_or_default();
         let counts = budget.nano.is_some() || budget.tokens.is_some();
         // Where the session counts, everything was charged when it was opened.

@@ -221,12 +221,25 @@ enum Moment {
     Lead,
     /// A person says yes to the plan afterwards.
     Before,
+    /// The same, after the clock was set back.
+    Ahead,
+}
+
+/// Somebody stops the lead while the clock is an hour ahead.
+async fn stop_ahead(journal: &Journal, session: SessionId) {
+    let lead = Census::new(journal).roll(session).unwrap().lead.unwrap().person.agent.unwrap();
+    let now = u64::try_from(Uuid::now_v7().get_timestamp().unwrap().to_unix().0).unwrap() * 1_000;
+    let since = TurnId::new(uuid::Builder::from_unix_timestamp_millis(now + 3_600_000, &[7; 10]).into_uuid());
+    let body = json!({ "by": "cli", "stopped": true, "since": since });
+    let letter = Envelope::new(key("stop"), owner().address(), format!("agent/{lead}"), Kind::Shutdown, body, 1);
+    journal.commit(Commit { sends: vec![letter], ..Commit::default() }).await.unwrap();
 }
 
 /// One task is done, the other waits for an answer and then fails; the lead is busy and was told something more.
 #[tokio::test]
 async fn what_a_plan_writes_waits_like_all_that_began_before_a_stop() {
-    for moment in [Moment::Both, Moment::Lead, Moment::Before] {
+    for moment in [Moment::Both, Moment::Lead, Moment::Before, Moment::Ahead] {
+        let is_later = matches!(moment, Moment::Before | Moment::Ahead);
         let (folder, journal) = (project(), Journal::memory());
         let team = house_of(&journal, folder.path(), PLAN);
         let mut notices = team.watch();
@@ -240,14 +253,17 @@ async fn what_a_plan_writes_waits_like_all_that_began_before_a_stop() {
         order(&team, Command::Propose { session, draft, source: "a test".into() }).await.unwrap();
         let (question, _) = rest(&mut notices).await.asked();
         let approve = Command::Decide { question, say: Say::Approve };
-        if moment != Moment::Before {
+        if !is_later {
             order(&team, approve.clone()).await.unwrap();
             assert!(rest(&mut notices).await.waiting, "leo asks");
         }
         order(&team, Command::Say { session, text: "hello".into() }).await.unwrap();
         until(&mut notices, "turn_started").await;
         order(&team, Command::Say { session, text: "do X".into() }).await.unwrap();
-        stop(Way::Word, &team, &journal, session).await;
+        match moment {
+            Moment::Ahead => stop_ahead(&journal, session).await,
+            _ => stop(Way::Word, &team, &journal, session).await,
+        }
         until(&mut notices, "turn_ended").await;
         match moment {
             Moment::Both => {
@@ -255,8 +271,8 @@ async fn what_a_plan_writes_waits_like_all_that_began_before_a_stop() {
                 order(&team, Command::Stop { plan, task: None }).await.unwrap();
                 until(&mut notices, "plan_ended").await;
             }
-            Moment::Lead | Moment::Before => {
-                if moment == Moment::Before {
+            Moment::Lead | Moment::Before | Moment::Ahead => {
+                if is_later {
                     order(&team, approve).await.unwrap();
                     until(&mut notices, "question_asked").await;
                 }
@@ -267,12 +283,12 @@ async fn what_a_plan_writes_waits_like_all_that_began_before_a_stop() {
         }
         rest(&mut notices).await;
         let begun = inputs(&journal, "max");
-        let want = if moment == Moment::Before { 2 } else { 1 };
+        let want = if is_later { 2 } else { 1 };
         assert_eq!(begun.len(), want, "{moment:?}: {begun:?}");
         // A lead that is stopped says nothing about a failure, and neither does this one: the user is asked.
         let asked = Post::new(&journal).inbox().unwrap().len();
         assert_eq!(asked, usize::from(moment != Moment::Both), "{moment:?}");
-        if moment != Moment::Before {
+        if !is_later {
             order(&team, Command::Say { session, text: "go".into() }).await.unwrap();
             until(&mut notices, "turn_started").await;
         }
