@@ -325,7 +325,7 @@ impl<'j> Post<'j> {
             let (fresh, census) = (TurnId::new(Uuid::now_v7()), Census::new(self.journal));
             let known = census.newest(session, agent)?;
             halt.since = Some(known.map_or(fresh, |known| newer(fresh, known)));
-            others = census.stopped_with(session, true)?;
+            others = census.stopped_with(session)?;
         }
         let mut commit = commit_at(at_ms);
         commit.sends.extend(others.into_iter().map(|other| halt.letter(session::agent_stream(other))));

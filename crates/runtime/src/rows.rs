@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use max_team_core::event::Event;
+use max_team_core::event::{Event, Interrupted};
 use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId};
 use max_team_core::ledger::Charge;
 use max_team_core::mates::AgentEnded;
@@ -13,6 +13,7 @@ use max_team_core::memory::Scope;
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::event::{About, PlanEnd, Say, Tally};
 use max_team_core::policy::{Action, Answer, By, Memory};
+use max_team_core::stop::Held;
 use max_team_journal::{Commit, Entry, Journal, Projection};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,9 @@ pub(crate) const ANSWERED: &str = "answered";
 
 /// Commands in the background that are not known to be over, by agent and id.
 pub(crate) const COMMANDS: &str = "commands";
+
+/// Since when what others have written is no news, by whoever was stopped with everybody.
+pub(crate) const STOPPED: &str = "stopped";
 
 /// The agents of a session.
 pub(crate) fn agents_of(session: &str) -> String {
@@ -319,6 +323,9 @@ fn of_agent(stream: &str, agent: &str, at_ms: i64, event: &Event) -> Vec<Project
         }
         // Its work was over, and this is not.
         Event::ReviewBegun(_) => put(WORKING, agent, at_ms, &""),
+        Event::Interrupted(Interrupted { held: Some(Held { since: Some(since), .. }), .. }) => {
+            put(STOPPED, agent, at_ms, since)
+        }
         Event::CommandBegun(begun) => put(COMMANDS, &format!("{agent}/{}", begun.id), at_ms, &begun.name),
         Event::CommandOver(over) => vec![delete(COMMANDS, &format!("{agent}/{}", over.id))],
         Event::AgentEnded(ended) => {

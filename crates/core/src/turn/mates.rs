@@ -2,7 +2,7 @@
 
 use super::{Phase, Status, Turn};
 use crate::event::{Event, QuestionAnswered};
-use crate::id::{EnvelopeId, QuestionId};
+use crate::id::{EnvelopeId, QuestionId, TurnId};
 use crate::mates::requests::Requests;
 use crate::mates::{AgentEnded, CommandBegun, Teammate};
 use crate::message::{Assignment, Envelope, Kind};
@@ -54,6 +54,14 @@ impl Turn {
             None => mail.iter().any(|letter| letter.from.starts_with("user/")),
         };
         given.is_none_or(|given| given.plan.is_none() && (!given.life.is_call() || is_users()))
+    }
+
+    /// Everybody was stopped, which a teammate that rests needs no entry of its own for: what turns that began before write to it is no
+    /// news, as long as it has begun nothing since.
+    pub fn know_stop(&mut self, since: Option<TurnId>) {
+        if self.mate().is_some() && !self.is_busy() && self.newest() < since {
+            self.held.get_or_insert_default().since = since;
+        }
     }
 
     /// Whether nobody begins whom this letter names.

@@ -136,8 +136,8 @@ impl Agent {
         )
     }
 
-    /// The letters that stop all who are at work for this agent without being waited for; where a person stops everybody, also those
-    /// who rest. Whoever works aside does so for no turn of its.
+    /// The letters that stop all who are at work for this agent without being waited for. Whoever works aside does so for no turn
+    /// of its.
     pub(super) fn stopping_apart(&self, by: &Stopper) -> Vec<Envelope> {
         if !self.lead {
             return Vec::new();
@@ -145,7 +145,7 @@ impl Agent {
         let Held { since, listed, .. } = by.held.clone().unwrap_or_default();
         let census = Census::new(&self.floor.shared.journal);
         // What cannot be read is not at work; if it is the journal, the next commit says so.
-        let all = census.stopped_with(self.floor.session, since.is_some()).unwrap_or_default();
+        let all = census.stopped_with(self.floor.session).unwrap_or_default();
         let halt = Halt { from: &self.stream, by: &by.name, who: by.who.as_ref(), since, listed, at_ms: now_ms() };
         let all = all.into_iter().map(session::agent_stream).filter(|address| !self.floor.is_aside(address));
         all.map(|address| halt.letter(address)).collect()

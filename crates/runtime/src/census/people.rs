@@ -228,16 +228,14 @@ impl Census<'_> {
         Ok(at_work)
     }
 
-    /// Who is told of a stop together with the lead: whoever is at work, also with commands. Where everybody is meant, and
-    /// somebody works, all teammates that are there: who rests may be written to by whoever has not read its own yet.
-    pub(crate) fn stopped_with(&self, session: SessionId, everybody: bool) -> Result<Vec<AgentId>, RuntimeError> {
+    /// Who is told of a stop together with the lead: whoever is at work, and teammates with commands. Whoever rests knows of it from
+    /// the lead's own entry.
+    pub(crate) fn stopped_with(&self, session: SessionId) -> Result<Vec<AgentId>, RuntimeError> {
         let lead = Sessions::new(self.journal).row(session)?.lead;
         let mut all: BTreeSet<AgentId> = self.at_work(session)?.into_iter().filter(|agent| *agent != lead).collect();
-        let there = rows::mates_there(self.journal, session)?;
-        let is_any = !all.is_empty() || !rows::working(self.journal, session)?.is_empty();
         let commands = rows::with_commands(self.journal)?;
-        let there = there.into_iter().map(|(_, row)| row.agent);
-        all.extend(there.filter(|agent| (everybody && is_any) || commands.contains(agent)));
+        let there = rows::mates_there(self.journal, session)?.into_iter().map(|(_, row)| row.agent);
+        all.extend(there.filter(|agent| commands.contains(agent)));
         Ok(all.into_iter().collect())
     }
 

@@ -108,6 +108,8 @@ impl Floor {
 
     fn prepare_agent(&self, agent: AgentId, fresh: Option<(Turn, u64, Assignment)>) -> Result<Seat, RuntimeError> {
         let resumed = fresh.is_none();
+        // It says itself what it takes, once it rests.
+        lock(&self.takes).remove(&agent);
         let (turn, head, given) = match fresh {
             // Nothing of it is in the journal yet that could be asked.
             Some((turn, head, given)) => (turn, head, Some(given)),
