@@ -322,9 +322,10 @@ impl<'j> Post<'j> {
         if let Some(session) = session
             && Sessions::new(self.journal).row(session)?.lead == agent
         {
-            let (fresh, known) = (TurnId::new(Uuid::now_v7()), census::fold_agent(self.journal, agent)?.0.newest());
+            let (fresh, census) = (TurnId::new(Uuid::now_v7()), Census::new(self.journal));
+            let known = census.newest(session, agent)?;
             halt.since = Some(known.map_or(fresh, |known| newer(fresh, known)));
-            others = self.stopped_with(session, agent)?;
+            others = census.stopped_with(session)?;
         }
         let mut commit = commit_at(at_ms);
         commit.sends.extend(others.into_iter().map(|other| halt.letter(session::agent_stream(other))));
@@ -334,18 +335,6 @@ impl<'j> Post<'j> {
         rows::of_sends(&mut commit);
         self.journal.commit(commit).await?;
         Ok(())
-    }
-
-    /// Who is told of a stop together with the lead: whoever works, and, if somebody does, all teammates that are there.
-    fn stopped_with(&self, session: SessionId, lead: AgentId) -> Result<Vec<AgentId>, RuntimeError> {
-        let mut all = Census::new(self.journal).at_work(session)?;
-        all.retain(|agent| *agent != lead);
-        if !all.is_empty() {
-            all.extend(rows::mates_there(self.journal, session)?.into_iter().map(|(_, row)| row.agent));
-        }
-        all.sort_unstable();
-        all.dedup();
-        Ok(all)
     }
 
     /// Edits that do not fit what the plan says are refused before anybody is bothered with them.

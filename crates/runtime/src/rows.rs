@@ -3,7 +3,9 @@
 //! Each row is computed from one entry, by its stream and its event, so that all of them can be thrown away and made
 //! again. What needs more than one entry to know is looked up when it is asked for, never stored.
 
-use max_team_core::event::Event;
+use std::collections::BTreeSet;
+
+use max_team_core::event::{Event, Interrupted};
 use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId};
 use max_team_core::ledger::Charge;
 use max_team_core::mates::AgentEnded;
@@ -11,6 +13,7 @@ use max_team_core::memory::Scope;
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::event::{About, PlanEnd, Say, Tally};
 use max_team_core::policy::{Action, Answer, By, Memory};
+use max_team_core::stop::Held;
 use max_team_journal::{Commit, Entry, Journal, Projection};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -36,6 +39,9 @@ pub(crate) const ANSWERED: &str = "answered";
 /// Commands in the background that are not known to be over, by agent and id.
 pub(crate) const COMMANDS: &str = "commands";
 
+/// Since when what others have written is no news, by whoever was stopped with everybody.
+pub(crate) const STOPPED: &str = "stopped";
+
 /// The agents of a session.
 pub(crate) fn agents_of(session: &str) -> String {
     format!("agents/{session}")
@@ -51,6 +57,23 @@ pub(crate) fn mates_there(journal: &Journal, session: SessionId) -> Result<Vec<(
     let mut mates = rows::<MateRow>(journal, &mates_of(&session.to_string()))?;
     mates.retain(|(_, row)| row.gone.is_none());
     Ok(mates)
+}
+
+/// Whoever of a session has something to do that somebody gave them.
+pub(crate) fn working(journal: &Journal, session: SessionId) -> Result<Vec<AgentId>, RuntimeError> {
+    let mine = session.to_string();
+    // Whoever was begun with anew has a row that does not say where.
+    let looked_up = |agent: &str| row::<String>(journal, AGENT, agent).ok().flatten();
+    let is_ours =
+        |agent: &str, known: &str| known == mine || (known.is_empty() && looked_up(agent).as_ref() == Some(&mine));
+    let working = rows::<String>(journal, WORKING)?.into_iter().filter(|(agent, known)| is_ours(agent, known));
+    Ok(working.filter_map(|(agent, _)| agent.parse().ok()).collect())
+}
+
+/// Whoever has commands in the background.
+pub(crate) fn with_commands(journal: &Journal) -> Result<BTreeSet<AgentId>, RuntimeError> {
+    let rows = rows::<String>(journal, COMMANDS)?;
+    Ok(rows.iter().filter_map(|(key, _)| key.split_once('/')?.0.parse().ok()).collect())
 }
 
 /// Who in a session was last given each call whose answer may be kept.
@@ -300,6 +323,9 @@ fn of_agent(stream: &str, agent: &str, at_ms: i64, event: &Event) -> Vec<Project
         }
         // Its work was over, and this is not.
         Event::ReviewBegun(_) => put(WORKING, agent, at_ms, &""),
+        Event::Interrupted(Interrupted { held: Some(Held { since: Some(since), .. }), .. }) => {
+            put(STOPPED, agent, at_ms, since)
+        }
         Event::CommandBegun(begun) => put(COMMANDS, &format!("{agent}/{}", begun.id), at_ms, &begun.name),
         Event::CommandOver(over) => vec![delete(COMMANDS, &format!("{agent}/{}", over.id))],
         Event::AgentEnded(ended) => {

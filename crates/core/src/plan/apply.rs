@@ -2,6 +2,8 @@
 //!
 //! An event moves its own task here; what that means for those that build on it is in `settle`.
 
+use uuid::Builder;
+
 use super::event::{
     About, PlanAnswered, PlanAsked, PlanEdited, PlanProposed, Ruling, Say, SkipReason, Spent, TaskAnswered, TaskAsked,
     TaskAssigned, TaskFailed, TaskHeld, TaskReported, TaskResult,
@@ -11,6 +13,7 @@ use super::ready::Ready;
 use super::slot::{Doom, Slot, State};
 use super::{Budget, Draft, Graph};
 use crate::event::Event;
+use crate::id::TurnId;
 use crate::limits::READY_SCANNED_MAX;
 use crate::policy::By;
 
@@ -142,7 +145,7 @@ impl Plan {
         let Some(about) = self.asked.remove(&answered.question) else { return };
         self.asked_of.remove(&self.subject(&about));
         if matches!(answered.by, By::Person(_)) {
-            self.answered_at_ms = Some(at_ms);
+            self.said = answered.turn.or_else(|| last_of(at_ms));
         }
         match (&about, &answered.say) {
             (About::Proposal | About::Rest, Say::Approve) => self.approve_waves(usize::MAX, at_ms),
@@ -461,4 +464,11 @@ pub(super) fn shape(draft: &Draft) -> Option<Graph> {
     members.sort_unstable();
     members.dedup();
     Graph::new(draft, &members).ok()
+}
+
+/// What an answer of former times counts as, of which only the time is known: the last turn of its millisecond, as whoever stops
+/// and then answers has answered later.
+fn last_of(at_ms: i64) -> Option<TurnId> {
+    let at_ms = u64::try_from(at_ms).ok()?;
+    Some(TurnId::new(Builder::from_unix_timestamp_millis(at_ms, &[u8::MAX; 10]).into_uuid()))
 }

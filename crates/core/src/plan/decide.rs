@@ -61,9 +61,9 @@ impl Plan {
         }
         match input {
             Input::Propose(_) | Input::Woke => Vec::new(),
-            Input::Edited { question, edits, edited } => self.edit(question, edits, *edited),
+            Input::Edited { question, edits, edited } => self.edit(question, edits, *edited, now),
             Input::Unfit(refused) => vec![Event::EditRefused(refused)],
-            Input::Answered { question, say, by } => self.answered(question, say, by),
+            Input::Answered { question, say, by } => self.answered(question, say, by, now),
             Input::Begun { task, attempt } => self.begun(task, attempt),
             Input::Reported { task, attempt, report, spent } => self.reported(task, attempt, report, spent, now),
             Input::Served { task, attempt, output, findings, cached } => {
@@ -113,15 +113,15 @@ impl Plan {
             vec![Event::PlanProposed(proposed), Event::PlanAsked(PlanAsked { question, about: About::Proposal })];
         if let Some(rule) = rule {
             let by = By::Rule(rule.to_owned());
-            events.push(Event::PlanAnswered(PlanAnswered { question, say: Say::Approve, by }));
+            events.push(Event::PlanAnswered(PlanAnswered { question, say: Say::Approve, by, turn: None }));
         }
         events
     }
 
-    fn answered(&self, question: QuestionId, say: Say, by: By) -> Vec<Event> {
+    fn answered(&self, question: QuestionId, say: Say, by: By, now: Now<'_>) -> Vec<Event> {
         let Some(about) = self.asked.get(&question) else { return Vec::new() };
         let who = by.name();
-        let answered = |say: Say| Event::PlanAnswered(PlanAnswered { question, say, by: by.clone() });
+        let answered = |say: Say| Event::PlanAnswered(PlanAnswered { question, say, by: by.clone(), turn: now.fresh });
         let stop = || Event::PlanStopped(PlanStopped { task: None, by: who.clone() });
         match (about, say) {
             (_, Say::Edit(_)) => Vec::new(),
@@ -353,14 +353,14 @@ impl Plan {
     }
 
     /// A changed plan is another question: a yes to what it said before is no yes to this.
-    fn edit(&self, question: QuestionId, edits: Vec<Edit>, edited: PlanEdited) -> Vec<Event> {
+    fn edit(&self, question: QuestionId, edits: Vec<Edit>, edited: PlanEdited, now: Now<'_>) -> Vec<Event> {
         if self.asked.get(&question) != Some(&About::Proposal) || shape(&edited.draft).is_none() {
             return Vec::new();
         }
         let by = By::person(&edited.by);
         let asked = PlanAsked { question: self.next_question(0), about: About::Proposal };
         vec![
-            Event::PlanAnswered(PlanAnswered { question, say: Say::Edit(edits), by }),
+            Event::PlanAnswered(PlanAnswered { question, say: Say::Edit(edits), by, turn: now.fresh }),
             Event::PlanEdited(edited),
             Event::PlanAsked(asked),
         ]

@@ -13,7 +13,7 @@ pub use task::{
 use serde::{Deserialize, Serialize};
 
 use super::{Draft, Edit, Forecast};
-use crate::id::{AgentId, PlanId, QuestionId, SessionId};
+use crate::id::{AgentId, PlanId, QuestionId, SessionId, TurnId};
 use crate::message::Principal;
 
 /// When a person is asked while a plan is approved and carried out.
@@ -174,6 +174,9 @@ pub struct PlanAnswered {
     pub say: Say,
     /// Who, and where.
     pub by: crate::policy::By,
+    /// A turn that is newer than all that were known when a person said it: by that it is told what was stopped later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
 }
 
 /// There is more to spend: what was paused goes on.

@@ -2,7 +2,7 @@
 
 use super::event::{Artifact, Cached, EditRefused, Evidence, PlanEdited, PlanProposed, Proof, Ruling, Say, Spent};
 use super::{Budget, Edit};
-use crate::id::{EnvelopeId, QuestionId};
+use crate::id::{EnvelopeId, QuestionId, TurnId};
 use crate::policy::By;
 
 /// What happened.
@@ -187,11 +187,13 @@ pub struct Now<'a> {
     pub at_ms: i64,
     /// Globs of the paths that other plans are at work on.
     pub taken: &'a [String],
+    /// A turn that is newer than all that are known, for what a person says now.
+    pub fresh: Option<TurnId>,
 }
 
 impl Now<'_> {
     /// A moment at which nobody else is at work.
     pub fn at(at_ms: i64) -> Self {
-        Self { at_ms, taken: &[] }
+        Self { at_ms, taken: &[], fresh: None }
     }
 }

@@ -15,7 +15,7 @@ use super::ready::Ready;
 use super::slot::{Doom, Slot, State};
 use super::{Budget, Draft, Forecast, Graph, Task};
 use crate::hash::Hash;
-use crate::id::{AgentId, PlanId, QuestionId, SessionId};
+use crate::id::{AgentId, PlanId, QuestionId, SessionId, TurnId};
 
 /// A plan and how far it is. As a snapshot it leaves its shape out, which is made again from what it says.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -69,8 +69,8 @@ pub struct Plan {
     pub(super) stopped: bool,
     /// Its time was over when it was stopped: nobody had to say so.
     pub(super) overdue: bool,
-    /// When a person last answered what it asked.
-    pub(super) answered_at_ms: Option<i64>,
+    /// The turn that a person's last answer to what it asked counts as.
+    pub(super) said: Option<TurnId>,
     /// It was stopped for another plan to be made.
     pub(super) replaced: bool,
     pub(super) ended: Option<PlanEnd>,
@@ -283,9 +283,10 @@ impl Plan {
         self.ended == Some(PlanEnd::Stopped) && !self.overdue
     }
 
-    /// When a person last answered what it asked.
-    pub fn answered_at_ms(&self) -> Option<i64> {
-        self.answered_at_ms
+    /// The turn that its letters count as written in: whatever was stopped later holds them. A plan that a person has said yes to
+    /// since begins anew with that.
+    pub fn turn(&self) -> Option<TurnId> {
+        self.proposed.as_ref().map(|proposed| TurnId::new(proposed.plan.uuid())).max(self.said)
     }
 
     /// Whether any of it may run.

@@ -34,7 +34,11 @@ impl Turn {
     /// Whether a letter stays where it is until something else comes: it has done what it does and is only told, or waits with
     /// what a stop has left.
     pub fn leaves(&self, letter: &Envelope, lead: bool) -> bool {
-        is_note(letter, lead) || self.requests().is_accepted(letter.id) || self.holds(letter)
+        self.is_left(letter, lead) || self.requests().is_accepted(letter.id)
+    }
+
+    fn is_left(&self, letter: &Envelope, lead: bool) -> bool {
+        is_note(letter, lead) || self.holds(letter) || self.has_refused(letter.id)
     }
 
     /// Whether any of this mail, in the order it came, does something to a reader who rests. What came before a person's stop does
@@ -43,8 +47,7 @@ impl Turn {
         let stop = before_stop(mail);
         // What only interrupts does nothing to it; what ends it does.
         let is_done = |letter: &Envelope| letter.kind == Kind::Shutdown && !parting::is_end(letter);
-        let is_left = |letter: &Envelope| is_note(letter, lead) || self.holds(letter);
-        let is_any = |letter: &Envelope| !is_done(letter) && !is_left(letter);
+        let is_any = |letter: &Envelope| !is_done(letter) && !self.is_left(letter, lead);
         // Whoever is no more sends all of it back.
         if self.gone().is_some() { !mail.is_empty() } else { mail.iter().skip(stop).any(is_any) }
     }
@@ -55,7 +58,8 @@ impl Turn {
         let is_held = |(place, letter): &(usize, &Envelope)| {
             self.holds(letter) || (*place < stop && self.is_beginning(letter, lead))
         };
-        mail.iter().enumerate().filter(|held| is_held(held) && !is_note(held.1, lead)).count()
+        let is_told = |letter: &Envelope| !is_note(letter, lead) && !self.has_refused(letter.id);
+        mail.iter().enumerate().filter(|held| is_held(held) && is_told(held.1)).count()
     }
 }
 

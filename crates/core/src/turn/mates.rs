@@ -2,7 +2,7 @@
 
 use super::{Phase, Status, Turn};
 use crate::event::{Event, QuestionAnswered};
-use crate::id::QuestionId;
+use crate::id::{EnvelopeId, QuestionId, TurnId};
 use crate::mates::requests::Requests;
 use crate::mates::{AgentEnded, CommandBegun, Teammate};
 use crate::message::{Assignment, Envelope, Kind};
@@ -19,6 +19,7 @@ impl Turn {
         match event {
             Event::Requested(asked) => self.requests.ask(asked),
             Event::Responded(responded) => self.requests.close(responded),
+            Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => self.refused.push(refused.letter),
             Event::AgentEnded(ended) => self.gone = Some(ended.clone()),
             Event::Granted(granted) => {
                 for grant in &granted.grants {
@@ -41,6 +42,31 @@ impl Turn {
     /// What a teammate was started for.
     pub fn engaged(&self) -> Option<&Assignment> {
         self.identity.as_ref()?.mate.as_deref()
+    }
+
+    /// Whether nobody waits for it, neither a plan nor a call, by what it was started with (nothing: a lead) and what it has to
+    /// read: also one that was called once and goes on for a person, or did when it was stopped.
+    pub fn is_apart(&self, given: Option<&Assignment>, mail: &[Envelope]) -> bool {
+        let was_users = || self.halted()?.assignment.as_ref().map(Assignment::is_for_user);
+        let is_users = || match self.assignment() {
+            Some(now) => now.is_for_user(),
+            None if mail.is_empty() => was_users().unwrap_or_default(),
+            None => mail.iter().any(|letter| letter.from.starts_with("user/")),
+        };
+        given.is_none_or(|given| given.plan.is_none() && (!given.life.is_call() || is_users()))
+    }
+
+    /// Everybody was stopped, which a teammate that rests needs no entry of its own for: what turns that began before write to it is no
+    /// news, as long as it has begun nothing since.
+    pub fn know_stop(&mut self, since: Option<TurnId>) {
+        if self.mate().is_some() && !self.is_busy() && self.newest() < since {
+            self.held.get_or_insert_default().since = since;
+        }
+    }
+
+    /// Whether nobody begins whom this letter names.
+    pub fn has_refused(&self, letter: EnvelopeId) -> bool {
+        self.refused.contains(&letter)
     }
 
     /// That it is no more, if so.

@@ -84,6 +84,9 @@ pub struct Turn {
     /// Its commands that run in the background.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     commands: Vec<CommandBegun>,
+    /// Requests for teammates that it was told to refuse: nobody of them begins, also where what was made for them is not gone yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    refused: Vec<EnvelopeId>,
     /// That it is no more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     gone: Option<AgentEnded>,

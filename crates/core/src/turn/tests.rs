@@ -12,6 +12,7 @@ use crate::policy::{By, Deed, Mode};
 use crate::recovery::Failure;
 use crate::team::Model;
 
+mod apart;
 mod compact;
 mod mates;
 mod merge;
@@ -363,7 +364,8 @@ fn no_output_reads_like_words_along_with_a_yes() {
 fn words_along_with_a_first_yes_outlive_a_second_question() {
     let merge = Action { deed: Deed::Merge, said: "Changed.".into(), ..Action::read("agt_1") };
     let ask = Action { deed: Deed::Ask, ..Action::read("Which?") };
-    for (second, told) in [(merge, "ran 1.0"), (ask, "The user answers: blue")] {
+    let decided = "\n\n[The user decided about the changes of `write`. They say: blue]";
+    for (second, told, along) in [(merge, "ran 1.0", decided), (ask, "The user answers: blue", "")] {
         let mut world = World::new(vec![uses(&[("write", json!({}))])]);
         assert!(world.begin().is_ok());
         yes_with(&mut world, "with tabs");
@@ -372,7 +374,8 @@ fn words_along_with_a_first_yes_outlive_a_second_question() {
         yes_with(&mut world, "blue");
         world.refold();
         assert!(world.input(Input::Recovered).is_ok() && world.run().is_ok());
-        let want = [result("t0", told), Part::text("[The user said yes to `write`. They say: with tabs]")];
+        let first = "[The user said yes to `write`. They say: with tabs]";
+        let want = [result("t0", told), Part::text(format!("{first}{along}"))];
         assert_eq!(world.turn.history()[2].parts, want);
     }
 }

@@ -122,16 +122,21 @@ impl Turn {
         }
         if action.deed == Deed::Merge {
             let parameters = vec![(SETTLE.to_owned(), answer.settled().name().to_owned())];
-            // They speak of what has come of it, and are told with it.
-            let words = format!("{}{}", action.said, they_say("\n\n", &answer));
-            let action = Action { parameters, said: words, ..action.clone() };
+            let mut action = Action { parameters, ..action.clone() };
+            let mut words = earlier.clone();
+            if current.reviewing.is_some() {
+                // Where there is no answer to go behind, they are told with what has come of it.
+                action.said.push_str(&they_say("\n\n", &answer));
+            } else {
+                words = joined(earlier, &along(calls, call, &answer, "decided about the changes of"));
+            }
             let intent = intent(call, action, class, Approval::Question(question), false);
-            return vec![said, Event::ToolIntent(ToolIntent { words: earlier.clone(), ..intent })];
+            return vec![said, Event::ToolIntent(ToolIntent { words, ..intent })];
         }
         if answer.allow {
             let attended = matches!(answer.by, By::Person(_));
             let intent = intent(call, action.clone(), class, Approval::Question(question), attended);
-            let words = joined(earlier, &along(calls, call, &answer));
+            let words = joined(earlier, &along(calls, call, &answer, "said yes to"));
             return vec![said, Event::ToolIntent(ToolIntent { words, ..intent })];
         }
         let refusal = refused(call, action, answer.by.clone(), &refusal_words(&answer));
@@ -320,8 +325,8 @@ fn they_say(before: &str, answer: &policy::Answer) -> String {
     if answer.comment.is_empty() { String::new() } else { format!("{before}They say: {}", answer.comment) }
 }
 
-/// The same for a yes: it is told behind the results, whatever came of the call, and names the call.
-fn along(calls: &[Call], call: &Call, answer: &policy::Answer) -> String {
+/// The same for a yes, or for what becomes of changes: it is told behind the results, whatever came of the call, and names the call.
+fn along(calls: &[Call], call: &Call, answer: &policy::Answer, did: &str) -> String {
     let who = match &answer.by {
         _ if answer.comment.is_empty() => return String::new(),
         By::Person(_) => "The user",
@@ -330,7 +335,7 @@ fn along(calls: &[Call], call: &Call, answer: &policy::Answer) -> String {
     };
     let place = calls.iter().position(|other| other.key == call.key).unwrap_or(0) + 1;
     let which = if calls.len() > 1 { format!(" (call {place} of {})", calls.len()) } else { String::new() };
-    format!("[{who} said yes to `{}`{which}.{}]", call.tool, they_say(" ", answer))
+    format!("[{who} {did} `{}`{which}.{}]", call.tool, they_say(" ", answer))
 }
 
 /// What was said along with one yes and with the next, where a call is asked about twice.

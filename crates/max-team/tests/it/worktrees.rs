@@ -184,7 +184,7 @@ fn what_was_done_in_a_copy_is_shown_in_the_chat_and_taken_dropped_or_left() {
 fn what_was_done_in_a_copy_is_decided_about_from_the_inbox_after_a_kill() {
     for (verb, more, file, words) in [
         ("approve", &[][..], "copy\n", "1 file is in the project now"),
-        ("deny", &["-m", "too long"], "one\n", "They say: too long\n\n[The user has dropped the changes"),
+        ("deny", &["-m", "too long"], "one\n", "The user has dropped the changes"),
     ] {
         let (server, program) = delegating();
         asked(&program, &[]).kill();
@@ -198,6 +198,10 @@ fn what_was_done_in_a_copy_is_decided_about_from_the_inbox_after_a_kill() {
         assert_eq!((ran.code, ran.out.as_str()), (0, "The scribe is done.\n"), "{ran:?}");
         assert_eq!((program.read("a.txt").as_str(), listed(&program).len()), (file, 0), "{verb}");
         told(&server, words);
+        // What they say is no part of what the scribe says.
+        let along = "\"[The user decided about the changes of `dispatch_task`. They say: too long]\"";
+        let requests = server.requests();
+        assert_eq!(requests.last().unwrap().contains(along), verb == "deny");
     }
 }
 

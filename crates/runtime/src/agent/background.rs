@@ -9,6 +9,7 @@ use max_team_core::limits::BACKGROUND_TASKS_MAX;
 use max_team_core::mates::Life;
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::policy::By;
+use max_team_core::stop::Held;
 use serde_json::json;
 
 use super::acts::Done;
@@ -16,6 +17,7 @@ use super::commit::Guest;
 use super::hold::Halt;
 use super::mail::derived;
 use super::{Agent, Extra};
+use crate::census::Census;
 use crate::error::RuntimeError;
 use crate::handle::Mate;
 use crate::rows::{self, AgentRow};
@@ -134,38 +136,18 @@ impl Agent {
         )
     }
 
-    /// The letters that stop all who are at work for this agent without being waited for. Where a person stops everybody, and somebody
-    /// works, they go to all who are there: who rests may be written to by whoever has not read its own yet.
+    /// The letters that stop all who are at work for this agent without being waited for. Whoever works aside does so for no turn
+    /// of its.
     pub(super) fn stopping_apart(&self, by: &Stopper) -> Vec<Envelope> {
         if !self.lead {
             return Vec::new();
         }
+        let Held { since, listed, .. } = by.held.clone().unwrap_or_default();
+        let census = Census::new(&self.floor.shared.journal);
         // What cannot be read is not at work; if it is the journal, the next commit says so.
-        let mut working = self.floor.working().unwrap_or_default();
-        working.retain(|(agent, _)| *agent != self.floor.lead);
-        let held = by.held.clone().unwrap_or_default();
-        let there = held.since.and_then(|_| self.floor.teammates().ok()).unwrap_or_default();
-        let unread = self.floor.shared.journal.mailboxes().unwrap_or_default();
-        let is_reached = |agent: &AgentId| !working.is_empty() || unread.contains(&session::agent_stream(*agent));
-        let there = there.into_iter().map(|(_, agent)| agent).filter(is_reached);
-        let apart = working.iter().map(|(agent, _)| *agent).filter(|agent| self.is_apart(*agent));
-        let mut all: Vec<AgentId> = apart.chain(there).collect();
-        all.extend(self.floor.with_commands().unwrap_or_default());
-        all.sort_unstable();
-        all.dedup();
-        let (since, listed) = (held.since, held.listed);
+        let all = census.stopped_with(self.floor.session).unwrap_or_default();
         let halt = Halt { from: &self.stream, by: &by.name, who: by.who.as_ref(), since, listed, at_ms: now_ms() };
-        all.into_iter().map(|agent| halt.letter(session::agent_stream(agent))).collect()
-    }
-
-    /// Whether somebody is at work for no call that somebody waits for: also one that was called once and goes on for a person.
-    fn is_apart(&self, agent: AgentId) -> bool {
-        let Some(given) = self.floor.row_of(agent).and_then(|row| row.assignment) else { return false };
-        let is_users = || {
-            // As above: what cannot be read is not at work.
-            let turn = self.floor.shared.fold_agent(agent);
-            turn.is_ok_and(|(turn, _)| turn.assignment().is_some_and(Assignment::is_for_user))
-        };
-        given.plan.is_none() && (!given.life.is_call() || is_users())
+        let all = all.into_iter().map(session::agent_stream).filter(|address| !self.floor.is_aside(address));
+        all.map(|address| halt.letter(address)).collect()
     }
 }

@@ -49,6 +49,7 @@ impl Agent {
     pub(super) async fn interrupt(&mut self, by: Stopper, acks: Vec<EnvelopeId>) -> Result<(), RuntimeError> {
         self.follow().await?;
         let mut events = self.commands_stopped();
+        events.extend(self.turned_down(by.held.as_ref())?);
         let stopped = self.decide(Input::Interrupt { by: by.clone() });
         // Where that is an event, the commit that says so stops the others.
         let sends = if stopped.is_empty() { self.stopping_apart(&by) } else { Vec::new() };

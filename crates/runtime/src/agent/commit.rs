@@ -135,6 +135,20 @@ impl Agent {
         Ok(())
     }
 
+    /// That it was stopped, for all whom that is for.
+    fn spread(&self, interrupted: &Interrupted, extra: &mut Extra, commit: &mut Commit) {
+        let Interrupted { by, who, held, .. } = interrupted.clone();
+        let since = held.as_ref().and_then(|held| held.since);
+        // The user is about to be told what waits. Whoever was stopped by a letter would read that again.
+        if held.is_some() && (self.lead || extra.acks.is_empty()) {
+            commit.strength = Strength::Full;
+        }
+        let by = Stopper { name: by, who, ends: false, held };
+        extra.sends.extend(self.stopping(&by));
+        extra.sends.extend(self.stopping_apart(&by));
+        since.filter(|_| self.lead).into_iter().for_each(|since| self.floor.know_stop(since));
+    }
+
     /// Puts a commit together.
     fn write(&self, events: &[Event], mut extra: Extra, at_ms: i64) -> Result<Written, RuntimeError> {
         let mut commit = commit_at(at_ms);
@@ -155,13 +169,8 @@ impl Agent {
             extra.sends.extend(self.held_letter(event, at_ms));
             match event {
                 Event::Interrupted(interrupted) => {
-                    let Interrupted { by, who, held, .. } = interrupted.clone();
-                    let by = Stopper { name: by, who, ends: false, held };
-                    extra.sends.extend(self.stopping(&by));
-                    extra.sends.extend(self.stopping_apart(&by));
+                    self.spread(interrupted, &mut extra, &mut commit);
                     stopped_by = Some(&interrupted.by);
-                    // The user is about to be told what waits.
-                    commit.strength = if interrupted.held.is_some() { Strength::Full } else { commit.strength };
                 }
                 Event::QuestionAnswered(answered) => extra.sends.extend(self.sharing(answered, at_ms)?),
                 Event::Steered(steered) => extra.acks.extend(&steered.envelopes),

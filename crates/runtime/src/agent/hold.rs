@@ -49,6 +49,11 @@ impl Halt<'_> {
     }
 }
 
+/// Since when what others write is no news, if a letter stops everybody.
+pub(crate) fn since_of(letter: &Envelope) -> Option<TurnId> {
+    TurnId::deserialize(letter.body.get(SINCE)?).ok().filter(|_| is_stop(letter))
+}
+
 impl Agent {
     /// Does what a letter says that stops it. What was read with the letter and came before it may not be stored yet.
     pub(super) async fn stop_by(&mut self, letter: &Envelope, came: &[EnvelopeId]) -> Result<(), RuntimeError> {
@@ -59,7 +64,7 @@ impl Agent {
         let letters = came.iter().copied().chain(waiting.iter().map(|letter| letter.id)).collect();
         let is_all = self.lead || letter.from == session::agent_stream(self.floor.lead);
         // When it was said counts, not when it is read.
-        let said = letter.body.get(SINCE).and_then(|since| TurnId::deserialize(since).ok());
+        let said = since_of(letter);
         self.floor.know_turn(said);
         let since = said.or_else(|| is_all.then(|| self.floor.fresh_turn()));
         let listed = letter.body.get(LISTED).and_then(Value::as_u64);
@@ -116,8 +121,12 @@ impl Agent {
         // For whoever does nothing and has nothing to read it changes nothing, unless everybody was stopped: what others still write
         // must not begin it.
         let is_any = self.turn.is_busy() || !letters.is_empty() || (since.is_some() && !self.lead);
+        // Of two stops the later counts for all, whichever is read last.
+        let since = since.max(self.turn.held().and_then(|held| held.since).filter(|_| self.lead && since.is_some()));
         let by = Stopper { held: is_person.then_some(Held { letters, since, listed }), ..by };
-        let is_any = is_any || !self.stopping_apart(&by).is_empty();
+        // Who works in a plan or for a call may still write to a teammate that rests.
+        let may_write = || Ok::<_, RuntimeError>(!self.floor.working()?.is_empty() && self.floor.count_mates()?.0 > 0);
+        let is_any = is_any || !self.stopping_apart(&by).is_empty() || (self.lead && may_write()?);
         Ok(if is_any { by } else { Stopper { held: None, ..by } })
     }
 

@@ -82,6 +82,9 @@ impl Agent {
         let was_busy = self.turn.is_busy();
         let mut sorted = Sorted::default();
         let mail = self.floor.mail(&self.stream, all)?;
+        if self.turn.mate().is_some() && mail.iter().any(|letter| letter.cause.is_some()) {
+            self.turn.know_stop(self.floor.stopped_since()?);
+        }
         let places: HashMap<EnvelopeId, usize> = mail.iter().enumerate().map(|(at, letter)| (letter.id, at)).collect();
         for letter in mail {
             if self.turn.gone().is_some() && !self.is_for_review(&letter) {

@@ -68,7 +68,7 @@ pub(crate) use calls::{EXPERT, TIME_OVER};
 use commit::Extra;
 use flight::{Flight, Landed};
 pub(crate) use frame::Frame;
-pub(crate) use hold::Halt;
+pub(crate) use hold::{Halt, since_of};
 pub(crate) use images::runs_on;
 pub(crate) use mail::{derived, text_at};
 pub(crate) use mates::asked_of;
@@ -393,6 +393,9 @@ impl Agent {
                 told = Some(Activity::Busy);
                 self.floor.report(&self.stream, Activity::Busy, false).await;
                 continue;
+            }
+            if activity == Activity::Idle && self.turn.mate().is_some_and(|mate| mate.claims) {
+                self.floor.rests(self.origin.agent, self.turn.held());
             }
             if told != Some(activity) {
                 told = Some(activity);

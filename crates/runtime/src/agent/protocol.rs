@@ -78,13 +78,7 @@ impl Agent {
 
     /// Takes a letter and does nothing about it but say why.
     pub(super) async fn refuse(&mut self, letter: &Envelope, why: &str) -> Result<(), RuntimeError> {
-        let refused = Event::LetterRefused(LetterRefused {
-            letter: letter.id,
-            from: letter.from.clone(),
-            kind: letter.kind,
-            why: why.to_owned(),
-        });
-        self.commit(vec![refused], Extra::acks(vec![letter.id])).await
+        self.commit(vec![refused(letter, why)], Extra::acks(vec![letter.id])).await
     }
 
     /// What a teammate says to what it was asked; whether the model is to hear of it at once.
@@ -250,4 +244,10 @@ pub(super) fn answer_of(letter: &Envelope) -> Option<(QuestionId, Answer)> {
     let question = letter.body.get("question")?.as_str()?.parse().ok()?;
     let answer = Answer::deserialize(letter.body.get("answer")?).ok()?;
     Some((question, answer))
+}
+
+/// That a letter is not accepted.
+pub(super) fn refused(letter: &Envelope, why: &str) -> Event {
+    let (id, from, kind) = (letter.id, letter.from.clone(), letter.kind);
+    Event::LetterRefused(LetterRefused { letter: id, from, kind, why: why.to_owned() })
 }

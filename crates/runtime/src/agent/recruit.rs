@@ -8,14 +8,15 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use max_team_core::event::{Event, Nudged};
-use max_team_core::id::EnvelopeId;
-use max_team_core::message::Envelope;
+use max_team_core::message::{Envelope, Kind};
+use max_team_core::stop::Held;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::commit::Guest;
 use super::flight::{Flight, Landed};
 use super::mates::{Joining, Started, row_of};
+use super::protocol::refused;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::prompt::fill;
@@ -36,9 +37,7 @@ impl Agent {
         }
         let mates = letter.body.get("mates").and_then(|mates| Vec::<Spawn>::deserialize(mates).ok());
         let Some(mates) = mates else { return self.refuse(letter, "it names nobody").await };
-        if self.turn.holds(letter) || self.copying.halted.contains(&letter.id) {
-            // Also where something newer has begun before the last copy is gone.
-            self.copying.halted.insert(letter.id);
+        if self.turn.holds(letter) || self.turn.has_refused(letter.id) {
             return self.turn_down(letter, mates.len(), HALTED).await;
         }
         // What a lead is told about them must not come between a call and its result.
@@ -94,7 +93,20 @@ impl Agent {
             return Ok(());
         }
         self.copying.forget(letter, count);
+        if self.turn.has_refused(letter.id) {
+            return self.commit(Vec::new(), Extra::acks(vec![letter.id])).await;
+        }
         self.refuse(letter, why).await
+    }
+
+    /// That nobody begins of those whom a stop finds waiting, to be written down with it: something newer may begin before the last
+    /// of their copies is gone, and the program may die. The letters stay as long.
+    pub(super) fn turned_down(&self, held: Option<&Held>) -> Result<Vec<Event>, RuntimeError> {
+        let Some(held) = held.filter(|_| self.lead) else { return Ok(Vec::new()) };
+        let mut waiting = self.floor.unread(&self.stream)?;
+        let is_new = |letter: &Envelope| held.letters.contains(&letter.id) && !self.turn.has_refused(letter.id);
+        waiting.retain(|letter| letter.kind == Kind::TeamRequest && is_new(letter));
+        Ok(waiting.iter().map(|letter| refused(letter, HALTED)).collect())
     }
 
     /// They begin, and their lead is told.
@@ -177,8 +189,6 @@ pub(super) struct Copying {
     begun: HashMap<String, Making>,
     /// Those that were dropped because somebody else of their letter cannot begin.
     given_up: HashSet<String>,
-    /// Letters that a person has stopped.
-    halted: HashSet<EnvelopeId>,
     /// Fires when whoever has them made leaves.
     pub(super) over: CancellationToken,
 }
@@ -208,6 +218,5 @@ impl Copying {
             self.begun.remove(&key);
             self.given_up.remove(&key);
         }
-        self.halted.remove(&letter.id);
     }
 }

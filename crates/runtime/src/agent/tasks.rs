@@ -16,6 +16,7 @@ use super::acts::Done;
 use super::mail::derived;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
+use crate::floor::Takes;
 use crate::session;
 use crate::shared::now_ms;
 use crate::tasks::{Ask, Change, TaskLists, whole};
@@ -49,7 +50,7 @@ impl Agent {
     /// Takes the next task from the list, if it is somebody who does and has nothing else to do; whether it has begun.
     pub(super) async fn take_up(&mut self) -> Result<bool, RuntimeError> {
         let claims = self.turn.gone().is_none() && self.turn.mate().is_some_and(|mate| mate.claims);
-        if !claims || !self.floor.may_claim(&self.turn, &self.origin.name)? {
+        if !claims || !self.floor.may_claim(Takes::of(self.turn.held()), &self.origin.name)? {
             return Ok(false);
         }
         for _ in 0..LIST_WRITE_TRIES_MAX {

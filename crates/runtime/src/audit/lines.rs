@@ -341,7 +341,7 @@ mod tests {
             ("task_update", json!({ "plan": plan, "task": "a", "status": "running", "attempt": 2 }))
         );
         let by = By::Person("ann at cli".into());
-        let yes = Event::PlanAnswered(PlanAnswered { question, say: Say::Approve, by: by.clone() });
+        let yes = Event::PlanAnswered(PlanAnswered { question, say: Say::Approve, by: by.clone(), turn: None });
         let (_, kind, data) = line(&from, &yes, &mut names).unwrap();
         let found = (kind, &data["who"], &data["where"], &data["what"]);
         assert_eq!(found, ("approval", &json!("ann"), &json!("cli"), &json!("approved")));

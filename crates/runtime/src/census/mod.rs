@@ -13,14 +13,14 @@ mod roll;
 mod trace;
 
 use max_team_core::event::Event;
-use max_team_core::id::{AgentId, PlanId, SessionId};
+use max_team_core::id::{AgentId, PlanId, SessionId, TurnId};
 use max_team_core::mates::CommandBegun;
 use max_team_core::message::Kind;
 use max_team_core::plan::Plan;
 use max_team_core::turn::Turn;
 use max_team_journal::{Entry, Journal, WorkerInfo};
 
-use crate::agent::SNAPSHOT_VERSION;
+use crate::agent::{SNAPSHOT_VERSION, since_of};
 use crate::error::RuntimeError;
 use crate::keep::{Gone, gone};
 use crate::plan::{PLAN_SNAPSHOT_VERSION, plan_stream};
@@ -289,5 +289,17 @@ pub(crate) fn fold_agent(journal: &Journal, agent: AgentId) -> Result<(Turn, u64
         Ok::<_, RuntimeError>(())
     };
     let folded = journal.fold(&session::agent_stream(agent), SNAPSHOT_VERSION, Turn::new(), apply)?;
-    Ok((folded.state, folded.stream_seq))
+    let mut turn = folded.state;
+    if let Some((_, session, _)) = turn.identity().filter(|_| turn.mate().is_some()) {
+        turn.know_stop(stopped_since(journal, session)?);
+    }
+    Ok((turn, folded.stream_seq))
+}
+
+/// Since when what is written to the teammates of a session is no news, if somebody has stopped everybody: by what its lead has
+/// read, or has still to read.
+pub(crate) fn stopped_since(journal: &Journal, session: SessionId) -> Result<Option<TurnId>, RuntimeError> {
+    let lead = Sessions::new(journal).row(session)?.lead;
+    let said = journal.pending_mail(&session::agent_stream(lead))?.iter().filter_map(since_of).max();
+    Ok(said.max(rows::row(journal, rows::STOPPED, &lead.to_string())?))
 }

@@ -211,26 +211,44 @@ impl Census<'_> {
     /// Whoever works in a plan is stopped with it, and whoever was called with the turn that waits for it.
     pub fn at_work(&self, session: SessionId) -> Result<Vec<AgentId>, RuntimeError> {
         let lead = Sessions::new(self.journal).row(session)?.lead;
+        let unread = self.journal.mailboxes()?;
+        let unread = unread.iter().filter_map(|address| address.strip_prefix("agent/")?.parse().ok());
+        // A lead has no row that says so: nobody gave it anything.
+        let all = rows::working(self.journal, session)?.into_iter().chain(unread).chain([lead]);
+        let table = rows::agents_of(&session.to_string());
         let mut at_work = Vec::new();
-        for row in self.agents(session)? {
-            let (agent, given) = (row.agent, row.assignment.as_ref());
-            let mail = self.journal.pending_mail(&session::agent_stream(agent))?;
-            // A lead has no row that says so: nobody gave it anything.
-            let is_working = agent == lead || self.journal.get(rows::WORKING, &agent.to_string())?.is_some();
-            if given.is_some_and(|given| given.plan.is_some()) || (mail.is_empty() && !is_working) {
-                continue;
-            }
-            let turn = self.turn(agent)?;
-            let is_for_user = match turn.assignment() {
-                Some(now) => now.is_for_user(),
-                None => mail.iter().any(|letter| letter.from.starts_with("user/")),
-            };
+        for agent in all.collect::<BTreeSet<AgentId>>() {
+            let Some(row) = rows::row::<AgentRow>(self.journal, &table, &agent.to_string())? else { continue };
+            let (turn, mail) = (self.turn(agent)?, self.journal.pending_mail(&session::agent_stream(agent))?);
             let is_aside = turn.identity().is_some_and(|(_, _, definition)| memory::is_aside(definition));
-            let is_apart = is_for_user || is_aside || given.is_none_or(|given| !given.life.is_call());
+            let is_apart = is_aside || turn.is_apart(row.assignment.as_ref(), &mail);
             let begins = turn.gone().is_none() && (turn.is_busy() || turn.would_begin(&mail, agent == lead));
             at_work.extend((is_apart && begins).then_some(agent));
         }
         Ok(at_work)
+    }
+
+    /// Who is told of a stop together with the lead: whoever is at work, and teammates with commands. Whoever rests knows of it from
+    /// the lead's own entry.
+    pub(crate) fn stopped_with(&self, session: SessionId) -> Result<Vec<AgentId>, RuntimeError> {
+        let lead = Sessions::new(self.journal).row(session)?.lead;
+        let mut all: BTreeSet<AgentId> = self.at_work(session)?.into_iter().filter(|agent| *agent != lead).collect();
+        let commands = rows::with_commands(self.journal)?;
+        let there = rows::mates_there(self.journal, session)?.into_iter().map(|(_, row)| row.agent);
+        all.extend(there.filter(|agent| commands.contains(agent)));
+        Ok(all.into_iter().collect())
+    }
+
+    /// The newest turn of all from which something may still come: of the lead, of whoever works, of plans.
+    pub(crate) fn newest(&self, session: SessionId, lead: AgentId) -> Result<Option<TurnId>, RuntimeError> {
+        let mut newest = self.turn(lead)?.newest();
+        for agent in rows::working(self.journal, session)? {
+            newest = newest.max(self.turn(agent)?.newest());
+        }
+        for plan in self.open_plans(Some(session))? {
+            newest = newest.max(self.plan(plan)?.turn());
+        }
+        Ok(newest)
     }
 
     /// Everybody in sessions with unfinished work or a living owner; with `all`, also of those used within a day.

@@ -207,6 +207,11 @@ impl Floor {
         self.shared.herald.tell(Notice::Stopped { session: self.session, whole, error: Arc::new(error) });
     }
 
+    /// Whether whoever sits there works for no turn of anybody's.
+    pub(crate) fn is_aside(&self, address: &str) -> bool {
+        lock(&self.chairs).get(address).is_some_and(|chair| chair.aside)
+    }
+
     /// Stops everybody who is at work, or only the lead, who stops the others. Where the lead is no more, nobody else would.
     /// `all`: what the user has said waits, too.
     pub(crate) async fn interrupt(&self, by: &Stopper, all: bool) -> Result<(), RuntimeError> {

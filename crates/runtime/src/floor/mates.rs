@@ -93,19 +93,9 @@ impl Floor {
             }
         }
         // Those whose commands ended with the last process are told.
-        for agent in self.with_commands()? {
-            if !waiting.contains(&agent) {
-                waiting.push(agent);
-            }
-        }
+        let commands = rows::with_commands(&self.shared.journal)?;
+        let is_new = |agent: &&AgentId| commands.contains(agent) && !waiting.contains(agent);
+        waiting.extend(self.teammates()?.iter().map(|(_, agent)| agent).filter(is_new).copied().collect::<Vec<_>>());
         Ok(waiting)
-    }
-
-    /// Teammates with commands in the background.
-    pub(crate) fn with_commands(&self) -> Result<Vec<AgentId>, RuntimeError> {
-        let there: Vec<AgentId> = self.teammates()?.into_iter().map(|(_, agent)| agent).collect();
-        let rows = rows::rows::<String>(&self.shared.journal, rows::COMMANDS)?;
-        let agents = rows.iter().filter_map(|(key, _)| key.split_once('/')?.0.parse().ok());
-        Ok(agents.filter(|agent| there.contains(agent)).collect())
     }
 }

@@ -47,6 +47,7 @@ use chairs::Chair;
 pub(crate) use chairs::{Activity, Place};
 use claims::Held;
 pub(crate) use claims::{Claim, Claimed};
+pub(crate) use tasks::Takes;
 
 /// What the loops of one session share.
 #[derive(Debug)]
@@ -79,8 +80,14 @@ pub(crate) struct Floor {
     lead_name: OnceLock<String>,
     /// Entries of the shared list's stream that were looked through for what other processes have written.
     listed: Mutex<u64>,
+    /// What people and the lead have put there.
+    news: Mutex<tasks::News>,
+    /// What those take from it who rest.
+    takes: Mutex<HashMap<AgentId, Takes>>,
     /// The newest turn of its agents, as far as this process knows.
     newest: Mutex<Option<TurnId>>,
+    /// Since when everybody is stopped, as far as this process has said so.
+    stopped: Mutex<Option<TurnId>>,
     /// Letters of people that wait or have waited, and that faces know of.
     written: Mutex<written::Written>,
     /// Whoever waits for a model holds one of it.
@@ -124,7 +131,10 @@ impl Floor {
             mates: Mutex::new(None),
             lead_name: OnceLock::new(),
             listed: Mutex::new(0),
+            news: Mutex::default(),
+            takes: Mutex::default(),
             newest: Mutex::new(None),
+            stopped: Mutex::new(None),
             written: Mutex::default(),
             calling: Arc::default(),
             chairs: Mutex::new(HashMap::new()),
@@ -141,6 +151,18 @@ impl Floor {
         let fresh = TurnId::new(Uuid::now_v7());
         let fresh = newest.map_or(fresh, |known| newer(fresh, known));
         *newest.insert(fresh)
+    }
+
+    /// The lead is about to write down that everybody was stopped: who reads a letter before it is stored knows of it.
+    pub(crate) fn know_stop(&self, since: TurnId) {
+        let mut stopped = lock(&self.stopped);
+        *stopped = stopped.max(Some(since));
+    }
+
+    /// Since when what is written to teammates is no news, if somebody has stopped everybody.
+    pub(crate) fn stopped_since(&self) -> Result<Option<TurnId>, RuntimeError> {
+        let known = *lock(&self.stopped);
+        Ok(known.max(census::stopped_since(&self.shared.journal, self.session)?))
     }
 
     /// Somebody sits down who has had turns before.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use max_team_core::id::{AgentId, PlanId};
+use max_team_core::id::{AgentId, PlanId, TurnId};
 use max_team_core::message::{Assignment, Kind};
 use max_team_core::plan::Plan;
 use max_team_core::team::Settings;
@@ -108,6 +108,8 @@ impl Floor {
 
     fn prepare_agent(&self, agent: AgentId, fresh: Option<(Turn, u64, Assignment)>) -> Result<Seat, RuntimeError> {
         let resumed = fresh.is_none();
+        // It says itself what it takes, once it rests.
+        lock(&self.takes).remove(&agent);
         let (turn, head, given) = match fresh {
             // Nothing of it is in the journal yet that could be asked.
             Some((turn, head, given)) => (turn, head, Some(given)),
@@ -161,12 +163,8 @@ impl Floor {
 
     /// The agents of this session that were given something to do and are not done, with the plan they work in.
     pub(crate) fn working(&self) -> Result<Vec<(AgentId, Option<PlanId>)>, RuntimeError> {
-        let (mine, journal) = (self.session.to_string(), &self.shared.journal);
-        let working = rows::rows::<String>(journal, rows::WORKING)?.into_iter().filter(|(agent, known)| {
-            let looked_up = || rows::row::<String>(journal, rows::AGENT, agent).ok().flatten();
-            *known == mine || (known.is_empty() && looked_up().is_some_and(|session| session == mine))
-        });
-        Ok(working.filter_map(|(key, _)| key.parse().ok()).map(|agent| (agent, self.plan_of(agent))).collect())
+        let working = rows::working(&self.shared.journal, self.session)?;
+        Ok(working.into_iter().map(|agent| (agent, self.plan_of(agent))).collect())
     }
 
     fn plan_of(&self, agent: AgentId) -> Option<PlanId> {
@@ -215,6 +213,8 @@ impl Floor {
 
     fn prepare_plan(&self, plan: PlanId) -> Result<(Plan, u64), RuntimeError> {
         let (state, head) = fold_plan(&self.shared, plan)?;
+        // A stop is newer than it, and than what was said to it, whatever the clock says.
+        self.know_turn(state.turn().max(Some(TurnId::new(plan.uuid()))));
         let budget = state.draft().map(|draft| draft.budget).unwrap_or_default();
         let counts = budget.nano.is_some() || budget.tokens.is_some();
         // Where the session counts, everything was charged when it was opened.

@@ -3,11 +3,13 @@
 //! A claim lasts as long as whoever made it is at work. Whoever notices that somebody no longer is gives back what they
 //! held: the end of their turn, the excuse of somebody who cannot work, or the next process that opens the session.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use max_team_core::event::Event;
+use max_team_core::id::AgentId;
+use max_team_core::stop::Held;
 use max_team_core::tasks::{Doer, Input, Item, Move, Status, Why};
-use max_team_core::turn::Turn;
 
 use super::Floor;
 use crate::error::RuntimeError;
@@ -21,6 +23,38 @@ use crate::{rows, session};
 const USER: &str = "user";
 /// Entries of the list's stream that are read at once.
 const LIST_READ: usize = 256;
+
+/// What somebody takes from the list by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Takes {
+    /// Whatever is free.
+    Any,
+    /// Nothing.
+    Nothing,
+    /// Whatever is free, once something stands on the list behind so many entries that a person or the lead has put there.
+    Newer(u64),
+}
+
+impl Takes {
+    /// By what a stop has left.
+    pub(crate) fn of(held: Option<&Held>) -> Self {
+        match held.map(|held| (held.listed, held.letters.is_empty())) {
+            None | Some((None, true)) => Self::Any,
+            Some((None, false)) => Self::Nothing,
+            Some((Some(listed), _)) => Self::Newer(listed),
+        }
+    }
+}
+
+/// What people and the lead have put on the list, as far as it was read.
+#[derive(Debug, Default)]
+pub(super) struct News {
+    read: u64,
+    /// The last task that was added.
+    added: u64,
+    /// The last that was given to somebody, by name.
+    given: HashMap<String, u64>,
+}
 
 impl Floor {
     /// The first task that somebody idle can begin with, and the claim of it, to be committed with whatever begins its
@@ -43,24 +77,41 @@ impl Floor {
 
     /// Whether somebody may take tasks by itself. Whoever was stopped at work may once a person or the lead has added one since
     /// then, or given it one: what a colleague lists may be the last thing it did before it read of the stop.
-    pub(crate) fn may_claim(&self, turn: &Turn, name: &str) -> Result<bool, RuntimeError> {
-        let Some(held) = turn.held() else { return Ok(true) };
-        let Some(mut read) = held.listed else { return Ok(held.letters.is_empty()) };
-        let lead = format!("agent:{}", self.lead_name());
+    pub(crate) fn may_claim(&self, takes: Takes, name: &str) -> Result<bool, RuntimeError> {
+        let Takes::Newer(listed) = takes else { return Ok(takes == Takes::Any) };
+        let (lead, mut news) = (format!("agent:{}", self.lead_name()), lock(&self.news));
         loop {
-            let entries = self.shared.journal.read(&tasks::stream(self.session), read, LIST_READ)?;
-            let is_new = |event: Event| match event {
-                Event::ItemAdded(_) => true,
-                Event::ItemMoved(moved) => moved.what == Move::Assigned && moved.state.owner == name,
-                _ => false,
-            };
-            let said = entries.iter().filter(|entry| entry.actor.starts_with("user/") || entry.actor == lead);
-            if said.filter_map(|entry| event_of(entry).ok()).any(is_new) {
-                return Ok(true);
+            let entries = self.shared.journal.read(&tasks::stream(self.session), news.read, LIST_READ)?;
+            for entry in &entries {
+                news.read = entry.stream_seq;
+                let is_said = entry.actor.starts_with("user/") || entry.actor == lead;
+                match event_of(entry).ok().filter(|_| is_said) {
+                    Some(Event::ItemAdded(_)) => news.added = entry.stream_seq,
+                    Some(Event::ItemMoved(moved)) if moved.what == Move::Assigned => {
+                        news.given.insert(moved.state.owner, entry.stream_seq);
+                    }
+                    _ => {}
+                }
             }
-            let Some(last) = entries.last().filter(|_| entries.len() == LIST_READ) else { return Ok(false) };
-            read = last.stream_seq;
+            if entries.len() < LIST_READ {
+                return Ok(news.added > listed || news.given.get(name).is_some_and(|given| *given > listed));
+            }
         }
+    }
+
+    /// Somebody who takes tasks by itself rests, with what a stop has left: who wakes it need not look that up.
+    pub(crate) fn rests(&self, agent: Option<AgentId>, held: Option<&Held>) {
+        lock(&self.takes).extend(agent.map(|agent| (agent, Takes::of(held))));
+    }
+
+    /// What somebody takes who rests, sits here or not: nobody but itself changes that.
+    fn takes(&self, agent: AgentId) -> Result<Takes, RuntimeError> {
+        if let Some(known) = lock(&self.takes).get(&agent) {
+            return Ok(*known);
+        }
+        let takes = Takes::of(self.shared.fold_agent(agent)?.0.held());
+        lock(&self.takes).insert(agent, takes);
+        Ok(takes)
     }
 
     /// The list has changed: as many of those who take tasks by themselves and rest as there are tasks to take look at it. Whoever
@@ -82,7 +133,7 @@ impl Floor {
                 continue;
             }
             let is_meant = meant.iter().any(|item| item.state.owner == name);
-            if (!is_meant && left == 0) || !self.may_claim(&self.shared.fold_agent(agent)?.0, &name)? {
+            if (!is_meant && left == 0) || !self.may_claim(self.takes(agent)?, &name)? {
                 continue;
             }
             left -= usize::from(!is_meant);

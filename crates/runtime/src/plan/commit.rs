@@ -7,13 +7,11 @@
 use std::sync::Arc;
 
 use max_team_core::event::Event;
-use max_team_core::id::{PlanId, TurnId};
 use max_team_core::limits::PLAN_SNAPSHOT_ENTRIES_MIN;
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::plan::event::{Cause, Say, TaskCancelled, TaskDone};
 use max_team_journal::{Commit, Expect, Projection};
 use serde_json::json;
-use uuid::Builder;
 
 use super::serve::Beginning;
 use super::{Batch, PLAN_SNAPSHOT_VERSION, PlanLoop, letters, plan_stream};
@@ -38,15 +36,6 @@ fn ends(events: &[Event]) -> Vec<usize> {
         ends.push(events.len());
     }
     ends
-}
-
-/// The turn that a plan's letters count as written in: whatever was stopped later holds them. A plan that a person has said yes to
-/// since begins anew with that.
-fn since(plan: PlanId, answered_at_ms: Option<i64>) -> TurnId {
-    let answered = answered_at_ms.and_then(|at_ms| u64::try_from(at_ms).ok());
-    // The last of its millisecond: who stops and then answers has answered later.
-    let answered = answered.map(|at_ms| Builder::from_unix_timestamp_millis(at_ms, &[u8::MAX; 10]).into_uuid());
-    TurnId::new(answered.map_or(plan.uuid(), |answered| answered.max(plan.uuid())))
 }
 
 impl PlanLoop {
@@ -209,7 +198,7 @@ impl PlanLoop {
             body,
             at_ms,
         );
-        let cause = (!is_said).then(|| since(self.id, self.plan.answered_at_ms()).to_string());
+        let cause = self.plan.turn().filter(|_| !is_said).map(|turn| turn.to_string());
         Envelope { cause, ..letter }
     }
 
@@ -236,24 +225,6 @@ mod tests {
     use max_team_core::plan::event::{TaskAssigned, TaskQueued};
 
     use super::*;
-
-    #[test]
-    fn a_plan_is_as_old_as_the_last_answer_to_it() {
-        let at = |at_ms| Builder::from_unix_timestamp_millis(at_ms, &[7; 10]).into_uuid();
-        let plan = PlanId::new(at(5));
-        for (answered_at_ms, stopped_at_ms, is_older) in [
-            (None, 4, false),
-            (None, 6, true),
-            (Some(3), 4, false),
-            (Some(7), 6, false),
-            (Some(7), 7, false),
-            (Some(7), 8, true),
-            (Some(-1), 6, true),
-        ] {
-            let is_so = since(plan, answered_at_ms) < TurnId::new(at(stopped_at_ms));
-            assert_eq!(is_so, is_older, "{answered_at_ms:?} {stopped_at_ms}");
-        }
-    }
 
     #[test]
     fn only_the_assignments_at_the_end_are_parted() {

@@ -46,7 +46,7 @@ const UNANSWERED: &str = "The lead has no answer; it is the user's to give.";
 const NOBODY: &str = "nobody";
 
 /// The version of the snapshots that this code reads and writes; another fold or another shape is another version.
-pub(crate) const PLAN_SNAPSHOT_VERSION: u32 = 2;
+pub(crate) const PLAN_SNAPSHOT_VERSION: u32 = 3;
 
 /// The stream of a plan; also the address of its mailbox.
 pub(crate) fn plan_stream(plan: PlanId) -> String {
@@ -341,8 +341,10 @@ impl PlanLoop {
         {
             told.insert(view.task.id.clone(), Reply::new(answer, by, letter));
         }
-        let events =
-            self.floor.paths.decide(self.id, &mut self.plan, |plan, taken| plan.step(input, Now { at_ms, taken }));
+        let is_said = matches!(input, Input::Answered { .. } | Input::Edited { .. });
+        let fresh = is_said.then(|| self.floor.fresh_turn());
+        let step = |plan: &mut Plan, taken: &[String]| plan.step(input, Now { at_ms, taken, fresh });
+        let events = self.floor.paths.decide(self.id, &mut self.plan, step);
         for event in &events {
             if let Event::TaskResumed(resumed) = event {
                 let index = self.plan.graph().and_then(|graph| graph.index(&resumed.task));

@@ -78,21 +78,22 @@ impl Post<'_> {
     /// Those who were stopped, with what they were at. Whom an agent has stopped, or the time, is not meant to go on.
     fn halted(&self, session: SessionId) -> Result<Vec<Stopped>, RuntimeError> {
         let agents = Census::new(self.journal).agents(session)?;
-        let is_apart = |row: &&AgentRow| {
-            row.assignment.as_ref().is_some_and(|given| !given.life.is_call() && given.plan.is_none())
-        };
         let is_person = |halted: &Halted| match &halted.who {
             Some(who) => matches!(who, By::Person(_)),
             // Entries of before have only a name.
             None => halted.by != TIME_OVER && !agents.iter().any(|row| row.name == halted.by),
         };
         let mut found = Vec::new();
-        for row in agents.iter().filter(is_apart) {
+        for row in agents.iter().filter(|row| row.assignment.is_some()) {
             let (turn, head) = fold_agent(self.journal, row.agent)?;
+            let mail = self.journal.pending_mail(&agent_stream(row.agent))?;
+            if !turn.is_apart(row.assignment.as_ref(), &mail) {
+                continue;
+            }
             let halted = turn.halted().filter(|halted| turn.gone().is_none() && is_person(halted));
             // A call of its lead's that was stopped is its lead's to make again.
-            let given = halted.and_then(|halted| halted.assignment.clone()).filter(|given| !given.life.is_call());
-            let mail = self.journal.pending_mail(&agent_stream(row.agent))?;
+            let is_ours = |given: &Assignment| !given.life.is_call() || given.is_for_user();
+            let given = halted.and_then(|halted| halted.assignment.clone()).filter(is_ours);
             let is_held = turn.gone().is_none() && turn.waiting(&mail, false) > 0;
             if given.is_some() || is_held {
                 found.push(Stopped { row: row.clone(), given, head });

@@ -221,12 +221,25 @@ enum Moment {
     Lead,
     /// A person says yes to the plan afterwards.
     Before,
+    /// The same, after the clock was set back.
+    Ahead,
+}
+
+/// Somebody stops the lead while the clock is an hour ahead.
+async fn stop_ahead(journal: &Journal, session: SessionId) {
+    let lead = Census::new(journal).roll(session).unwrap().lead.unwrap().person.agent.unwrap();
+    let now = u64::try_from(Uuid::now_v7().get_timestamp().unwrap().to_unix().0).unwrap() * 1_000;
+    let since = TurnId::new(uuid::Builder::from_unix_timestamp_millis(now + 3_600_000, &[7; 10]).into_uuid());
+    let body = json!({ "by": "cli", "stopped": true, "since": since });
+    let letter = Envelope::new(key("stop"), owner().address(), format!("agent/{lead}"), Kind::Shutdown, body, 1);
+    journal.commit(Commit { sends: vec![letter], ..Commit::default() }).await.unwrap();
 }
 
 /// One task is done, the other waits for an answer and then fails; the lead is busy and was told something more.
 #[tokio::test]
 async fn what_a_plan_writes_waits_like_all_that_began_before_a_stop() {
-    for moment in [Moment::Both, Moment::Lead, Moment::Before] {
+    for moment in [Moment::Both, Moment::Lead, Moment::Before, Moment::Ahead] {
+        let is_later = matches!(moment, Moment::Before | Moment::Ahead);
         let (folder, journal) = (project(), Journal::memory());
         let team = house_of(&journal, folder.path(), PLAN);
         let mut notices = team.watch();
@@ -240,14 +253,17 @@ async fn what_a_plan_writes_waits_like_all_that_began_before_a_stop() {
         order(&team, Command::Propose { session, draft, source: "a test".into() }).await.unwrap();
         let (question, _) = rest(&mut notices).await.asked();
         let approve = Command::Decide { question, say: Say::Approve };
-        if moment != Moment::Before {
+        if !is_later {
             order(&team, approve.clone()).await.unwrap();
             assert!(rest(&mut notices).await.waiting, "leo asks");
         }
         order(&team, Command::Say { session, text: "hello".into() }).await.unwrap();
         until(&mut notices, "turn_started").await;
         order(&team, Command::Say { session, text: "do X".into() }).await.unwrap();
-        stop(Way::Word, &team, &journal, session).await;
+        match moment {
+            Moment::Ahead => stop_ahead(&journal, session).await,
+            _ => stop(Way::Word, &team, &journal, session).await,
+        }
         until(&mut notices, "turn_ended").await;
         match moment {
             Moment::Both => {
@@ -255,8 +271,8 @@ async fn what_a_plan_writes_waits_like_all_that_began_before_a_stop() {
                 order(&team, Command::Stop { plan, task: None }).await.unwrap();
                 until(&mut notices, "plan_ended").await;
             }
-            Moment::Lead | Moment::Before => {
-                if moment == Moment::Before {
+            Moment::Lead | Moment::Before | Moment::Ahead => {
+                if is_later {
                     order(&team, approve).await.unwrap();
                     until(&mut notices, "question_asked").await;
                 }
@@ -267,12 +283,12 @@ async fn what_a_plan_writes_waits_like_all_that_began_before_a_stop() {
         }
         rest(&mut notices).await;
         let begun = inputs(&journal, "max");
-        let want = if moment == Moment::Before { 2 } else { 1 };
+        let want = if is_later { 2 } else { 1 };
         assert_eq!(begun.len(), want, "{moment:?}: {begun:?}");
         // A lead that is stopped says nothing about a failure, and neither does this one: the user is asked.
         let asked = Post::new(&journal).inbox().unwrap().len();
         assert_eq!(asked, usize::from(moment != Moment::Both), "{moment:?}");
-        if moment != Moment::Before {
+        if !is_later {
             order(&team, Command::Say { session, text: "go".into() }).await.unwrap();
             until(&mut notices, "turn_started").await;
         }
@@ -602,12 +618,12 @@ answers:
   - parts: [{tool: agent, input: {description: look, prompt: Look., type: explore}}]
   - text: Seen.
 members:
-  explore: [{text: Looked.}, {text: One moment, delta_ms: 3600000}]
+  explore: [{text: Looked.}, {text: One moment, delta_ms: 3600000}, {text: Here.}]
 "#;
 
-/// Whoever was called once goes on for a person who writes to it: no call of anybody's would stop it.
+/// Whoever was called once goes on for a person who writes to it: no call of anybody's would stop it, and none is made again.
 #[tokio::test]
-async fn one_that_was_called_is_stopped_also_while_it_works_for_a_person() {
+async fn one_that_was_called_is_stopped_and_goes_on_also_while_it_works_for_a_person() {
     let (folder, journal) = (project(), Journal::memory());
     let team = house_of(&journal, folder.path(), CALLED);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
@@ -618,8 +634,15 @@ async fn one_that_was_called_is_stopped_also_while_it_works_for_a_person() {
     until(&mut notices, "turn_started").await;
     order(&team, Command::Halt { session }).await.unwrap();
     rest(&mut notices).await;
-    let turn = Census::new(&journal).turn(called.agent).unwrap();
-    assert_eq!(turn.last().unwrap().end, End::Interrupted);
+    let last = || Census::new(&journal).turn(called.agent).unwrap().last().unwrap().clone();
+    assert_eq!(last().end, End::Interrupted);
+    let stopped = Post::new(&journal).stopped(session).unwrap();
+    assert_eq!(stopped.into_iter().map(|reader| reader.name).collect::<Vec<_>>(), [called.handle()]);
+    order(&team, Command::Continue { session, to: Vec::new() }).await.unwrap();
+    rest(&mut notices).await;
+    assert_eq!((last().end, last().text.as_str()), (End::Answered, "Here."));
+    let letters = Census::new(&journal).letters(session).unwrap();
+    assert!(letters.iter().any(|letter| letter.text() == "Here." && letter.envelope.to.starts_with("user/")));
 }
 
 async fn play(journal: &Journal, root: &Path, words: &str) {

@@ -512,9 +512,14 @@ async fn a_team_that_works_in_copies_begins_after_a_turn() {
     check_rest(&journal);
 }
 
-/// Somebody says stop while the copies are made, wherever the program then dies: nobody begins, and no copy stays.
+/// Somebody says stop while the copies are made, wherever the program then dies: nobody begins, and no copy stays. Also where
+/// something newer is said at once.
 #[test]
 fn a_team_can_be_stopped_before_it_has_begun() {
+    [false, true].into_iter().for_each(stopped_before_it_has_begun);
+}
+
+fn stopped_before_it_has_begun(speaks: bool) {
     for commit in 1.. {
         let folder = repository();
         let (root, journal) = (folder.path(), Journal::memory());
@@ -533,6 +538,10 @@ fn a_team_can_be_stopped_before_it_has_begun() {
             let post = Post::new(&journal);
             post.recruit(&owner(), EnvelopeId::new(Uuid::from_u128(9)), session, &loaded()).await.unwrap();
             post.interrupt(&owner(), EnvelopeId::new(Uuid::from_u128(10)), lead).await.unwrap();
+            if speaks {
+                let key = EnvelopeId::new(Uuid::from_u128(11));
+                post.write(&owner(), key, session, &["max".to_owned()], "and now?").await.unwrap();
+            }
         };
         assert!(super::lives(&journal, None, ask));
         let open = async |journal: &Journal| {

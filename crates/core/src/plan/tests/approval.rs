@@ -202,3 +202,32 @@ fn a_log_without_a_sound_draft_ends_once_nobody_is_asked() {
         assert!(play.plan.ended().is_some());
     }
 }
+
+/// Whatever the clock says; of answers of former times only the time is known.
+#[test]
+fn a_plan_is_as_old_as_the_last_answer_to_it() {
+    let at = |at_ms| TurnId::new(uuid::Builder::from_unix_timestamp_millis(at_ms, &[7; 10]).into_uuid());
+    // When a person answered by the clock, and by the turns that are known; which stop is newer.
+    let table = [
+        (None, None, 4, false),
+        (None, None, 6, true),
+        (Some(3), None, 4, false),
+        (Some(7), None, 6, false),
+        (Some(7), None, 7, false),
+        (Some(7), None, 8, true),
+        (Some(-1), None, 6, true),
+        (Some(3), Some(9), 8, false),
+        (Some(9), Some(7), 8, true),
+    ];
+    for (clock_ms, fresh_ms, stopped_ms, is_older) in table {
+        let mut plan = Plan::new();
+        let proposed = PlanProposed { plan: PlanId::new(at(5).uuid()), ..proposal(two()) };
+        plan.step(Input::Propose(Box::new(proposed)), Now::at(0));
+        if let Some(at_ms) = clock_ms {
+            let (question, _) = plan.asked().next().unwrap();
+            let now = Now { fresh: fresh_ms.map(at), ..Now::at(at_ms) };
+            plan.step(Input::Answered { question, say: Say::Approve, by: person() }, now);
+        }
+        assert_eq!(plan.turn() < Some(at(stopped_ms)), is_older, "{clock_ms:?} {fresh_ms:?} {stopped_ms}");
+    }
+}

@@ -12,7 +12,7 @@ mod work;
 use super::event::{About, Cached, Cause, Evidence, PlanEnd, PlanProposed, Proof, Ruling, Say, Spent, TaskResult};
 use super::*;
 use crate::event::Event;
-use crate::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
+use crate::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId, TurnId};
 use crate::policy::By;
 use uuid::Uuid;
 
@@ -117,7 +117,7 @@ impl Play {
     }
 
     fn step(&mut self, input: Input) -> Vec<Event> {
-        let events = self.plan.step(input, Now { at_ms: self.now, taken: &self.taken });
+        let events = self.plan.step(input, Now { at_ms: self.now, taken: &self.taken, fresh: None });
         for event in &events {
             self.fold(event);
             self.log.push((self.now, event.clone()));

@@ -73,8 +73,10 @@ fn each_answer_has_its_consequence() {
             Ok(name) => {
                 let Some(Event::ToolIntent(intent)) = world.log.last() else { panic!("{:?}", names(&world)) };
                 assert_eq!(intent.action.parameters, [(SETTLE.to_owned(), name.to_owned())]);
-                let said = if answer.comment.is_empty() { "Changed." } else { "Changed.\n\nThey say: too much" };
-                assert_eq!((intent.class, intent.action.said.as_str()), (Class::Idempotent, said));
+                // What a colleague says and what the user says are two things.
+                assert_eq!((intent.class, intent.action.said.as_str()), (Class::Idempotent, "Changed."));
+                let words = "[The user decided about the changes of `read` (call 1 of 3). They say: too much]";
+                assert_eq!(intent.words, if answer.comment.is_empty() { "" } else { words });
                 assert!(!world.turn.only_looked());
             }
         }

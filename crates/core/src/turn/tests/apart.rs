@@ -1,0 +1,64 @@
+//! For whom somebody works, by what it was started with, what it is at and what it has to read.
+
+use super::*;
+use crate::id::PlanId;
+use crate::mates::Life;
+use crate::message::{Assignment, Envelope, Kind};
+
+/// A turn for somebody, begun and perhaps stopped; nobody: it rests.
+fn at(reply_to: Option<&str>, stopped: bool) -> Turn {
+    let mut world = World::new(Vec::new());
+    let Some(reply_to) = reply_to else { return world.turn };
+    let assignment = Some(Assignment { reply_to: reply_to.to_owned(), ..Assignment::default() });
+    let (turn, envelope) = (TurnId::new(id(3)), EnvelopeId::new(id(4)));
+    let begin = Input::Begin {
+        turn,
+        envelope,
+        input: vec![Part::text("hello")],
+        assignment,
+        recall: None,
+        rewound: Vec::new(),
+        letters: Vec::new(),
+        quiet: false,
+        hops: 0,
+    };
+    assert!(world.input(begin).is_ok());
+    if stopped {
+        let stop = Input::Interrupt { by: "me".into() };
+        assert!(world.input(stop).is_ok());
+        let outcome = Outcome::Cancelled { partial: String::new(), usage: Usage::default() };
+        assert!(world.input(Input::ModelEnded { call: (1, 1), outcome, ms: 1, prepared: Vec::new() }).is_ok());
+    }
+    world.turn
+}
+
+#[test]
+fn whoever_nobody_waits_for_works_apart() {
+    let [call, background] = [Life::Call, Life::Background].map(|life| Assignment { life, ..Assignment::default() });
+    let planned = Assignment { plan: Some(PlanId::new(id(9))), ..background.clone() };
+    let letter = |from: &str| Envelope::new(EnvelopeId::new(id(5)), from, "agent/a", Kind::Text, Value::Null, 0);
+    let (user, lead) = ("user/me", "agent/lead");
+    // What it was started with, for whom its turn is and whether that was stopped, who has written to it.
+    let table = [
+        (None, None, false, None, true),
+        (Some(&background), Some(lead), false, None, true),
+        (Some(&background), None, false, None, true),
+        (Some(&planned), Some(user), false, Some(user), false),
+        (Some(&call), None, false, None, false),
+        (Some(&call), Some(lead), false, None, false),
+        (Some(&call), Some(lead), false, Some(user), false),
+        (Some(&call), Some(user), false, None, true),
+        (Some(&call), Some(user), false, Some(lead), true),
+        (Some(&call), Some(user), true, None, true),
+        (Some(&call), Some(lead), true, None, false),
+        (Some(&call), Some(lead), true, Some(user), true),
+        (Some(&call), Some(user), true, Some(lead), false),
+        (Some(&call), None, false, Some(user), true),
+        (Some(&call), None, false, Some(lead), false),
+    ];
+    for (given, reply_to, stopped, wrote, want) in table {
+        let mail: Vec<Envelope> = wrote.into_iter().map(letter).collect();
+        let is_apart = at(reply_to, stopped).is_apart(given, &mail);
+        assert_eq!(is_apart, want, "{given:?} {reply_to:?} {stopped} {wrote:?}");
+    }
+}
