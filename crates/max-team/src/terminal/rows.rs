@@ -61,6 +61,8 @@ pub(super) enum Row {
         input: u64,
         output: u64,
         nano: Option<u64>,
+        /// Whether some of that may not have been paid.
+        at_most: bool,
         ms: u64,
     },
     /// Something worth knowing.
@@ -171,8 +173,8 @@ impl Row {
                 };
                 marked("■", style, &words, style, look)
             }
-            Self::Footer { input, output, nano, ms } => {
-                marked("─", theme.faint(), &lang.footer(*input, *output, *nano, *ms), theme.faint(), look)
+            Self::Footer { input, output, nano, at_most, ms } => {
+                marked("─", theme.faint(), &lang.footer(*input, *output, *nano, *at_most, *ms), theme.faint(), look)
             }
             Self::Note(words) => wrapped(words, theme.faint(), look.columns),
             Self::Error(words) => marked("✗", theme.bad(), words, theme.bad(), look),

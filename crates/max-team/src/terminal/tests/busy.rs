@@ -355,3 +355,22 @@ fn a_lost_call_that_was_stopped_is_not_said_to_be_made_again() {
         assert_eq!(stage.glass.screen().contains("it is made again"), !is_stopped, "{}", stage.glass.screen());
     }
 }
+
+/// A large project takes its time; nobody wonders whether anything happens, and it can be stopped.
+#[test]
+fn copies_that_are_made_for_a_team_have_a_row_until_they_are_there() {
+    let mut stage = busy(WhileBusy::Steer);
+    stage.end(End::Answered);
+    let copies = |made, of| Notice::Copies { session: stage::session_id(), made, of };
+    for (made, row) in [(0, "0 of 3"), (1, "1 of 3")] {
+        stage.chat.notice(&copies(made, 3));
+        stage.paint();
+        let words = format!("⧗ making copies of the project for the team: {row} · /stop stops it");
+        assert!(stage.glass.screen().contains(&words), "{}", stage.glass.screen());
+    }
+    stage.say("stop");
+    assert!(matches!(stage.acts.last(), Some(Act::Halt)), "{:?}", stage.acts);
+    stage.chat.notice(&copies(3, 3));
+    stage.paint();
+    assert!(!stage.glass.screen().contains("making copies"), "{}", stage.glass.screen());
+}
