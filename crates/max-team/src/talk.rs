@@ -72,7 +72,6 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     let journal = place.begin(&config)?;
     let which = setup::which(&talk, &journal)?;
     let initial = definition.initial_prompt.clone();
-    let skill = agreed_before(place, &journal, &which, &root, task.as_ref())?;
     let mates = match talk.mates.as_deref() {
         Some(name) => {
             let here = Here::seated(&definition.name, colleagues.as_ref(), settings.mode);
@@ -80,13 +79,8 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
         }
         None => Vec::new(),
     };
-    let (open, limit) = match skill {
-        Some((name, contract)) => {
-            let settings = Settings { structured: true, ..settings };
-            (contracted(which, &name, &contract, settings), Some(limit_of(&name, &contract)))
-        }
-        None => (Open { which, definition, settings, schema, team: colleagues }, None),
-    };
+    let open = Open { which, definition, settings, schema, team: colleagues };
+    let (open, limit) = as_agreed(place, &journal, &root, task.as_ref(), open)?;
     let what = if task.is_some() { "a headless run" } else { "a chat" };
     let team = setup::house(place, &config, journal, chosen.router.clone(), what)?;
     team.remember(setup::remember(place, &config, &chosen, task.is_none())?);
@@ -268,7 +262,22 @@ fn limit_of(name: &str, contract: &Contract) -> (String, Duration) {
     (name.to_owned(), Duration::from_millis(contract.timeout_ms))
 }
 
-/// What was agreed in a session that is gone on with without a word: a skill keeps its time and the shape of its answer.
+/// A session that is gone on with without a word is what it was: a skill keeps its time and the shape of its answer.
+fn as_agreed(
+    place: &Place,
+    journal: &Journal,
+    root: &Path,
+    task: Option<&Task>,
+    open: Open,
+) -> Result<(Open, Option<(String, Duration)>), Stop> {
+    let Some((name, contract)) = agreed_before(place, journal, &open.which, root, task)? else {
+        return Ok((open, None));
+    };
+    let settings = Settings { structured: true, ..open.settings };
+    Ok((contracted(open.which, &name, &contract, settings), Some(limit_of(&name, &contract))))
+}
+
+/// The skill that a session carries out which is gone on with without a word, and what was agreed.
 fn agreed_before(
     place: &Place,
     journal: &Journal,
@@ -285,7 +294,7 @@ fn agreed_before(
     };
     // Whoever opens it says why it cannot be.
     let Ok(row) = row else { return Ok(None) };
-    let turn = Census::new(journal).turn(row.lead).map_err(|error| setup::failed(error))?;
+    let turn = Census::new(journal).turn(row.lead).map_err(setup::failed)?;
     let Some(name) = turn.identity().and_then(|(_, _, led)| skills::of(led)).map(str::to_owned) else {
         return Ok(None);
     };

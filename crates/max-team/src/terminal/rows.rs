@@ -367,8 +367,8 @@ fn summary_lines(plan: &Drawn, ms: u64, look: Look) -> Vec<Line<'static>> {
             None if view.error.is_empty() => lang.task_status(view.status).to_owned(),
             None => format!("{}: {}", lang.task_status(view.status), view.error),
         };
-        let money =
-            if view.spent.nano > 0 { format!(" · {}", figures::dollars(view.spent.nano)) } else { String::new() };
+        let money = figures::spent(view.spent.nano, view.spent.unknown_nano);
+        let money = if view.spent.nano > 0 { format!(" · {money}") } else { String::new() };
         let words = format!("  {} {} ({}) {what}{money}", sheet::mark(view), view.task.id, view.member);
         lines.push(Line::from(Span::styled(text::cut(&clean_line(&words), columns), theme.faint())));
     }

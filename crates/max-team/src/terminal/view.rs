@@ -15,7 +15,7 @@ use super::screen::View;
 use super::slash;
 use super::text::{self, clean_line};
 use super::transcript::Activity;
-use crate::figures::{dollars, since, tokens, whole_seconds};
+use crate::figures::{dollars, since, spent, tokens, whole_seconds};
 
 /// Rows that a draft may take before it scrolls.
 const DRAFT_ROWS_MAX: usize = 8;
@@ -179,8 +179,7 @@ fn footer(chat: &Chat, look: Look) -> Line<'static> {
         parts.push(format!("{percent}% {}", look.lang.context()));
     }
     if session.nano() > 0 {
-        let bound = if session.is_at_most() { "≤ " } else { "" };
-        parts.push(format!("{bound}{}", dollars(session.nano())));
+        parts.push(spent(session.nano(), u64::from(session.is_at_most())));
     }
     let taken = text::width(&parts.join(" · ")) + 5;
     let room = look.columns.saturating_sub(taken).min(CWD_COLUMNS_MAX);

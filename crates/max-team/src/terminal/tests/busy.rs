@@ -1,9 +1,10 @@
 //! What can be said and pressed while a turn runs.
 
 use crossterm::event::{KeyCode, KeyModifiers};
-use max_team_core::chat::Part;
-use max_team_core::event::{End, Event, Interrupted, LlmEnded, Outcome, Said, Steered, Withdrawn};
+use max_team_core::chat::{Part, Usage};
+use max_team_core::event::{End, Event, Interrupted, LlmEnded, Outcome, Said, Steered, TurnEnded, Withdrawn};
 use max_team_core::id::EnvelopeId;
+use max_team_core::ledger::Charge;
 use max_team_core::message::{Principal, Role};
 use max_team_core::rewind::Told;
 use max_team_core::stop::Held;
@@ -373,4 +374,20 @@ fn copies_that_are_made_for_a_team_have_a_row_until_they_are_there() {
     stage.chat.notice(&copies(3, 3));
     stage.paint();
     assert!(!stage.glass.screen().contains("making copies"), "{}", stage.glass.screen());
+}
+
+/// What may not have been paid is marked under the turn, too.
+#[test]
+fn a_turn_whose_cost_is_a_bound_says_so() {
+    for (unknown_nano, is_bound) in [(0, false), (5_000_000, true)] {
+        let mut stage = busy(WhileBusy::Steer);
+        stage.call();
+        stage.answer(vec![Part::text("Done.")]);
+        let Event::TurnEnded(ended) = stage::ended(End::Answered) else { unreachable!() };
+        let charges = vec![Charge { model: "m".into(), calls: 1, usage: Usage::default(), nano: 0, unknown_nano }];
+        stage.event(Event::TurnEnded(TurnEnded { charges, ..ended }));
+        let screen = stage.glass.screen();
+        let footer = screen.lines().find(|line| line.contains("tokens in")).unwrap();
+        assert_eq!(footer.contains("· ≤ $"), is_bound, "{screen}");
+    }
 }
