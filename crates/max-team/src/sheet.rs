@@ -142,7 +142,10 @@ pub(crate) fn step(event: &Event, lang: Lang) -> Option<String> {
             format!("{}: {}", lang.plan_word(), lang.said_by(&answered.say, &answered.by.name()))
         }
         Event::EditRefused(refused) => format!("{}: {}", lang.plan_word(), lang.cannot_change(&refused.error)),
-        Event::PlanStopped(stopped) => format!("{}: {}", lang.plan_word(), lang.stopped_by(&stopped.by)),
+        Event::PlanStopped(stopped) => {
+            let what = stopped.task.as_deref().unwrap_or(lang.plan_word());
+            format!("{what}: {}", lang.stopped_by(&stopped.by))
+        }
         Event::PlanEnded(ended) => {
             let money = format!("${:.4}", dollars(ended.tally.spent.nano));
             format!("{}: {}", lang.plan_word(), lang.came_to(ended.end, &ended.tally, &money))

@@ -268,6 +268,8 @@ pub(crate) struct Result<'a> {
     pub(crate) first_ms: Option<u64>,
     pub(crate) denials: &'a [Value],
     pub(crate) status: &'a Status,
+    /// Which time was over, if that stopped it.
+    pub(crate) late: Option<String>,
 }
 
 impl Result<'_> {
@@ -278,7 +280,7 @@ impl Result<'_> {
         let cost =
             (ledger.unpriced_calls == 0).then(|| dollars(ledger.spent_nano.saturating_add(self.status.others_nano)));
         let model = self.status.settings.model.name.clone();
-        let error = Lang::En.ended_because(&self.ended.end);
+        let error = self.late.clone().or_else(|| Lang::En.ended_because(&self.ended.end));
         json!({
             "type": "result", "subtype": subtype, "is_error": is_error, "result": self.ended.text,
             "structured_output": self.ended.structured, "session_id": self.session, "uuid": Uuid::now_v7(),

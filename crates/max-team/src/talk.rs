@@ -12,9 +12,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use max_team_core::plan::Draft;
+use max_team_core::team::Settings;
+use max_team_journal::Journal;
 use max_team_llm::Router;
-use max_team_runtime::skills::Contract;
-use max_team_runtime::{Open, Spawn, TeamHandle, Which};
+use max_team_runtime::skills::{Catalogue, Contract};
+use max_team_runtime::{Census, Open, Sessions, Spawn, TeamHandle, Which};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -78,6 +80,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
         None => Vec::new(),
     };
     let open = Open { which, definition, settings, schema, team: colleagues };
+    let (open, limit) = as_agreed(place, &journal, &root, task.as_ref(), open)?;
     let what = if task.is_some() { "a headless run" } else { "a chat" };
     let team = setup::house(place, &config, journal, chosen.router.clone(), what)?;
     team.remember(setup::remember(place, &config, &chosen, task.is_none())?);
@@ -96,7 +99,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
             out: Out::default(),
             mates,
             record,
-            limit: None,
+            limit,
         };
         let exit = drive(&team, |signals| face.run(open, signals))?;
         crate::commands::sessions::forget_old(place, &config, exit);
@@ -226,8 +229,7 @@ pub(crate) fn skill(
     let root = setup::project_root(place, &config)?;
     let settings = setup::settings_for(&chosen, &config, true)?;
     let settings = setup::permitted(place, &config, &root, &options.team, settings)?;
-    let definition = skills::hand(name, contract);
-    let open = Open { which: Which::New, definition, settings, schema: None, team: None };
+    let open = contracted(Which::New, name, contract, settings);
     warm(&chosen.router, &chosen.model.provider);
     let journal = place.begin(&config)?;
     let house = setup::house(place, &config, journal, chosen.router.clone(), "a skill")?;
@@ -245,9 +247,59 @@ pub(crate) fn skill(
         out: Out::default(),
         mates: Vec::new(),
         record,
-        limit: Some((name.to_owned(), Duration::from_millis(contract.timeout_ms))),
+        limit: Some(limit_of(name, contract)),
     };
     drive(&house, |signals| face.run(open, signals))
+}
+
+/// A session with an agent that carries out a skill by itself.
+fn contracted(which: Which, name: &str, contract: &Contract, settings: Settings) -> Open {
+    Open { which, definition: skills::hand(name, contract), settings, schema: None, team: None }
+}
+
+/// How long a skill may take.
+fn limit_of(name: &str, contract: &Contract) -> (String, Duration) {
+    (name.to_owned(), Duration::from_millis(contract.timeout_ms))
+}
+
+/// A session that is gone on with without a word is what it was: a skill keeps its time and the shape of its answer.
+fn as_agreed(
+    place: &Place,
+    journal: &Journal,
+    root: &Path,
+    task: Option<&Task>,
+    open: Open,
+) -> Result<(Open, Option<(String, Duration)>), Stop> {
+    let Some((name, contract)) = agreed_before(place, journal, &open.which, root, task)? else {
+        return Ok((open, None));
+    };
+    let settings = Settings { structured: true, ..open.settings };
+    Ok((contracted(open.which, &name, &contract, settings), Some(limit_of(&name, &contract))))
+}
+
+/// The skill that a session carries out which is gone on with without a word, and what was agreed.
+fn agreed_before(
+    place: &Place,
+    journal: &Journal,
+    which: &Which,
+    root: &Path,
+    task: Option<&Task>,
+) -> Result<Option<(String, Box<Contract>)>, Stop> {
+    let sessions = Sessions::new(journal);
+    let row = match (task, which) {
+        (Some(Task::Say(text)), _) if !text.is_empty() => return Ok(None),
+        (Some(Task::Say(_)), Which::Latest) => sessions.latest(root),
+        (Some(Task::Say(_)), Which::Id(session)) => sessions.row(*session),
+        _ => return Ok(None),
+    };
+    // Whoever opens it says why it cannot be.
+    let Ok(row) = row else { return Ok(None) };
+    let turn = Census::new(journal).turn(row.lead).map_err(setup::failed)?;
+    let Some(name) = turn.identity().and_then(|(_, _, led)| skills::of(led)).map(str::to_owned) else {
+        return Ok(None);
+    };
+    let catalogue = Catalogue::read(&skills::places(place), root);
+    skills::agreed(&catalogue, &name).map(Some)
 }
 
 /// Recorded models against real tools, in a scratch project with a journal of its own.

@@ -104,6 +104,7 @@ phrases! {
     yes_session: "session", "本会话";
     yes_repository: "repository", "本仓库";
     remembered_as: "a yes for longer is remembered as", "长期同意将记为";
+    enlarge_window: "make the window larger", "请放大窗口";
     window_too_small: "make the window larger to see and answer the question", "请放大窗口以查看并回答问题";
     no: "no", "拒绝";
     with_comment: "comment", "附言";
@@ -271,9 +272,10 @@ impl Lang {
         }
     }
 
-    /// The line under a turn: tokens, money, time.
-    pub(crate) fn footer(self, input: u64, output: u64, nano: Option<u64>, ms: u64) -> String {
-        let money = nano.map_or_else(String::new, |nano| format!(" · {}", dollars(nano)));
+    /// The line under a turn: tokens, money (if that is so, at most), time.
+    pub(crate) fn footer(self, input: u64, output: u64, nano: Option<u64>, at_most: bool, ms: u64) -> String {
+        let bound = if at_most { "≤ " } else { "" };
+        let money = nano.map_or_else(String::new, |nano| format!(" · {bound}{}", dollars(nano)));
         let (input, output) = (tokens(input), tokens(output));
         match self {
             Self::En => format!("{input} tokens in · {output} out{money} · {}", duration(ms)),

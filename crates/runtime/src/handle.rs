@@ -459,6 +459,15 @@ pub enum Notice {
         /// What.
         delta: Delta,
     },
+    /// Copies of the project are being made for those who are about to begin; not in the journal.
+    Copies {
+        /// The session.
+        session: SessionId,
+        /// How many there are so far; all of them, if that is over.
+        made: usize,
+        /// How many there will be.
+        of: usize,
+    },
     /// The session has nothing more to do until somebody says something.
     Idle {
         /// The session.
@@ -484,6 +493,7 @@ impl Notice {
         match self {
             Self::Event { session, .. }
             | Self::Delta { session, .. }
+            | Self::Copies { session, .. }
             | Self::Idle { session, .. }
             | Self::Stopped { session, .. } => *session,
         }

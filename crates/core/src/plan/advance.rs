@@ -171,13 +171,15 @@ impl Plan {
     }
 
     fn outcome(&self) -> PlanEnd {
-        let bad = self.tally.failed.saturating_sub(self.tally.mended) + self.tally.cancelled;
-        match (self.stopped, bad, self.tally.done) {
+        let failed = self.tally.failed.saturating_sub(self.tally.mended);
+        match (self.stopped, failed, self.tally.cancelled, self.tally.done) {
             (true, ..) if self.replaced => PlanEnd::Replaced,
             (true, ..) => PlanEnd::Stopped,
             _ if self.graph.is_none() => PlanEnd::Failed,
-            (false, 0, _) => PlanEnd::Done,
-            (false, _, 0) => PlanEnd::Failed,
+            (false, 0, 0, _) => PlanEnd::Done,
+            // Nothing failed: its tasks, or whoever worked at them, were stopped one by one.
+            (false, 0, _, 0) => PlanEnd::Stopped,
+            (false, _, _, 0) => PlanEnd::Failed,
             (false, ..) => PlanEnd::Partial,
         }
     }

@@ -52,14 +52,15 @@ impl Turn {
         if self.gone().is_some() { !mail.is_empty() } else { mail.iter().skip(stop).any(is_any) }
     }
 
-    /// How many of these letters, in the order they came, wait because of a stop.
+    /// How many of these letters, in the order they came, wait because of a stop. Those whom a user wanted on the team are turned
+    /// down by it: there is nothing that could be read later.
     pub fn waiting(&self, mail: &[Envelope], lead: bool) -> usize {
         let stop = before_stop(mail);
         let is_held = |(place, letter): &(usize, &Envelope)| {
             self.holds(letter) || (*place < stop && self.is_beginning(letter, lead))
         };
-        let is_told = |letter: &Envelope| !is_note(letter, lead) && !self.has_refused(letter.id);
-        mail.iter().enumerate().filter(|held| is_held(held) && is_told(held.1)).count()
+        let is_read = |letter: &Envelope| !is_note(letter, lead) && letter.kind != Kind::TeamRequest;
+        mail.iter().enumerate().filter(|held| is_held(held) && is_read(held.1)).count()
     }
 }
 

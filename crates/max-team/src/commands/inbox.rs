@@ -36,7 +36,8 @@ pub(crate) fn run(place: &Place, options: &args::Inbox) -> anyhow::Result<Exit> 
             }
         }
         None => {
-            let all = post.inbox().map_err(stop)?;
+            let mut all = post.inbox().map_err(stop)?;
+            post.note_along(&mut all).map_err(stop)?;
             if options.json {
                 let rows = all.iter().map(|pending| row(pending, &census)).collect::<anyhow::Result<Vec<_>>>()?;
                 format!("{}\n", Value::from(rows))

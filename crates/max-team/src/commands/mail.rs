@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::time::rfc3339;
-use max_team_runtime::{AgentRow, Letter, Reader, RuntimeError, Sessions};
+use max_team_runtime::{AgentRow, Letter, Reader, RuntimeError, Sessions, is_go_on};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -179,8 +179,14 @@ fn cells(letter: &Letter, lang: Lang) -> Vec<String> {
         letter.to.clone(),
         lang.letter_kind(letter.envelope.kind).to_owned(),
         lang.letter_fate(&letter.fate).to_owned(),
-        clip(&clean_line(&format!("{why}{}", letter.text())), TEXT_CHARS),
+        clip(&clean_line(&format!("{why}{}", words(letter, lang))), TEXT_CHARS),
     ]
+}
+
+/// What it says. What the program tells whoever goes on is nobody's words: it is named as what the user did.
+fn words(letter: &Letter, lang: Lang) -> String {
+    let text = letter.text();
+    if is_go_on(&text) { lang.goes_on_letter().to_owned() } else { text }
 }
 
 fn shown(letter: &Letter, lang: Lang) -> String {
@@ -200,6 +206,9 @@ fn shown(letter: &Letter, lang: Lang) -> String {
     if let Some(why) = letter.fate.why() {
         let _ = writeln!(text, "{}", clean_line(&lang.told(why)));
     }
+    if is_go_on(&letter.text()) {
+        let _ = writeln!(text, "{}", lang.goes_on_letter());
+    }
     let _ = writeln!(text, "\n{}", clean(letter.text().trim_end()));
     text
 }
@@ -217,6 +226,7 @@ fn row(letter: &Letter) -> Value {
         "turn": letter.fate.turn(),
         "why": letter.fate.why(),
         "text": letter.text(),
+        "go_on": is_go_on(&letter.text()),
     })
 }
 

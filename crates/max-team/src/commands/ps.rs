@@ -80,7 +80,8 @@ fn cells(person: &Person, now_ms: i64, lang: Lang) -> Vec<String> {
     ]
 }
 
-fn cost(person: &Person) -> String {
+/// What somebody has cost, as far as that is known.
+pub(super) fn cost(person: &Person) -> String {
     match (person.unpriced, person.nano, person.unknown_nano) {
         (true, 0, _) => "?".to_owned(),
         (_, nano, 0) => money(nano),

@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 
 use super::desk::{self, Desk, stop, until};
 use super::mail::{fresh, names, session_of, this_session};
-use super::table::{between, clip, money, short, table};
+use super::ps::cost;
+use super::table::{between, clip, short, table};
 use crate::args;
 use crate::exit::{Exit, Stop};
 use crate::headless::talk;
@@ -336,7 +337,7 @@ fn cells(member: &Enrolled, now_ms: i64, lang: Lang) -> Vec<String> {
         if member.unread > 0 { member.unread.to_string() } else { String::new() },
         member.mode.map_or("", Mode::name).to_owned(),
         person.model.clone(),
-        if person.nano > 0 { money(person.nano) } else { String::new() },
+        if person.nano > 0 { cost(person) } else { String::new() },
         clip(&member.title, TASK_CHARS),
         lang.member_why(member).unwrap_or_default(),
     ]
@@ -364,6 +365,7 @@ fn registry(roll: &Roll) -> Value {
             "task": member.title,
             "model": member.person.model,
             "costUsd": dollars(member.person.nano),
+            "unknownCostUsd": dollars(member.person.unknown_nano),
             "askedToEndBy": member.asked_to_end,
             "ended": member.gone,
         })

@@ -171,6 +171,7 @@ impl Headless {
                     vigil.delta(&from, Instant::now());
                     self.hear_piece(session, &from, &delta, began, tally)?;
                 }
+                Notice::Copies { of, .. } => self.tell_of_making(of, tally),
                 Notice::Idle { .. } => {
                     rests = tally.unheard.is_empty() && !tally.is_awaiting();
                     self.say(session, &mut next, tally).await?;

@@ -17,6 +17,7 @@ use crate::sheet;
 use crate::signals::Signals;
 use crate::stream_json;
 use crate::terminal::text::clean;
+use crate::words::Lang;
 
 impl Headless {
     pub(super) async fn finish(
@@ -98,6 +99,7 @@ impl Headless {
                     first_ms: tally.first_ms,
                     denials: &tally.denials,
                     status: &status,
+                    late: self.late(stopped, Lang::En),
                 };
                 self.print_line(&result.json())?;
             }

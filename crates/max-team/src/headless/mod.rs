@@ -162,10 +162,9 @@ impl Headless {
             tally.ended = opened.last.clone();
             None
         };
-        match (stopped, &self.limit) {
-            (None, _) => {}
-            (Some(Exit::Limit), Some((name, limit))) => talk(&self.lang.skill_timed_out(name, limit.as_secs())),
-            (Some(_), _) => talk(&self.lang.interrupted(&session.to_string())),
+        if stopped.is_some() {
+            let late = self.late(stopped, self.lang);
+            talk(&late.unwrap_or_else(|| self.lang.interrupted(&session.to_string())));
         }
         if stopped == Some(Exit::Terminated) || (stopped.is_some() && tally.ended.is_none()) {
             return Ok(stopped.unwrap_or(Exit::Terminated));
@@ -180,6 +179,12 @@ impl Headless {
         drop(notices);
         self.leave(session, stopped.is_none(), signals).await?;
         Ok(exit)
+    }
+
+    /// That the time of a skill is over, if that has stopped it.
+    fn late(&self, stopped: Option<Exit>, lang: Lang) -> Option<String> {
+        let (name, limit) = self.limit.as_ref().filter(|_| stopped == Some(Exit::Limit))?;
+        Some(lang.skill_timed_out(name, limit.as_secs()))
     }
 
     /// What is ordered first.
@@ -259,6 +264,13 @@ impl Headless {
         Ok(self.handle.command(Order { by: self.by.clone(), cwd, key, command }).await?)
     }
 
+    /// Nobody wonders why nothing comes while a large project is copied; told once.
+    fn tell_of_making(&self, of: usize, tally: &mut Tally) {
+        if !std::mem::replace(&mut tally.copying, true) {
+            talk(&self.lang.copies_begun(of));
+        }
+    }
+
     /// What is done for a skill, as long as it may take: whatever does not let go is not waited for.
     async fn in_time<T>(&self, began: Instant, work: impl Future<Output = T>) -> anyhow::Result<T> {
         let patience = self.limit.as_ref().map(|(_, limit)| *limit + LIMIT_GRACE);
@@ -321,6 +333,7 @@ impl Headless {
                     vigil.delta(&from, Instant::now());
                     self.hear_piece(session, &from, &delta, began, tally)?;
                 }
+                Notice::Copies { of, .. } => self.tell_of_making(of, tally),
                 Notice::Idle { .. } if tally.is_awaiting() => {}
                 // Somebody has stopped everything before it was begun with.
                 Notice::Idle { .. } if tally.is_held(waits_for) => return Ok(stopped.or(Some(Exit::Interrupted))),

@@ -46,6 +46,8 @@ pub(super) struct Tally {
     pub(super) awaited: HashSet<AgentId>,
     /// Those who are to be on the team and have not begun, by name.
     pub(super) joining: Vec<String>,
+    /// Whether it was told that copies of the project are being made.
+    pub(super) copying: bool,
     /// Plans by id: the last question that is open, and how it ended.
     pub(super) plans: Vec<(PlanId, Option<QuestionId>, Option<PlanEnd>)>,
 }
@@ -81,6 +83,7 @@ impl Tally {
             unheard: HashSet::new(),
             awaited: HashSet::new(),
             joining: Vec::new(),
+            copying: false,
             plans: Vec::new(),
         }
     }

@@ -12,7 +12,7 @@ use super::plans::Known;
 use super::rows::Look;
 use super::session::Session;
 use super::text::{self, clean_line};
-use crate::figures::{dollars, since, whole_seconds};
+use crate::figures::{since, spent, whole_seconds};
 use crate::sheet;
 
 /// How long what was drawn is good enough.
@@ -132,7 +132,7 @@ fn progress(known: &Known, session: &Session, look: Look, now_ms: i64) -> Line<'
     let mut parts = vec![lang.progress(&tally, failing), whole_seconds(known.elapsed_ms(now_ms))];
     let nano = tally.spent.nano.saturating_add(running);
     if nano > 0 {
-        parts.push(dollars(nano));
+        parts.push(spent(nano, tally.spent.unknown_nano));
     }
     let path = critical(known);
     if !path.is_empty() {
@@ -226,7 +226,7 @@ fn row(
     spans.push(Span::styled(format!("{} ", pad_left(&time, 10.min(columns / 6))), theme.faint()));
     if columns >= COST_COLUMNS_MIN {
         let nano = view.spent.nano.saturating_add(mate.map_or(0, super::crew::Mate::nano));
-        let money = if nano > 0 { dollars(nano) } else { String::new() };
+        let money = if nano > 0 { spent(nano, view.spent.unknown_nano) } else { String::new() };
         spans.push(Span::styled(format!("{} ", pad_left(&money, 8)), theme.faint()));
     }
     let used: usize = spans.iter().map(|span| text::width(&span.content)).sum();

@@ -46,6 +46,8 @@ pub(super) enum Hint {
     AnotherQuestion,
     /// Nothing was answered: nothing is chosen.
     Choose,
+    /// Nothing was answered or sent: the question cannot be seen.
+    Enlarge,
 }
 
 /// What only the terminal can do.

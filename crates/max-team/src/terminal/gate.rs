@@ -366,7 +366,7 @@ fn detail(about: &About, scene: Scene<'_>, rows: usize, look: Look) -> Vec<Line<
         About::Rest | About::Budget => {
             let tally = plan.tally();
             let failing = tally.failed;
-            let spent = crate::figures::dollars(tally.spent.nano);
+            let spent = crate::figures::spent(tally.spent.nano, tally.spent.unknown_nano);
             words.push(Span::styled(format!("{} · {spent}", lang.progress(&tally, failing)), theme.faint()));
             if *about == About::Budget {
                 let session = plan.session().map(|session| session.to_string()).unwrap_or_default();

@@ -202,7 +202,11 @@ impl<W: Write> Plain<W> {
 
     /// Hears a notice. What others do does not cut a line of the lead's in two.
     fn notice(&mut self, notice: &Notice, now_ms: i64) -> io::Result<()> {
-        let items = self.session.notice(notice, now_ms);
+        let was_copying = self.session.copies().is_some();
+        let mut items = self.session.notice(notice, now_ms);
+        // There is no row here that could change: it is said once.
+        let copies = self.session.copies().filter(|_| !was_copying);
+        items.extend(copies.map(|(made, of)| Item::Row(Row::Note(self.session.lang.making_copies(made, of)))));
         let is_others = matches!(notice, Notice::Event { from, .. } if !from.lead);
         if !(is_others && self.in_text) {
             return self.print(items);

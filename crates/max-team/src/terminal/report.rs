@@ -13,7 +13,7 @@ use super::question::{Matter, Question};
 use super::rows::Row;
 use super::slash;
 use crate::config::choice::WhileBusy;
-use crate::figures::{bytes, dollars, since, tokens};
+use crate::figures::{bytes, dollars, since, spent, tokens};
 use crate::words::Lang;
 
 /// Bytes that make a token, about: for the part of a request that is not counted in tokens.
@@ -59,12 +59,11 @@ pub(super) fn help(lang: Lang, while_busy: WhileBusy) -> Vec<Row> {
 
 pub(super) fn cost(lang: Lang, status: &Status, plans: &Plans) -> Row {
     let ledger = &status.ledger;
-    let at_most = |nano: u64, unknown: u64| format!("{}{}", if unknown > 0 { "≤ " } else { "" }, dollars(nano));
     // The same sum as in the status line.
     let own = ledger.spent_nano.saturating_add(ledger.unknown_nano);
     let unknown = ledger.unknown_nano.saturating_add(status.others_unknown_nano);
     let mut rows = vec![
-        (lang.spent(), at_most(own.saturating_add(status.others_nano), unknown)),
+        (lang.spent(), spent(own.saturating_add(status.others_nano), unknown)),
         (lang.tokens_in(), tokens(ledger.usage.input)),
         (lang.tokens_cached(), tokens(ledger.usage.cache_read)),
         (lang.tokens_cache_written(), tokens(ledger.usage.cache_write)),
@@ -74,7 +73,7 @@ pub(super) fn cost(lang: Lang, status: &Status, plans: &Plans) -> Row {
         rows.insert(1, (lang.cap(), dollars(cap)));
     }
     if status.others_nano > 0 {
-        rows.push((lang.spent_by_others(), at_most(status.others_nano, status.others_unknown_nano)));
+        rows.push((lang.spent_by_others(), spent(status.others_nano, status.others_unknown_nano)));
     }
     if ledger.unknown_nano > 0 {
         rows.push((lang.maybe_spent(), dollars(ledger.unknown_nano)));
@@ -86,7 +85,8 @@ pub(super) fn cost(lang: Lang, status: &Status, plans: &Plans) -> Row {
     // The team's work is on its plans' accounts, not on the lead's.
     for (known, draft) in plans.all().filter_map(|known| Some((known, known.plan.draft()?))) {
         let name = format!("{}: {}", lang.plan(), super::text::cut(&draft.goal, GOAL_COLUMNS));
-        rows.push((name, dollars(known.plan.tally().spent.nano)));
+        let sum = known.plan.tally().spent;
+        rows.push((name, spent(sum.nano, sum.unknown_nano)));
     }
     Row::Table(rows)
 }
@@ -175,7 +175,7 @@ pub(super) fn roll(lang: Lang, roll: &Roll, now_ms: i64) -> Row {
         }
         parts.push(member.person.model.clone());
         if member.person.nano > 0 {
-            parts.push(dollars(member.person.nano));
+            parts.push(spent(member.person.nano, member.person.unknown_nano));
         }
         parts.push(super::text::cut(&member.title, PREVIEW_COLUMNS));
         parts.retain(|part| !part.is_empty());

@@ -61,6 +61,8 @@ pub(super) enum Row {
         input: u64,
         output: u64,
         nano: Option<u64>,
+        /// Whether some of that may not have been paid.
+        at_most: bool,
         ms: u64,
     },
     /// Something worth knowing.
@@ -171,8 +173,8 @@ impl Row {
                 };
                 marked("■", style, &words, style, look)
             }
-            Self::Footer { input, output, nano, ms } => {
-                marked("─", theme.faint(), &lang.footer(*input, *output, *nano, *ms), theme.faint(), look)
+            Self::Footer { input, output, nano, at_most, ms } => {
+                marked("─", theme.faint(), &lang.footer(*input, *output, *nano, *at_most, *ms), theme.faint(), look)
             }
             Self::Note(words) => wrapped(words, theme.faint(), look.columns),
             Self::Error(words) => marked("✗", theme.bad(), words, theme.bad(), look),
@@ -365,8 +367,8 @@ fn summary_lines(plan: &Drawn, ms: u64, look: Look) -> Vec<Line<'static>> {
             None if view.error.is_empty() => lang.task_status(view.status).to_owned(),
             None => format!("{}: {}", lang.task_status(view.status), view.error),
         };
-        let money =
-            if view.spent.nano > 0 { format!(" · {}", figures::dollars(view.spent.nano)) } else { String::new() };
+        let money = figures::spent(view.spent.nano, view.spent.unknown_nano);
+        let money = if view.spent.nano > 0 { format!(" · {money}") } else { String::new() };
         let words = format!("  {} {} ({}) {what}{money}", sheet::mark(view), view.task.id, view.member);
         lines.push(Line::from(Span::styled(text::cut(&clean_line(&words), columns), theme.faint())));
     }

@@ -121,6 +121,8 @@ pub(super) struct Session {
     mates: Mates,
     /// Those who are to be on the team and have not begun, by name.
     joining: Vec<String>,
+    /// Copies of the project that are being made for them: how many there are, and how many there will be.
+    copies: Option<(usize, usize)>,
     /// Teammates of whom was said that so many letters wait for them since a stop.
     waits_told: HashMap<String, usize>,
     teams: Teams,
@@ -170,6 +172,7 @@ impl Session {
             skills: opened.skills.clone(),
             mates: Mates::default(),
             joining: Vec::new(),
+            copies: None,
             waits_told: HashMap::new(),
             teams: Teams::default(),
             rewind: None,
@@ -191,6 +194,7 @@ impl Session {
         self.acts.push(Act::Status(Reason::Footer));
         self.mates.begin(is_again);
         self.joining.clear();
+        self.copies = None;
         self.waits_told.clear();
         if opened.resumed {
             self.acts.push(Act::Roll(false));
@@ -360,6 +364,10 @@ impl Session {
                     return self.transcript.delta(delta, now_ms);
                 }
                 self.crew.delta(from, delta, now_ms);
+                Vec::new()
+            }
+            Notice::Copies { session, made, of } if *session == self.id => {
+                self.copies = (made < of).then_some((*made, *of));
                 Vec::new()
             }
             Notice::Idle { session, waiting } if *session == self.id => {

@@ -73,6 +73,8 @@ struct Turn {
     usage: Usage,
     /// `None` once a call was made whose price nobody knows.
     nano: Option<u64>,
+    /// Whether some of it may not have been paid: the outcome of a call is unknown.
+    at_most: bool,
     call: Option<Call>,
     tools: Vec<Tool>,
     retry_at_ms: Option<i64>,
@@ -180,6 +182,7 @@ impl Transcript {
         for charge in charges {
             turn.usage += charge.usage;
             turn.nano = turn.nano.map(|nano| nano.saturating_add(charge.nano));
+            turn.at_most |= charge.unknown_nano > 0;
         }
     }
 
@@ -433,7 +436,8 @@ impl Transcript {
         let (input, output) = (turn.usage.input_total(), turn.usage.output);
         if input + output > 0 {
             let ms = since(turn.started_at_ms, at_ms);
-            out.push(Item::Row(Row::Footer { input, output, nano: turn.nano, ms }));
+            let at_most = turn.at_most || ended.charges.iter().any(|charge| charge.unknown_nano > 0);
+            out.push(Item::Row(Row::Footer { input, output, nano: turn.nano, at_most, ms }));
         }
     }
 }
@@ -444,6 +448,7 @@ impl Turn {
             started_at_ms,
             usage: Usage::default(),
             nano: Some(0),
+            at_most: false,
             call: None,
             tools: Vec::new(),
             retry_at_ms: None,

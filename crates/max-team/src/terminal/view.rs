@@ -15,7 +15,7 @@ use super::screen::View;
 use super::slash;
 use super::text::{self, clean_line};
 use super::transcript::Activity;
-use crate::figures::{dollars, since, tokens, whole_seconds};
+use crate::figures::{dollars, since, spent, tokens, whole_seconds};
 
 /// Rows that a draft may take before it scrolls.
 const DRAFT_ROWS_MAX: usize = 8;
@@ -61,8 +61,11 @@ fn lay_out(chat: &mut Chat, rows_max: usize, now_ms: i64) -> View {
     let runs = (plans.running().next().is_some() || list.is_open()) && chat.extent() != Extent::Hidden;
     let kept = if runs { BOARD_ROWS_MIN.min(room / 3) } else { 0 };
     let mut panel = panel(chat, look, room - kept);
+    let is_hidden = panel.len() > room && !chat.question_fits();
     panel.truncate(room);
     room -= panel.len();
+    // Where even this cannot be said in the question's place, it is said where others read that it waits.
+    let status = if is_hidden { enlarge(look, status.len() + std::mem::take(&mut panel).len()) } else { status };
     let board = board(chat, look, room);
     room -= board.len();
     let above = above(chat, look, room);
@@ -77,6 +80,14 @@ fn lay_out(chat: &mut Chat, rows_max: usize, now_ms: i64) -> View {
     lines.extend(below);
     let cursor = cursor.map(|(column, row)| (column, first + row));
     View { lines, cursor }
+}
+
+/// That there is a question, for whom the window is too small, in at most so many rows.
+fn enlarge(look: Look, rows: usize) -> Vec<Line<'static>> {
+    let words = format!("⏸ {}", look.lang.enlarge_window());
+    let mut lines = text::wrap(&[Span::styled(words, look.theme.warning())], look.columns);
+    lines.truncate(rows);
+    lines
 }
 
 /// The draft (or the comment, or the search), scrolled to the cursor.
@@ -149,6 +160,7 @@ fn below(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
         Some(Hint::TeamGoesOn) => look.lang.team_goes_on(),
         Some(Hint::AnotherQuestion) => look.lang.another_question(),
         Some(Hint::Choose) => &choose,
+        Some(Hint::Enlarge) => look.lang.enlarge_window(),
         None if chat.question_waits_for_draft() => look.lang.draft_first(),
         None => return vec![footer(chat, look)],
     };
@@ -167,8 +179,7 @@ fn footer(chat: &Chat, look: Look) -> Line<'static> {
         parts.push(format!("{percent}% {}", look.lang.context()));
     }
     if session.nano() > 0 {
-        let bound = if session.is_at_most() { "≤ " } else { "" };
-        parts.push(format!("{bound}{}", dollars(session.nano())));
+        parts.push(spent(session.nano(), u64::from(session.is_at_most())));
     }
     let taken = text::width(&parts.join(" · ")) + 5;
     let room = look.columns.saturating_sub(taken).min(CWD_COLUMNS_MAX);
@@ -318,6 +329,13 @@ fn background(chat: &Chat, look: Look) -> Option<Line<'static>> {
     (!whose.is_empty()).then(|| Line::from(Span::styled(text::cut(&words, look.columns), look.theme.faint())))
 }
 
+/// What is made for those who are about to begin.
+fn copies(chat: &Chat, look: Look) -> Option<Line<'static>> {
+    let (made, of) = chat.session().copies()?;
+    let words = format!("⧗ {}", look.lang.making_copies(made, of));
+    Some(Line::from(Span::styled(text::cut(&words, look.columns), look.theme.faint())))
+}
+
 /// What is not finished: the block being written, the tools that run, the thought, the message just sent.
 fn above(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
     let session = chat.session();
@@ -349,6 +367,7 @@ fn above(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
     }
     work.extend(resting(chat, look));
     work.extend(background(chat, look));
+    work.extend(copies(chat, look));
     let sent = match (session.queue().as_slice(), transcript.is_busy()) {
         ([only], false) if !session.is_held() => Row::Said(only.text.clone()).lines(look),
         _ => Vec::new(),

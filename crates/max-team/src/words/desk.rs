@@ -111,8 +111,14 @@ impl Lang {
     pub(crate) fn reason(self, person: &Person) -> Option<String> {
         let reason = person.reason.as_ref()?;
         let is_parked = person.pid.is_none() && person.state == Standing::Stopped;
-        if let (Self::Zh, Reason::Blocked(_), true) = (self, reason, is_parked) {
-            return Some(format!("没有进程运行此会话：max-team -r {}", person.session));
+        if let (Self::Zh, Reason::Blocked(why), true) = (self, reason, is_parked) {
+            let parked = format!("没有进程运行此会话：max-team -r {}", person.session);
+            let first = why.split("; ").next().unwrap_or_default();
+            return Some(match first.strip_prefix(Reason::LETTERS) {
+                Some(count) => format!("有 {count} 封信在等待；{parked}"),
+                None if first == Reason::STOPPED => format!("{}；{parked}", self.phrase(first)),
+                None => parked,
+            });
         }
         Some(self.idle_because(reason))
     }
@@ -136,11 +142,12 @@ impl Lang {
 
     /// What is always said in the same words; names and errors stay as they are.
     fn phrase(self, words: &str) -> &str {
-        const PHRASES: [(&str, &str); 11] = [
+        const PHRASES: [(&str, &str); 12] = [
             (Reason::YOU, "你"),
             (Reason::LEAD, "负责人"),
             (Reason::USER, "用户"),
             (Reason::PLACE, "空位"),
+            (Reason::COPIES, "项目副本"),
             (Reason::BUDGET, "预算已用完"),
             (Reason::STOPPED, "被停止"),
             (Reason::REFUSED, "模型拒绝回答"),

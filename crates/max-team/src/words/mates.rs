@@ -12,6 +12,7 @@ phrases! {
         "还没有写下的团队；用 `max-team team save 名称` 写下某个会话的团队";
     nobody_joined: "no teammates", "没有队友";
     is_lead: "lead", "负责人";
+    goes_on_letter: "(continue: the program says that it goes on)", "（继续：由程序告知其继续）";
     is_gone: "ended", "已结束";
     read_soon: "whoever is at work is told at its next step; whoever rests is woken", "正在工作的在下一步得知；休息的会被唤醒";
     asked_to_end: "asked; it ends once its work and its mail are done, unless it says no; --now ends it at once",
@@ -162,6 +163,25 @@ impl Lang {
     /// Those who have left commands running, each with how many.
     pub(crate) fn left_in_background(self, whose: &str) -> String {
         say!(self, "in the background: {whose} · /stop stops it", "后台命令：{whose} · /stop 可停止")
+    }
+
+    /// Copies of the project are being made for those who are about to begin.
+    pub(crate) fn making_copies(self, made: usize, of: usize) -> String {
+        say!(
+            self,
+            "making copies of the project for the team: {made} of {of} · /stop stops it",
+            "正在为团队制作项目副本：{made} / {of} · /stop 可停止"
+        )
+    }
+
+    /// The same where nobody types.
+    pub(crate) fn copies_begun(self, of: usize) -> String {
+        let copies = if of == 1 { "a copy" } else { "copies" };
+        say!(
+            self,
+            "making {copies} of the project for {of} of the team before anybody begins; Ctrl-C stops it",
+            "正在为团队中的 {of} 人制作项目副本，完成后才开始；Ctrl-C 可停止"
+        )
     }
 
     /// Letters wait since somebody was stopped; without a name, the lead.

@@ -281,6 +281,21 @@ fn a_running_plan_is_stopped_from_a_second_process() {
     assert_eq!(program.run(&["stop"]).code, 1, "nothing is open");
 }
 
+/// Nothing failed: what was stopped says so, and of what was only a task nobody says that it was the plan.
+#[test]
+fn a_plan_whose_tasks_were_stopped_one_by_one_was_stopped() {
+    let gate = Gate::new();
+    let (_server, program, child) = at_work(&gate);
+    ok(program.run(&["stop", "--task", "speak"]));
+    ok(program.run(&["stop", "--task", "look"]));
+    gate.open();
+    let ran = child.finish();
+    assert_eq!(ran.code, 130, "{ran:?}");
+    assert!(ran.err.contains("look: stopped by") && ran.err.contains("plan: stopped: "), "{ran:?}");
+    assert!(!ran.err.contains("plan: stopped by") && !ran.err.contains("plan: failed"), "{ran:?}");
+    assert!(ok(program.run(&["plans", "list"])).out.contains("stopped"));
+}
+
 /// One task works while another waits for a yes: the first Ctrl-C stops the plan.
 #[test]
 fn ctrl_c_stops_a_plan_that_asks_while_it_works() {

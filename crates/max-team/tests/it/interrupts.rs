@@ -98,6 +98,8 @@ fn a_turn_that_was_stopped_in_its_calls_goes_on_cleanly() {
         assert_eq!((one.as_str(), other.as_str(), user.as_str()), ("tool", "tool", "user"), "{told:?}");
         assert!(!stopped.contains("alpha") && words.contains("Go on with what you were doing"), "{told:?}");
         assert!(told.iter().any(|(_, words)| words.contains("Two things.")), "what was said is kept: {told:?}");
+        let mail = program.run(&["mail", "list"]).out;
+        assert!(mail.contains("(continue: the program says") && !mail.contains("Go on with"), "{mail}");
     }
 }
 

@@ -532,6 +532,24 @@ fn a_yes_for_longer_says_how_far_it_goes() {
     terminal.wait_end();
 }
 
+/// Whoever was stopped since asks nothing any more: it is not among what is gone on with.
+#[test]
+fn a_question_of_whoever_was_stopped_is_not_gone_on_with() {
+    let server = writers();
+    let program = Program::team(&server);
+    let mut terminal = Terminal::open(&program, &[]);
+    terminal.wait("or give a task");
+    terminal.keys(&["go", "Enter"]);
+    terminal.wait("1 of 3 questions");
+    terminal.kill();
+    ok(program.run(&["stop", "ann"]));
+    let people = ok(program.run(&["ps"])).out;
+    let ann = people.lines().find(|line| line.contains(" ann ")).unwrap();
+    assert!(ann.contains("it was stopped; nobody runs this session"), "{people}");
+    let on = program.run(&["-c", "-p", ""]);
+    assert!(on.err.contains("2 questions"), "{on:?}");
+}
+
 /// The same of a session that nobody runs: what will be allowed is said when it is, not when it is found.
 #[test]
 fn a_yes_for_longer_says_how_far_it_will_go_where_nobody_runs_the_session() {
@@ -552,6 +570,9 @@ fn a_yes_for_longer_says_how_far_it_will_go_where_nobody_runs_the_session() {
         assert!(said.contains(&words), "`{words}`: {said}");
     }
     assert!(!said.contains(&cat), "it was answered before: {said}");
+    let noted = ok(program.run(&["inbox", "--json"])).json();
+    let noted: Vec<&Value> = noted.as_array().unwrap().iter().map(|row| &row["noted"]["said"]).collect();
+    assert_eq!(noted.iter().filter(|said| **said == "yes").count(), 2, "{noted:?}");
     drop(terminal);
     std::fs::remove_file(program.home().with_file_name("screen")).unwrap();
     let terminal = Terminal::open(&program, &["-c"]);

@@ -374,6 +374,12 @@ fn what_takes_longer_than_agreed_is_interrupted_and_written_down() {
     // It is over, and can be looked at as any other run.
     let replayed = program.run(&["replay", "late.jsonl"]);
     assert!(replayed.code == 0 && replayed.out.contains("byte for byte"), "{replayed:?}");
+    // Whoever goes on with it without a word is held to what was agreed.
+    let on = program.run(&["-c", "-p", "", "--output-format", "json"]);
+    assert_eq!(on.code, 7, "{on:?}");
+    let error = "`slow` was stopped after 1 s, the time that its contract gives it";
+    assert_eq!(on.json()["error"], error, "{on:?}");
+    assert_eq!(server.requests().len(), 2);
     let on = program.run(&["ps"]);
     assert!(!on.out.contains("busy"), "{on:?}");
 }

@@ -454,3 +454,15 @@ fn whoever_was_given_a_copy_works_in_it_though_the_team_is_there_later() {
     said(&program.run(&["worktrees", "accept", all[0]["id"].as_str().unwrap()]), 0, "2 files taken into the project");
     assert_eq!(["a.txt", "b.txt"].map(|file| program.read(file)), ["copy\n", "copy\n"]);
 }
+
+/// While a project is copied nothing else comes: why is said once.
+#[test]
+fn whoever_waits_for_the_copies_of_a_team_is_told() {
+    let server = ModelServer::start(Script::new().when(|_| Some(Reply::text("Here."))));
+    let member = |name: &str| format!("  - {{name: {name}, prompt: Begin., isolation: worktree}}\n");
+    let team = format!("members:\n{}{}", member("ann"), member("bob"));
+    let program = project(&server).file(".max-team/teams/two.yaml", &team);
+    let ran = program.run(&["--team", "two", "-p", "go"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(ran.err.matches("making copies of the project for 2 of the team").count(), 1, "{ran:?}");
+}

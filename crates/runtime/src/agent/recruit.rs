@@ -19,6 +19,7 @@ use super::mates::{Joining, Started, row_of};
 use super::protocol::refused;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
+use crate::handle::Notice;
 use crate::prompt::fill;
 use crate::team_tools::Spawn;
 use crate::worktree::{self, Worker};
@@ -79,16 +80,30 @@ impl Agent {
             return self.turn_down(letter, count, &refused.join("; ")).await;
         }
         if unmade.is_empty() {
+            self.tell_of_copies(letter, count, 0);
             self.copying.forget(letter, count);
             return self.begin_all(letter, guests, &told).await;
         }
         // It is read again once the copies are there.
+        let left = unmade.len();
         unmade.into_iter().for_each(|(key, _, worker)| self.awaits_copy(&key, *worker));
+        self.tell_of_copies(letter, count, left);
         Ok(())
+    }
+
+    /// Whoever watches is told how many of a letter's copies are still to be made: it takes a while on a large project.
+    fn tell_of_copies(&self, letter: &Envelope, count: usize, left: usize) {
+        let of = self.copying.count(letter, count);
+        if of > 0 {
+            let (session, made) = (self.floor.session, of.saturating_sub(left));
+            self.floor.shared.herald.tell(Notice::Copies { session, made, of });
+        }
     }
 
     /// Nobody of them begins. Nobody would own what was made for them: the letter is refused once that is gone.
     async fn turn_down(&mut self, letter: &Envelope, count: usize, why: &str) -> Result<(), RuntimeError> {
+        // What is still made is given up.
+        self.tell_of_copies(letter, count, 0);
         if self.drops_copies(letter, count) {
             return Ok(());
         }
@@ -204,6 +219,11 @@ impl Copying {
     /// Why a copy cannot be made, if that was tried.
     fn why(&self, key: &str) -> Option<&str> {
         self.begun.get(key)?.why.get().map(String::as_str)
+    }
+
+    /// How many copies a letter has had made, or has being made.
+    fn count(&self, letter: &Envelope, count: usize) -> usize {
+        (0..count).filter(|index| self.begun.contains_key(&key_of(letter, *index))).count()
     }
 
     /// Stops one; whether nobody had given it up before.

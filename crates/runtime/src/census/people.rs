@@ -8,9 +8,10 @@ use std::collections::{BTreeSet, HashSet};
 use max_team_core::chat::Usage;
 use max_team_core::event::End;
 use max_team_core::id::{AgentId, PlanId, SessionId, TurnId};
+use max_team_core::message::Kind;
 use max_team_core::plan::{Plan, Status, TaskView, Waits};
 use max_team_core::policy::Deed;
-use max_team_core::turn::{Effect, Turn};
+use max_team_core::turn::{Effect, Turn, is_stop};
 use serde::{Deserialize, Serialize};
 
 use super::{Census, SESSIONS_MAX};
@@ -74,6 +75,8 @@ impl Reason {
     pub const USER: &str = "the user";
     /// What a task waits for that could begin.
     pub const PLACE: &str = "a free place";
+    /// What a team that is about to begin waits for.
+    pub const COPIES: &str = "copies of the project";
     /// Why no model is called any more.
     pub const BUDGET: &str = "the budget is used up";
     /// Somebody said stop.
@@ -92,6 +95,11 @@ impl Reason {
     pub const DECISION: &str = "a decision: ";
     /// What stands in front of the number of letters that wait since somebody was stopped.
     pub const LETTERS: &str = "letters wait: ";
+
+    /// Whether it says that letters wait since a stop.
+    fn is_unread(&self) -> bool {
+        matches!(self, Self::Blocked(why) if why.starts_with(Self::LETTERS))
+    }
 
     /// So many letters wait since it was stopped.
     fn unread(count: usize) -> Self {
@@ -275,11 +283,22 @@ impl Census<'_> {
                 || self.is_busy(row.lead)?
                 || !self.journal.pending_mail(&session::agent_stream(row.lead))?.is_empty();
             let shown = all && now_ms.saturating_sub(row.last_at_ms) <= RECENT_MS;
-            if works || pid.is_some() || shown {
+            if works || pid.is_some() || shown || self.is_any_unread(row.session)? {
                 people.extend(Room::new(*self, row, pid).fill(all)?);
             }
         }
         Ok(people)
+    }
+}
+
+impl Census<'_> {
+    /// Whether a teammate of a session has letters that it has not read.
+    fn is_any_unread(&self, session: SessionId) -> Result<bool, RuntimeError> {
+        let mut mates = rows::mates_there(self.journal, session)?.into_iter();
+        let unread = mates.try_fold(0, |sum: usize, (_, mate)| {
+            Ok::<_, RuntimeError>(sum + self.journal.count_mail(&session::agent_stream(mate.agent))?)
+        });
+        Ok(unread? > 0)
     }
 }
 
@@ -327,6 +346,8 @@ impl<'c> Room<'c> {
         }
         if self.pid.is_some() {
             self.without_work(&waiting, &agents)?;
+        } else {
+            self.left_unread(&agents)?;
         }
         if all {
             for agent in agents.iter().filter(|agent| agent.agent != self.row.lead) {
@@ -406,6 +427,25 @@ impl<'c> Room<'c> {
         Ok(())
     }
 
+    /// Those whose letters wait behind a stop, where nobody runs the session: what they would read is not lost.
+    fn left_unread(&mut self, agents: &[AgentRow]) -> Result<(), RuntimeError> {
+        let lead = self.row.lead;
+        for row in agents.iter().filter(|row| row.agent != lead) {
+            let stream = session::agent_stream(row.agent);
+            if self.seen.contains(&row.agent) || self.census.journal.count_mail(&stream)? == 0 {
+                continue;
+            }
+            let turn = self.census.turn(row.agent)?;
+            let (state, reason, _) = self.of_turn(row.agent, &turn, Reason::LEAD)?;
+            if turn.gone().is_none() && reason.as_ref().is_some_and(Reason::is_unread) {
+                self.seen.insert(row.agent);
+                let person = self.person(row, &turn);
+                self.push(Person { state, reason, plan: None, task: None, attempt: 0, since_ms: None, ..person });
+            }
+        }
+        Ok(())
+    }
+
     fn has(&self, name: &str) -> bool {
         self.people.iter().any(|person| person.name == name)
     }
@@ -417,11 +457,22 @@ impl<'c> Room<'c> {
         turn: &Turn,
         giver: &str,
     ) -> Result<(Standing, Option<Reason>, Option<Doing>), RuntimeError> {
+        let (mail, is_lead) =
+            (self.census.journal.pending_mail(&session::agent_stream(agent))?, agent == self.row.lead);
+        if turn.is_busy() && self.pid.is_none() && mail.iter().any(is_stop) {
+            // It is not gone on with: somebody has said so while nobody ran it.
+            let stopped = || Reason::Failed(Reason::STOPPED.to_owned());
+            let reason = Some(turn.waiting(&mail, is_lead)).filter(|count| *count > 0);
+            return Ok((Standing::Stopped, Some(reason.map_or_else(stopped, Reason::unread)), None));
+        }
         if !turn.is_busy() {
-            let (mail, is_lead) =
-                (self.census.journal.pending_mail(&session::agent_stream(agent))?, agent == self.row.lead);
             return Ok(match turn.waiting(&mail, is_lead) {
-                _ if turn.would_begin(&mail, is_lead) => (Standing::Starting, None, None),
+                _ if turn.would_begin(&mail, is_lead) => {
+                    // Whoever runs it reads such a letter at once, unless something must be made first.
+                    let is_made = is_lead && mail.iter().any(|letter| letter.kind == Kind::TeamRequest);
+                    let reason = is_made.then(|| Reason::WaitingFor(Reason::COPIES.to_owned()));
+                    (Standing::Starting, reason, None)
+                }
                 0 => (Standing::Ready, last(turn), None),
                 count => (Standing::Stopped, Some(Reason::unread(count)), None),
             });
@@ -505,7 +556,12 @@ impl<'c> Room<'c> {
     fn run(&self, mut person: Person) -> Person {
         if self.pid.is_none() {
             person.state = Standing::Stopped;
-            let words = format!("nobody runs this session: max-team -r {}", self.row.session);
+            let mut words = format!("nobody runs this session: max-team -r {}", self.row.session);
+            match person.reason.take() {
+                Some(Reason::Blocked(why)) if why.starts_with(Reason::LETTERS) => words = format!("{why}; {words}"),
+                Some(Reason::Failed(why)) if why == Reason::STOPPED => words = format!("{why}; {words}"),
+                _ => {}
+            }
             (person.reason, person.doing) = (Some(Reason::Blocked(words)), None);
         }
         person

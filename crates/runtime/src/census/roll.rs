@@ -8,6 +8,7 @@ use max_team_core::mates::{AgentEnded, color, parting};
 use max_team_core::message::Envelope;
 use max_team_core::policy::Mode;
 use max_team_core::team::Isolation;
+use max_team_core::turn::{Turn, is_note};
 
 use super::people::{Person, Reason, Room};
 use super::{Census, Standing};
@@ -46,7 +47,7 @@ pub struct Enrolled {
     pub asked_to_end: Option<String>,
     /// The mode it works in.
     pub mode: Option<Mode>,
-    /// Letters that it has not read.
+    /// Letters that it has not read and will be told: those that wait since a stop, and what is only told with the next ones.
     pub unread: usize,
     /// When it last did anything.
     pub last_at_ms: i64,
@@ -129,6 +130,12 @@ impl Census<'_> {
         Ok(mail.iter().find(|letter| parting::is_end(letter)).map(asker))
     }
 
+    /// How many letters somebody will be told. What is carried out and told to nobody, as a stop, is none of them.
+    fn unread(&self, stream: &str, turn: &Turn, lead: bool) -> Result<usize, RuntimeError> {
+        let is_told = |letter: &&Envelope| turn.is_beginning(letter, lead) || is_note(letter, lead);
+        Ok(self.journal.pending_mail(stream)?.iter().filter(is_told).count())
+    }
+
     fn enrol(&self, room: &Room<'_>, row: &AgentRow, mate: Option<&MateRow>) -> Result<Enrolled, RuntimeError> {
         let stream = session::agent_stream(row.agent);
         let turn = self.turn(row.agent)?;
@@ -167,7 +174,7 @@ impl Census<'_> {
             gone,
             asked_to_end: self.asked_to_end(&stream)?,
             mode: turn.settings().map(|settings| settings.mode),
-            unread: self.journal.count_mail(&stream)?,
+            unread: self.unread(&stream, &turn, mate.is_none())?,
             last_at_ms: last.first().map_or(row.at_ms, |entry| entry.at_ms),
             title: now.unwrap_or_default(),
             spawn,

@@ -460,7 +460,9 @@ impl Gathered {
             Event::TaskCancelled(cancelled) => {
                 self.close(&cancelled.task, at_ms, &format!("given up: {}", preview(&cancelled.detail)), true);
             }
-            Event::PlanStopped(stopped) => self.span.by = Some(format!("stopped by {}", stopped.by)),
+            Event::PlanStopped(stopped) if stopped.task.is_none() => {
+                self.span.by = Some(format!("stopped by {}", stopped.by));
+            }
             Event::PlanEnded(ended) => {
                 let tally = ended.tally;
                 self.span.end(

@@ -7,7 +7,6 @@ use max_team_core::turn::Turn;
 use super::{Floor, fold_plan};
 use crate::error::RuntimeError;
 use crate::handle::Recovered;
-use crate::rows::{self, InboxRow};
 use crate::{Post, post, session};
 
 impl Floor {
@@ -33,11 +32,10 @@ impl Floor {
             let is_left = |letter: &&Envelope| reader.as_ref().is_some_and(|turn| turn.leaves(letter, is_lead));
             found.mail += mail.iter().filter(|letter| !is_left(letter)).count();
         }
-        // What was answered since is a letter, and no question any more.
-        let post = Post::new(journal);
-        for (_, row) in rows::rows::<InboxRow>(journal, rows::INBOX)? {
-            found.approvals += usize::from(is_mine(&row.address) && post.noted(&row)?.is_none());
-        }
+        // What was answered since is a letter, and no question any more; of whoever was stopped since there is none.
+        let mut asked = Post::new(journal).inbox()?;
+        asked.retain(|asked| asked.session == Some(self.session) && asked.noted.is_none());
+        found.approvals = asked.len();
         Ok(found)
     }
 

@@ -5,7 +5,7 @@ use max_team_core::id::{AgentId, QuestionId};
 use max_team_core::policy::{Answer, By, Grant, Rules, Verdict, judge};
 use max_team_core::turn::Turn;
 
-use super::{Pending, Post};
+use super::{Noted, Pending, Post};
 use crate::agent::sharing_letter;
 use crate::census::fold_agent;
 use crate::error::RuntimeError;
@@ -58,6 +58,26 @@ impl Post<'_> {
             }
         }
         Ok((names, answered))
+    }
+
+    /// Says of each question that a yes for longer to another will answer, once somebody runs the session, that it was said.
+    pub fn note_along(&self, all: &mut [Pending]) -> Result<(), RuntimeError> {
+        let said = all.iter().filter(|pending| pending.noted.as_ref().is_some_and(|noted| noted.until.is_some()));
+        let mut along: Vec<(QuestionId, Noted)> = Vec::new();
+        for (asked, noted) in said.filter_map(|pending| Some((pending, pending.noted.as_ref()?))) {
+            let person = Answer::new(true, By::Person(String::new()));
+            let answer = Answer { always: true, until: noted.until.unwrap_or_default(), ..person };
+            let mut others = all.to_vec();
+            others.retain(|other| other.session == asked.session && other.row.question != asked.row.question);
+            let (_, answered) = self.will_reach(asked, &answer, &others)?;
+            let noted = Noted { until: None, ..noted.clone() };
+            along.extend(answered.iter().map(|other| (other.row.question, noted.clone())));
+        }
+        for (question, noted) in along {
+            let other = all.iter_mut().find(|other| other.row.question == question && other.noted.is_none());
+            other.into_iter().for_each(|other| other.noted = Some(noted.clone()));
+        }
+        Ok(())
     }
 
     /// Whether a colleague's question is answered by what was allowed with the answer to another; `None`: that is not over yet.

@@ -11,11 +11,12 @@ use max_team_core::id::{AgentId, SessionId};
 use max_team_journal::{Cursor, Journal, Projection};
 use serde::{Deserialize, Serialize};
 
-use crate::census::Cast;
+use crate::census::{Cast, Census};
 use crate::error::RuntimeError;
 use crate::memory;
 use crate::rows::{self, MateRow, put};
 use crate::tasks;
+use crate::team_tools::Spawn;
 
 /// What each session is: written once.
 const OPENED: &str = "session";
@@ -127,7 +128,7 @@ impl<'j> Sessions<'j> {
                 && self.is_begun(&used.key)?
                 && let Some(row) = used.key.parse().ok().and_then(|session| self.row(session).ok())
             {
-                let preview = self.names(&used.key)?;
+                let preview = self.names(&row)?;
                 sessions.push(SessionRow { last_at_ms: used.sort_ms, answered: true, preview, ..row });
             }
         }
@@ -136,11 +137,18 @@ impl<'j> Sessions<'j> {
         Ok(sessions)
     }
 
-    /// What a session is known by in which nothing was said to the lead: who was started in it.
-    fn names(&self, session: &str) -> Result<String, RuntimeError> {
-        let mates = rows::rows::<MateRow>(self.journal, &rows::mates_of(session))?;
+    /// What a session is known by in which nothing was said to the lead: who was started in it, or was to be.
+    fn names(&self, row: &SessionRow) -> Result<String, RuntimeError> {
+        let mates = rows::rows::<MateRow>(self.journal, &rows::mates_of(&row.session.to_string()))?;
         let mut names: Vec<String> = mates.into_iter().map(|(name, _)| format!("@{name}")).collect();
+        if names.is_empty() {
+            let letters = Census::new(self.journal).letters(row.session)?;
+            let wanted =
+                letters.iter().filter_map(|letter| Vec::<Spawn>::deserialize(letter.envelope.body.get("mates")?).ok());
+            names.extend(wanted.flatten().map(|mate| format!("@{}", mate.name)));
+        }
         names.sort_unstable();
+        names.dedup();
         Ok(preview(&names.join(" ")))
     }
 
@@ -260,8 +268,8 @@ impl<'j> Sessions<'j> {
         }
     }
 
-    /// Whether there is anything in a session: something was said, somebody was started, or waits to be, or there is a list. A
-    /// team that could not begin leaves none of it.
+    /// Whether there is anything in a session: something was said, somebody was started, or waits to be, or was stopped before, or
+    /// there is a list. A team that could not begin leaves none of it.
     fn is_begun(&self, session: &str) -> Result<bool, RuntimeError> {
         if self.journal.get(LAST, session)?.is_some() || tasks::is_any(self.journal, session)? {
             return Ok(true);
@@ -271,8 +279,12 @@ impl<'j> Sessions<'j> {
             return Ok(true);
         }
         let opened = rows::row::<OpenedRow>(self.journal, OPENED, session)?;
-        let mail = opened.map(|opened| self.journal.pending_mail(&agent_stream(opened.lead))).transpose()?;
-        Ok(mail.is_some_and(|mail| !mail.is_empty()))
+        let Some(lead) = opened.map(|opened| agent_stream(opened.lead)) else { return Ok(false) };
+        if !self.journal.pending_mail(&lead)?.is_empty() {
+            return Ok(true);
+        }
+        // Where nothing was ever said there is little to look through.
+        Ok(self.journal.read(&lead, 0, PAGE)?.iter().any(|entry| &*entry.event == "interrupted"))
     }
 
     /// Whether a session works in a directory.

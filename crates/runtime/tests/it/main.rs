@@ -116,7 +116,7 @@ async fn next(notices: &mut mpsc::Receiver<Notice>) -> Arc<Event> {
         match notices.recv().await.unwrap() {
             Notice::Event { event, .. } => return event,
             Notice::Stopped { error, .. } => panic!("{error}"),
-            Notice::Delta { .. } | Notice::Idle { .. } => {}
+            Notice::Delta { .. } | Notice::Copies { .. } | Notice::Idle { .. } => {}
         }
     }
 }

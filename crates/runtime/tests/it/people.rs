@@ -3,7 +3,9 @@
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::message::{Envelope, Kind, Principal, Role};
 use max_team_journal::{Commit, Journal};
-use max_team_runtime::{Census, Command, Fate, Letter, Order, Parting, Post, RuntimeError, Spawn, TeamHandle, Which};
+use max_team_runtime::{
+    Census, Command, Fate, Letter, Order, Parting, Post, Reason, RuntimeError, Spawn, TeamHandle, Which,
+};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -268,4 +270,29 @@ async fn what_is_written_elsewhere_is_seen_here_once() {
     let mailed: Vec<_> = heard.events.iter().filter_map(mailed).collect();
     assert_eq!(mailed, [("alice".to_owned(), json!("and be quick"))]);
     team.shutdown().await.unwrap();
+}
+
+/// What waits behind a stop is not lost when the program is: whoever looks sees it, and how to go on.
+#[tokio::test]
+async fn letters_behind_a_stop_are_seen_where_nobody_runs_the_session() {
+    let folder = project();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), ALICE);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    rest(&mut notices).await;
+    team.shutdown().await.unwrap();
+    let journal = journal.reopen().unwrap();
+    let (census, post) = (Census::new(&journal), Post::new(&journal));
+    assert!(census.people(0, false).unwrap().is_empty(), "all of it is done");
+    let alice = census.roll(session).unwrap().mates[0].person.agent.unwrap();
+    for number in [21, 22] {
+        post.write(&by(), key(number), session, &["alice".to_owned()], "use tabs").await.unwrap();
+    }
+    post.interrupt(&by(), key(23), alice).await.unwrap();
+    let people = census.people(0, false).unwrap();
+    let alice = people.iter().find(|person| person.name == "alice").unwrap();
+    let why = format!("letters wait: 2; nobody runs this session: max-team -r {session}");
+    assert_eq!(alice.reason, Some(Reason::Blocked(why)));
+    // The stop itself is no letter that is told.
+    assert_eq!(census.roll(session).unwrap().mates[0].unread, 2);
 }

@@ -9,7 +9,7 @@ use max_team_core::message::Kind;
 use max_team_core::policy::{Answer, By, Deed, Mode, Settled};
 use max_team_core::team::Isolation;
 use max_team_journal::{Death, Journal};
-use max_team_runtime::{CONTINUE, Census, Command, Matter, Open, Order, Post, Spawn, Which};
+use max_team_runtime::{CONTINUE, Census, Command, Matter, Notice, Open, Order, Post, Spawn, Which};
 use max_team_tools::copy::Copies;
 use uuid::Uuid;
 
@@ -507,7 +507,15 @@ async fn a_team_that_works_in_copies_begins_after_a_turn() {
     let (session, mut notices) = say(&team, root, editing(Which::New)).await;
     rest(&mut notices).await;
     order(&team, Command::Team { session, mates: loaded() }).await.unwrap();
-    rest(&mut notices).await;
+    let mut told = Vec::new();
+    loop {
+        match notices.recv().await.unwrap() {
+            Notice::Copies { made, of, .. } => told.push((made, of)),
+            Notice::Idle { .. } => break,
+            _ => {}
+        }
+    }
+    assert_eq!((told.first(), told.last()), (Some(&(0, 2)), Some(&(2, 2))), "{told:?}");
     assert_eq!(mates(&journal, session), ["ann", "bob", "cid"]);
     check_rest(&journal);
 }
@@ -565,6 +573,37 @@ fn stopped_before_it_has_begun(speaks: bool) {
             break;
         }
     }
+}
+
+/// Nothing was ever said in it; all the same somebody wanted a team there, and no letter waits for its lead.
+#[tokio::test]
+async fn a_session_in_which_only_a_team_was_stopped_is_one() {
+    let folder = repository();
+    let root = folder.path();
+    let journal = Journal::memory();
+    let team = house_of(&journal, root, LOADED);
+    let (_, mut notices) = say(&team, root, editing(Which::New)).await;
+    rest(&mut notices).await;
+    let opened = team.open(owner(), root, editing(Which::New)).await.unwrap();
+    let session = opened.session;
+    team.close(session).await;
+    let post = Post::new(&journal);
+    post.recruit(&owner(), EnvelopeId::new(Uuid::from_u128(9)), session, &loaded()).await.unwrap();
+    let lead = Census::new(&journal).roll(session).unwrap().lead.unwrap().person.agent.unwrap();
+    post.interrupt(&owner(), EnvelopeId::new(Uuid::from_u128(10)), lead).await.unwrap();
+    assert_eq!(team.held(session).unwrap(), 0, "whoever does not begin is no letter");
+    for when in ["before it is read", "after"] {
+        let latest = team.open(owner(), root, editing(Which::Latest)).await.unwrap();
+        assert_eq!(latest.session, session, "{when}");
+        rest(&mut notices).await;
+        let listed = team.sessions(5).unwrap();
+        let names: Vec<&str> = listed.iter().map(|row| row.preview.as_str()).collect();
+        assert_eq!((names[0], names.len()), ("@ann @bob @cid", 2), "{when}");
+        assert_eq!(team.held(session).unwrap(), 0, "{when}");
+        team.close(session).await;
+    }
+    assert!(mates(&journal, session).is_empty());
+    check_rest(&journal);
 }
 
 /// One copy cannot be made: nobody begins, and the other one does not stay.

@@ -194,7 +194,25 @@ fn an_owner_who_was_stopped_has_not_failed() {
     let mut play = Play::running(vec![task("a"), after("b", &["a"])], 1);
     play.report("a", Report::Stopped);
     assert_eq!((play.status("a"), play.plan.tally().spent), (Status::Cancelled, used(7)));
-    play.ended(PlanEnd::Failed);
+    play.ended(PlanEnd::Stopped);
+    assert!(play.plan.is_stopped_by_person());
+}
+
+/// Where all that was to be done was stopped task by task, nothing has failed; where something did, it has.
+#[test]
+fn a_plan_whose_tasks_were_stopped_was_stopped() {
+    for (fails, end) in [(false, PlanEnd::Stopped), (true, PlanEnd::Failed)] {
+        let mut play = Play::running(vec![task("a"), Task { retry: 0, ..task("b") }, after("c", &["a"])], 2);
+        play.stop(Some("a"));
+        play.done("a");
+        if fails {
+            play.fails("b");
+            play.rule("b", Ruling::GiveUp);
+        } else {
+            play.report("b", Report::Stopped);
+        }
+        play.ended(end);
+    }
 }
 
 #[test]

@@ -164,6 +164,15 @@ impl Chat {
         None
     }
 
+    /// Whether the draft is a letter that would answer a question which the window is too small for: it is meant for nobody else.
+    fn answers_unseen(&self) -> bool {
+        let Some(question) = self.session.questions.first().filter(|_| !self.question_fits) else { return false };
+        let draft = self.editor.whole();
+        let mut letters = draft.trim().chars();
+        let letter = letters.next().filter(|_| letters.next().is_none());
+        letter.is_some_and(|letter| self.dialog.takes(letter, Some(question)))
+    }
+
     fn enter(&mut self, modifiers: KeyModifiers) -> Option<Wish> {
         let (shift, alt) = (modifiers.contains(KeyModifiers::SHIFT), modifiers.contains(KeyModifiers::ALT));
         let how = match self.session.while_busy() {
@@ -177,6 +186,10 @@ impl Chat {
             usual => usual,
         };
         if self.editor.continue_line() {
+            return None;
+        }
+        if self.answers_unseen() {
+            self.hint = Some(Hint::Enlarge);
             return None;
         }
         let text = self.editor.take();

@@ -94,7 +94,13 @@ impl Session {
     /// Whether somebody could be stopped besides the lead and plans: a teammate, whoever works aside or is about to join, and what
     /// they have left running.
     pub(super) fn is_stoppable(&self) -> bool {
-        self.crew.busy().next().is_some() || !self.joining.is_empty() || !self.background.is_empty()
+        let is_joining = !self.joining.is_empty() || self.copies.is_some();
+        self.crew.busy().next().is_some() || is_joining || !self.background.is_empty()
+    }
+
+    /// How many copies of the project there are for those who are about to begin, and how many there will be.
+    pub(in super::super) fn copies(&self) -> Option<(usize, usize)> {
+        self.copies
     }
 
     /// Whether nothing more is to come: the house knows better than what has been heard so far.

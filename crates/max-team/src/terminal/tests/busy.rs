@@ -1,9 +1,10 @@
 //! What can be said and pressed while a turn runs.
 
 use crossterm::event::{KeyCode, KeyModifiers};
-use max_team_core::chat::Part;
-use max_team_core::event::{End, Event, Interrupted, LlmEnded, Outcome, Said, Steered, Withdrawn};
+use max_team_core::chat::{Part, Usage};
+use max_team_core::event::{End, Event, Interrupted, LlmEnded, Outcome, Said, Steered, TurnEnded, Withdrawn};
 use max_team_core::id::EnvelopeId;
+use max_team_core::ledger::Charge;
 use max_team_core::message::{Principal, Role};
 use max_team_core::rewind::Told;
 use max_team_core::stop::Held;
@@ -353,5 +354,40 @@ fn a_lost_call_that_was_stopped_is_not_said_to_be_made_again() {
         let ended = LlmEnded { call: 1, outcome: Outcome::Lost, ms: 0, summary: false };
         stage.event(Event::LlmEnded(ended));
         assert_eq!(stage.glass.screen().contains("it is made again"), !is_stopped, "{}", stage.glass.screen());
+    }
+}
+
+/// A large project takes its time; nobody wonders whether anything happens, and it can be stopped.
+#[test]
+fn copies_that_are_made_for_a_team_have_a_row_until_they_are_there() {
+    let mut stage = busy(WhileBusy::Steer);
+    stage.end(End::Answered);
+    let copies = |made, of| Notice::Copies { session: stage::session_id(), made, of };
+    for (made, row) in [(0, "0 of 3"), (1, "1 of 3")] {
+        stage.chat.notice(&copies(made, 3));
+        stage.paint();
+        let words = format!("⧗ making copies of the project for the team: {row} · /stop stops it");
+        assert!(stage.glass.screen().contains(&words), "{}", stage.glass.screen());
+    }
+    stage.say("stop");
+    assert!(matches!(stage.acts.last(), Some(Act::Halt)), "{:?}", stage.acts);
+    stage.chat.notice(&copies(3, 3));
+    stage.paint();
+    assert!(!stage.glass.screen().contains("making copies"), "{}", stage.glass.screen());
+}
+
+/// What may not have been paid is marked under the turn, too.
+#[test]
+fn a_turn_whose_cost_is_a_bound_says_so() {
+    for (unknown_nano, is_bound) in [(0, false), (5_000_000, true)] {
+        let mut stage = busy(WhileBusy::Steer);
+        stage.call();
+        stage.answer(vec![Part::text("Done.")]);
+        let Event::TurnEnded(ended) = stage::ended(End::Answered) else { unreachable!() };
+        let charges = vec![Charge { model: "m".into(), calls: 1, usage: Usage::default(), nano: 0, unknown_nano }];
+        stage.event(Event::TurnEnded(TurnEnded { charges, ..ended }));
+        let screen = stage.glass.screen();
+        let footer = screen.lines().find(|line| line.contains("tokens in")).unwrap();
+        assert_eq!(footer.contains("· ≤ $"), is_bound, "{screen}");
     }
 }

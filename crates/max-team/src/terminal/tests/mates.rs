@@ -113,8 +113,8 @@ fn three_questions_wait_in_one_queue() {
 /// What is asked and how to answer it are seen in a small window, whatever gives way for it; or it takes no answer.
 #[test]
 fn a_small_window_keeps_what_is_asked_and_how_to_answer() {
-    let sizes =
-        [(40, 10, true), (40, 9, true), (40, 8, false), (40, 7, false), (24, 7, false), (40, 6, false), (80, 24, true)];
+    let small = [(40, 8, false), (40, 7, false), (24, 7, false), (40, 6, false), (20, 5, false)];
+    let sizes = [(40, 10, true), (40, 9, true), (80, 24, true)].into_iter().chain(small);
     for (columns, rows, fits) in sizes {
         let mut stage = Stage::led(columns, rows, false, Lang::En, Some(team()), &stage::opened());
         let from = mate(12, "bob", "green");
@@ -130,6 +130,8 @@ fn a_small_window_keeps_what_is_asked_and_how_to_answer() {
         stage.key(KeyCode::Enter);
         let answers = stage.acts.iter().any(|act| matches!(act, Act::Answer { .. }));
         assert_eq!(answers, fits, "{columns}x{rows}: {:?}", stage.acts);
+        // Nor is it a message.
+        assert!(!stage.acts.iter().any(|act| matches!(act, Act::Say { .. })), "{columns}x{rows}: {:?}", stage.acts);
     }
 }
 
