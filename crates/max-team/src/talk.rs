@@ -262,7 +262,8 @@ fn limit_of(name: &str, contract: &Contract) -> (String, Duration) {
     (name.to_owned(), Duration::from_millis(contract.timeout_ms))
 }
 
-/// A session that is gone on with without a word is what it was: a skill keeps its time and the shape of its answer.
+/// A session that is gone on with without a word is what it was: a skill keeps its time and the shape of its answer. Whoever
+/// has something to say talks to it without them, and is told.
 fn as_agreed(
     place: &Place,
     journal: &Journal,
@@ -270,36 +271,30 @@ fn as_agreed(
     task: Option<&Task>,
     open: Open,
 ) -> Result<(Open, Option<(String, Duration)>), Stop> {
-    let Some((name, contract)) = agreed_before(place, journal, &open.which, root, task)? else {
+    let Some(name) = skill_before(journal, &open.which, root)? else { return Ok((open, None)) };
+    if !matches!(task, Some(Task::Say(text)) if text.is_empty()) {
+        headless::talk(&place.speaks().skill_talked_to(&name));
         return Ok((open, None));
-    };
+    }
+    let (name, contract) = skills::agreed(&Catalogue::read(&skills::places(place), root), &name)?;
     let settings = Settings { structured: true, ..open.settings };
     Ok((contracted(open.which, &name, &contract, settings), Some(limit_of(&name, &contract))))
 }
 
-/// The skill that a session carries out which is gone on with without a word, and what was agreed.
-fn agreed_before(
-    place: &Place,
-    journal: &Journal,
-    which: &Which,
-    root: &Path,
-    task: Option<&Task>,
-) -> Result<Option<(String, Box<Contract>)>, Stop> {
+/// The skill that a session was carrying out and has not come to an end with.
+fn skill_before(journal: &Journal, which: &Which, root: &Path) -> Result<Option<String>, Stop> {
     let sessions = Sessions::new(journal);
-    let row = match (task, which) {
-        (Some(Task::Say(text)), _) if !text.is_empty() => return Ok(None),
-        (Some(Task::Say(_)), Which::Latest) => sessions.latest(root),
-        (Some(Task::Say(_)), Which::Id(session)) => sessions.row(*session),
-        _ => return Ok(None),
+    let row = match which {
+        Which::Latest => sessions.latest(root),
+        Which::Id(session) => sessions.row(*session),
+        Which::New | Which::Before(_) | Which::Fork(_) => return Ok(None),
     };
     // Whoever opens it says why it cannot be.
     let Ok(row) = row else { return Ok(None) };
     let turn = Census::new(journal).turn(row.lead).map_err(setup::failed)?;
-    let Some(name) = turn.identity().and_then(|(_, _, led)| skills::of(led)).map(str::to_owned) else {
-        return Ok(None);
-    };
-    let catalogue = Catalogue::read(&skills::places(place), root);
-    skills::agreed(&catalogue, &name).map(Some)
+    let is_over = !turn.is_busy() && turn.last().is_some_and(|last| !headless::is_unfinished(&last.end));
+    let name = turn.identity().and_then(|(_, _, led)| skills::of(led)).filter(|_| !is_over);
+    Ok(name.map(str::to_owned))
 }
 
 /// Recorded models against real tools, in a scratch project with a journal of its own.

@@ -111,6 +111,16 @@ impl Lang {
         say!(self, "the skill `{name}` cannot be used: {why}", "技能 `{name}` 无法使用：{why}")
     }
 
+    /// A skill that has not come to its end is talked to.
+    pub(crate) fn skill_talked_to(self, name: &str) -> String {
+        say!(
+            self,
+            "this session carried out `{name}`, which has not come to its end: from here on it is a plain talk, without the time and the \
+             form of its contract; `max-team -c -p \"\"` goes on under it",
+            "此会话执行的 `{name}` 尚未完成：从这里起是普通的谈话，不受其约定的时限和格式限制；`max-team -c -p \"\"` 则按约定继续"
+        )
+    }
+
     pub(crate) fn skill_timed_out(self, name: &str, seconds: u64) -> String {
         say!(
             self,

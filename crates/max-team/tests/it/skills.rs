@@ -363,7 +363,10 @@ fn new_check_and_what_is_not_there() {
 
 #[test]
 fn what_takes_longer_than_agreed_is_interrupted_and_written_down() {
-    let server = ModelServer::start(Script::new().when(|_: &Recorded| Some(Reply::text("thinking").stall_after(2))));
+    let server = ModelServer::start(Script::new().when(|request: &Recorded| {
+        let is_asked = request.last_user().contains("how far");
+        Some(if is_asked { Reply::text("Half.") } else { Reply::text("thinking").stall_after(2) })
+    }));
     let program = Program::with(&server);
     let contract = "name: slow\ndescription: Takes its time.\nprompt: Take your time.\ntimeout: 1s\n\
         output: {properties: {n: {type: integer}}, required: [n]}\n";
@@ -380,6 +383,9 @@ fn what_takes_longer_than_agreed_is_interrupted_and_written_down() {
     let error = "`slow` was stopped after 1 s, the time that its contract gives it";
     assert_eq!(on.json()["error"], error, "{on:?}");
     assert_eq!(server.requests().len(), 2);
+    let talk = program.run(&["-c", "-p", "how far?"]);
+    assert_eq!((talk.code, talk.out.as_str()), (0, "Half.\n"), "{talk:?}");
+    assert!(talk.err.contains("this session carried out `slow`"), "{talk:?}");
     let on = program.run(&["ps"]);
     assert!(!on.out.contains("busy"), "{on:?}");
 }

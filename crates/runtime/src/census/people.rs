@@ -292,13 +292,19 @@ impl Census<'_> {
 }
 
 impl Census<'_> {
-    /// Whether a teammate of a session has letters that it has not read.
+    /// Whether letters wait for a teammate of a session, since a stop or since nobody runs it. What is only told along with others
+    /// is nothing to go on with.
     fn is_any_unread(&self, session: SessionId) -> Result<bool, RuntimeError> {
-        let mut mates = rows::mates_there(self.journal, session)?.into_iter();
-        let unread = mates.try_fold(0, |sum: usize, (_, mate)| {
-            Ok::<_, RuntimeError>(sum + self.journal.count_mail(&session::agent_stream(mate.agent))?)
-        });
-        Ok(unread? > 0)
+        for (_, mate) in rows::mates_there(self.journal, session)? {
+            let mail = self.journal.pending_mail(&session::agent_stream(mate.agent))?;
+            if !mail.is_empty() {
+                let turn = self.turn(mate.agent)?;
+                if turn.waiting(&mail, false) > 0 || turn.would_begin(&mail, false) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
     }
 }
 
