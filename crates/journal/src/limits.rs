@@ -36,9 +36,9 @@ pub(crate) const PACE_SHARE: u32 = 8;
 /// … and never longer than this.
 pub(crate) const PACE_MAX: Duration = Duration::from_millis(1);
 /// How long patient commits wait for others …
-pub(crate) const GATHER: Duration = Duration::from_micros(2_000);
+pub(crate) const GATHER: Duration = Duration::from_millis(5);
 /// … unless there are this many.
-pub(crate) const GATHERED_MIN: usize = 64;
+pub(crate) const GATHERED_MIN: usize = 128;
 /// Pages that a backup copies at a time.
 pub(crate) const COPY_PAGES: i32 = 1_024;
 /// Rows that a comparison names; the rest are counted.
