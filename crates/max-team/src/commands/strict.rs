@@ -40,7 +40,13 @@ pub(crate) fn run(place: &Place, options: &args::Replay) -> anyhow::Result<Exit>
 /// Seats whoever would do it today, under the models of then, and looks at every call.
 fn hold(place: &Place, options: &args::Replay, tape: &Tape) -> anyhow::Result<Vec<Call>> {
     let (talk, then) = record::talk(tape, options.team.clone(), options.coordinator)?;
-    let who = Who::read(&talk, place)?;
+    let config = place.settings(talk.team.config.as_deref(), Vec::new())?;
+    setup::project_root(place, &config)?;
+    // A skill that is no more, or can no longer be carried out, is something that differs, and nothing that was typed wrongly.
+    let who = Who::read(&talk, place).map_err(|why| match &talk.skill {
+        Some(name) => Stop::said(Exit::Failed, |lang| lang.skill_gone(&clean_line(name), why.words(lang))),
+        None => why,
+    })?;
     let mut config = place.settings(talk.team.config.as_deref(), setup::overrides(&talk, who.model()))?;
     config.audit.enabled = false;
     let chosen = models::recorded(&config, &then)?;

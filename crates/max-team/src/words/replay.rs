@@ -160,6 +160,15 @@ impl Lang {
         )
     }
 
+    /// Whoever carried a skill out would have none to carry out today.
+    pub(crate) fn skill_gone(self, name: &str, why: &str) -> String {
+        say!(
+            self,
+            "diverged: the run carried out the skill `{name}`, which cannot be carried out today: {why}",
+            "已偏离：这次运行执行的是技能 `{name}`，如今它无法执行：{why}"
+        )
+    }
+
     /// What was recorded somewhere else follows from what lies there.
     pub(crate) fn made_elsewhere(self, then: &str, here: &str) -> String {
         say!(

@@ -340,6 +340,27 @@ fn a_contract_is_kept_on_both_ends() {
     assert!(parted.code == 1 && parted.out.contains("git_log"), "{parted:?}");
 }
 
+/// What differs is told with the code of a difference, and not as if it were typed wrongly.
+#[test]
+fn a_recorded_skill_that_is_gone_is_a_difference() {
+    let server = ModelServer::start(
+        Script::new().when(|_: &Recorded| Some(Reply::new().tool("t1", "structured_output", json!({ "n": 1 })))),
+    );
+    let contract = "name: count\ndescription: Counts.\nprompt: Count.\n\
+        output: {properties: {n: {type: integer}}, required: [n]}\n";
+    let program = Program::with(&server);
+    write(&program.home().join("skills/count.yaml"), contract);
+    let ran = program.run(&["skills", "run", "count", "--input", "{}", "--record", "run.jsonl"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let strict = |program: &Program| program.run(&["replay", "--strict", "run.jsonl"]);
+    assert_eq!(strict(&program).code, 0);
+    std::fs::remove_file(program.home().join("skills/count.yaml")).unwrap();
+    let gone = strict(&program);
+    assert!(gone.code == 1 && gone.err.contains("diverged") && gone.err.contains("no skill `count`"), "{gone:?}");
+    let gone = strict(&program.variable("LANG", "zh_CN.UTF-8"));
+    assert!(gone.code == 1 && gone.err.contains("已偏离") && gone.err.contains("`count`"), "{gone:?}");
+}
+
 #[test]
 fn new_check_and_what_is_not_there() {
     let program = Program::alone();

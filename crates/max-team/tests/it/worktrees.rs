@@ -130,9 +130,10 @@ fn delegating() -> (ModelServer, Program) {
         Reply::new().tool("d", "dispatch_task", json!({ "agent": "scribe", "description": "Write into a.txt." })),
         Reply::text("The scribe is done."),
     ];
+    let asked = |request: &Recorded| request.user_texts().iter().any(|text| text.contains("please"));
     let server = ModelServer::start(
         Script::new()
-            .when(voice(news("please"), calls))
+            .when(voice(asked, calls))
             .when(voice(|_| true, vec![write("a.txt", "copy\n"), Reply::text("Written.")])),
     );
     let scribe =
@@ -201,7 +202,7 @@ fn what_was_done_in_a_copy_is_decided_about_from_the_inbox_after_a_kill() {
         // What they say is no part of what the scribe says.
         let along = "\"[The user decided about the changes of `dispatch_task`. They say: too long]\"";
         let requests = server.requests();
-        assert_eq!(requests.last().unwrap().contains(along), verb == "deny");
+        assert_eq!(requests.last().unwrap().body.to_string().contains(along), verb == "deny");
     }
 }
 

@@ -228,7 +228,7 @@ enum Moment {
 /// Somebody stops the lead while the clock is an hour ahead.
 async fn stop_ahead(journal: &Journal, session: SessionId) {
     let lead = Census::new(journal).roll(session).unwrap().lead.unwrap().person.agent.unwrap();
-    let now = u64::try_from(Uuid::now_v7().get_timestamp().unwrap().to_unix().0).unwrap() * 1_000;
+    let now = Uuid::now_v7().get_timestamp().unwrap().to_unix().0 * 1_000;
     let since = TurnId::new(uuid::Builder::from_unix_timestamp_millis(now + 3_600_000, &[7; 10]).into_uuid());
     let body = json!({ "by": "cli", "stopped": true, "since": since });
     let letter = Envelope::new(key("stop"), owner().address(), format!("agent/{lead}"), Kind::Shutdown, body, 1);
@@ -410,6 +410,62 @@ async fn a_new_task_is_something_newer_than_a_stop() {
         let taken = inputs(&journal, GENERAL).split_off(1);
         assert!(taken.len() >= begun && (begun > 0) != taken.is_empty(), "{way:?}: {taken:?}");
         assert!(taken.iter().all(|told| told.contains("You have taken")), "{way:?}: {taken:?}");
+    }
+}
+
+const LISTS: &str = r#"
+answers:
+  - parts:
+      - {tool: spawn_teammate, input: {name: ann, role: worker, prompt: Work., auto_claim: true}}
+      - {tool: spawn_teammate, input: {name: bob, role: worker, prompt: Be ready.}}
+  - text: At it.
+  - text: Noted.
+  - parts: [{tool: TaskCreate, input: {subject: of the lead, description: All of it.}}]
+  - text: Listed.
+  - text: Noted.
+  - text: Noted.
+members:
+  ann:
+    - parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]
+    - text: Taken.
+    - text: Taken.
+  bob:
+    - text: Ready.
+    - parts: [{tool: TaskCreate, input: {subject: of a colleague, description: All of it.}}]
+    - text: Listed.
+"#;
+
+/// What a colleague lists may be the last thing it did before it read of the stop; what the lead lists in a turn that began later, or
+/// a person, is newer.
+#[tokio::test]
+async fn what_a_colleague_lists_releases_nobody() {
+    for is_lead in [true, false] {
+        let (folder, journal) = (project(), Journal::memory());
+        let team = house_of(&journal, folder.path(), LISTS);
+        let mut open = leading(Which::New);
+        open.definition.tools.extend(max_team_core::tasks::TOOLS.map(str::to_owned));
+        let (session, mut notices) = say(&team, folder.path(), open).await;
+        assert!(rest(&mut notices).await.waiting, "ann asks");
+        while inputs(&journal, "max").len() < 2 {
+            rest(&mut notices).await;
+        }
+        stop(Way::Word, &team, &journal, session).await;
+        rest(&mut notices).await;
+        let taken = || inputs(&journal, GENERAL).into_iter().filter(|told| told.contains("You have taken")).count();
+        let is_listed = || team.tasks(session).unwrap().find("1").is_ok();
+        write(&team, session, "list it").await;
+        while !is_listed() {
+            rest(&mut notices).await;
+        }
+        team.settle(session).await;
+        assert_eq!(taken(), 0, "ann was stopped");
+        match is_lead {
+            true => order(&team, Command::Say { session, text: "list it".into() }).await.unwrap(),
+            false => list(&journal, session, new("of a person")).await,
+        }
+        while taken() == 0 {
+            rest(&mut notices).await;
+        }
     }
 }
 
