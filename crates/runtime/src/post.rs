@@ -128,10 +128,19 @@ impl<'j> Post<'j> {
 
     /// Everything that waits for a person, oldest first.
     pub fn inbox(&self) -> Result<Vec<Pending>, RuntimeError> {
+        self.inbox_where(|_| true)
+    }
+
+    /// The same of one session: what cannot be read of others is their matter.
+    pub(crate) fn inbox_of(&self, session: SessionId) -> Result<Vec<Pending>, RuntimeError> {
+        self.inbox_where(|row| session_at(self.journal, &row.address) == Some(session))
+    }
+
+    fn inbox_where(&self, is_wanted: impl Fn(&InboxRow) -> bool) -> Result<Vec<Pending>, RuntimeError> {
         let mut plans = HashMap::new();
         let mut pending = Vec::new();
         for (_, row) in rows::rows::<InboxRow>(self.journal, rows::INBOX)? {
-            if self.is_stopped(&row.address)? {
+            if !is_wanted(&row) || self.is_stopped(&row.address)? {
                 continue;
             }
             let noted = self.noted(&row)?;

@@ -40,6 +40,10 @@ impl<'a> Ear<'a> {
 
     /// The next thing; a silence and the end of its time only where there is a moment for them.
     pub(super) async fn next(&mut self, silence: Option<Instant>, late: Option<Instant>) -> Result<Heard, Stop> {
+        // A crowd that never ends has its time, too.
+        if late.is_some_and(|late| late <= Instant::now()) {
+            return Ok(Heard::Late);
+        }
         if self.crowd < CROWD_MAX
             && let Ok(notice) = self.notices.try_recv()
         {
@@ -63,5 +67,31 @@ async fn until(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment.into()).await,
         None => pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use max_team_core::id::SessionId;
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn in_a_crowd_the_end_of_the_time_is_heard_and_nothing_is_lost() {
+        let mut signals = Signals::listen().unwrap();
+        let (to, mut notices) = mpsc::channel(10 * CROWD_MAX as usize);
+        for _ in 0..10 * CROWD_MAX {
+            to.try_send(Notice::Idle { session: SessionId::new(Uuid::nil()), waiting: false }).unwrap();
+        }
+        let mut ear = Ear::new(&mut notices, &mut signals);
+        assert!(matches!(ear.next(None, None).await, Ok(Heard::Notice(_))));
+        assert!(matches!(ear.next(None, Some(Instant::now())).await, Ok(Heard::Late)));
+        let mut heard = 1;
+        drop(to);
+        while let Ok(Heard::Notice(_)) = ear.next(None, None).await {
+            heard += 1;
+        }
+        assert_eq!(heard, 10 * CROWD_MAX);
     }
 }

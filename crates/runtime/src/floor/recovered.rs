@@ -33,9 +33,8 @@ impl Floor {
             found.mail += mail.iter().filter(|letter| !is_left(letter)).count();
         }
         // What was answered since is a letter, and no question any more; of whoever was stopped since there is none.
-        let mut asked = Post::new(journal).inbox()?;
-        asked.retain(|asked| asked.session == Some(self.session) && asked.noted.is_none());
-        found.approvals = asked.len();
+        let asked = Post::new(journal).inbox_of(self.session)?;
+        found.approvals = asked.iter().filter(|asked| asked.noted.is_none()).count();
         Ok(found)
     }
 
