@@ -346,11 +346,19 @@ fn stuck(files: &[(String, String)]) -> String {
     format!("{}{more}", named.join("; "))
 }
 
-/// Sweeps what killed processes left, and puts back what these agents' merges had done when they were killed. Blocking.
+/// Sweeps what killed processes left. Nobody waits for it: the copies of a large project take minutes to go, and if this process
+/// ends before, the next one goes on with it.
+pub(crate) fn sweep(home: &Path) {
+    let copies = Copies::within(home);
+    let sweep = move || drop(copies.sweep());
+    // Without a thread for it, what was left stays until there is one.
+    drop(std::thread::Builder::new().name("sweep".to_owned()).spawn(sweep));
+}
+
+/// Puts back what these agents' merges had done when they were killed. Blocking.
 pub(crate) fn recover(home: &Path, agents: &[AgentId]) {
     let copies = Copies::within(home);
     // What cannot be put back now stays written down: it is tried again before the next merge, and `show` tells of it.
-    drop(copies.sweep());
     for agent in agents {
         drop(copies.find(&agent.to_string()).and_then(|mut copy| copy.recover(&CancellationToken::new())));
     }

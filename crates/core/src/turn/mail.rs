@@ -52,6 +52,12 @@ impl Turn {
         if self.gone().is_some() { !mail.is_empty() } else { mail.iter().skip(stop).any(is_any) }
     }
 
+    /// How many of these letters, in the order they came, are gone on with: no stop has left them, or is behind them.
+    pub fn going_on(&self, mail: &[Envelope], lead: bool) -> usize {
+        let is_open = |letter: &&Envelope| !self.leaves(letter, lead);
+        mail.iter().skip(before_stop(mail)).filter(is_open).count()
+    }
+
     /// How many of these letters, in the order they came, wait because of a stop. Those whom a user wanted on the team are turned
     /// down by it: there is nothing that could be read later.
     pub fn waiting(&self, mail: &[Envelope], lead: bool) -> usize {

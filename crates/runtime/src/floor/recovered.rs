@@ -1,8 +1,8 @@
 //! What a session had open when the process before this one left it: counted once, for whoever opens it again.
 
 use max_team_core::id::{AgentId, PlanId};
-use max_team_core::message::Envelope;
-use max_team_core::turn::Turn;
+use max_team_core::message::Kind;
+use max_team_core::turn::{Turn, is_stop};
 
 use super::{Floor, fold_plan};
 use crate::error::RuntimeError;
@@ -13,11 +13,17 @@ impl Floor {
     /// Counts what is open, before anybody goes on with it.
     pub(crate) fn recovered(&self, lead: &Turn, plans: &[PlanId]) -> Result<Recovered, RuntimeError> {
         let journal = &self.shared.journal;
+        // Nobody goes on who was told to stop meanwhile.
+        let is_stopped = |agent: AgentId| {
+            let mail = journal.pending_mail(&session::agent_stream(agent));
+            mail.map(|mail| mail.iter().any(is_stop))
+        };
+        let goes_on = lead.is_busy() && !is_stopped(self.lead)?;
         let mut found =
-            Recovered { agents: usize::from(lead.is_busy()), unknown: lead.unknown().len(), ..Recovered::default() };
+            Recovered { agents: usize::from(goes_on), unknown: lead.unknown().len(), ..Recovered::default() };
         for (agent, _) in self.working()? {
             let (turn, _) = self.shared.fold_agent(agent)?;
-            found.agents += 1;
+            found.agents += usize::from(!is_stopped(agent)?);
             found.unknown += turn.unknown().len();
         }
         for plan in plans {
@@ -29,8 +35,10 @@ impl Floor {
             let (mail, is_lead) = (journal.pending_mail(&address)?, address == leads);
             let reader = if is_lead { Some(lead.clone()) } else { self.reader(&address)? };
             // What only waits to be told has done what it does, and what a stop has left is not gone on with.
-            let is_left = |letter: &&Envelope| reader.as_ref().is_some_and(|turn| turn.leaves(letter, is_lead));
-            found.mail += mail.iter().filter(|letter| !is_left(letter)).count();
+            found.mail += match &reader {
+                Some(turn) => turn.going_on(&mail, is_lead),
+                None => mail.iter().filter(|letter| letter.kind != Kind::Shutdown).count(),
+            };
         }
         // What was answered since is a letter, and no question any more; of whoever was stopped since there is none.
         let asked = Post::new(journal).inbox_of(self.session)?;

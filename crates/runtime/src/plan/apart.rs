@@ -168,6 +168,11 @@ impl PlanLoop {
     pub(super) async fn recover_copies(&mut self) {
         let home = self.floor.shared.home.clone();
         let agents: Vec<AgentId> = self.plan.tasks().filter_map(|view| view.agent).collect();
+        worktree::sweep(&home);
+        // One that nobody has begun with has no copies.
+        if agents.is_empty() {
+            return;
+        }
         drop(tokio::task::spawn_blocking(move || worktree::recover(&home, &agents)).await);
         let made = worktree::copies(&self.floor.shared).list();
         self.apart = made.iter().filter_map(|copy| copy.id().parse().ok()).collect();
