@@ -554,6 +554,9 @@ pub struct ToolDone {
     /// What was not allowed, if it was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Box<Refusal>>,
+    /// What whoever decided without anything being run said along with it, as the model is told it behind the results.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub words: String,
 }
 
 /// A person must decide.

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use max_team_core::event::{End, Event};
+use max_team_core::id::SessionId;
 use max_team_core::plan::Draft;
 use max_team_core::team::Settings;
 use max_team_journal::Journal;
@@ -271,18 +273,22 @@ fn as_agreed(
     task: Option<&Task>,
     open: Open,
 ) -> Result<(Open, Option<(String, Duration)>), Stop> {
-    let Some(name) = skill_before(journal, &open.which, root)? else { return Ok((open, None)) };
+    let Some((session, name)) = skill_before(journal, &open.which, root)? else { return Ok((open, None)) };
     if !matches!(task, Some(Task::Say(text)) if text.is_empty()) {
         headless::talk(&place.speaks().skill_talked_to(&name));
         return Ok((open, None));
     }
+    if open.schema.is_some() {
+        return Err(Stop::said(Exit::Usage, |lang| lang.skill_has_its_form(&name)));
+    }
     let (name, contract) = skills::agreed(&Catalogue::read(&skills::places(place), root), &name)?;
     let settings = Settings { structured: true, ..open.settings };
-    Ok((contracted(open.which, &name, &contract, settings), Some(limit_of(&name, &contract))))
+    // That session and no other: which one is the latest may have changed meanwhile.
+    Ok((contracted(Which::Id(session), &name, &contract, settings), Some(limit_of(&name, &contract))))
 }
 
 /// The skill that a session was carrying out and has not come to an end with.
-fn skill_before(journal: &Journal, which: &Which, root: &Path) -> Result<Option<String>, Stop> {
+fn skill_before(journal: &Journal, which: &Which, root: &Path) -> Result<Option<(SessionId, String)>, Stop> {
     let sessions = Sessions::new(journal);
     let row = match which {
         Which::Latest => sessions.latest(root),
@@ -291,10 +297,18 @@ fn skill_before(journal: &Journal, which: &Which, root: &Path) -> Result<Option<
     };
     // Whoever opens it says why it cannot be.
     let Ok(row) = row else { return Ok(None) };
-    let turn = Census::new(journal).turn(row.lead).map_err(setup::failed)?;
-    let is_over = !turn.is_busy() && turn.last().is_some_and(|last| !headless::is_unfinished(&last.end));
-    let name = turn.identity().and_then(|(_, _, led)| skills::of(led)).filter(|_| !is_over);
-    Ok(name.map(str::to_owned))
+    let census = Census::new(journal);
+    let turn = census.turn(row.lead).map_err(setup::failed)?;
+    let Some(name) = turn.identity().and_then(|(_, _, led)| skills::of(led)) else { return Ok(None) };
+    let is_over = !turn.is_busy() && census.agent_events(row.lead).map_err(setup::failed)?.iter().any(is_end_of_skill);
+    Ok((!is_over).then(|| (row.session, name.to_owned())))
+}
+
+/// Whether a skill came to its end there: with its object, or without having managed one. What is answered in words is
+/// talk about it.
+fn is_end_of_skill((_, event): &(i64, Event)) -> bool {
+    let Event::TurnEnded(ended) = event else { return false };
+    ended.structured.is_some() || !(ended.end == End::Answered || headless::is_unfinished(&ended.end))
 }
 
 /// Recorded models against real tools, in a scratch project with a journal of its own.

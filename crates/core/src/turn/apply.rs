@@ -1,6 +1,6 @@
 //! Folding events in. Nothing here chooses: the same events always give the same state.
 
-use super::tools::misfits;
+use super::tools::{joined, misfits};
 use super::{Call, Calling, Current, Identity, Phase, Status, Turn, call_key};
 use crate::chat::{Message, Part, write};
 use crate::context::Weight;
@@ -240,7 +240,8 @@ impl Turn {
     }
 
     fn end_tool(&mut self, done: &ToolDone) {
-        let (content, is_error, words) = (done.content.clone(), done.is_error, self.words(&done.key));
+        let (content, is_error) = (done.content.clone(), done.is_error);
+        let words = joined(&self.words(&done.key), &done.words);
         self.set_status(&done.key, Status::Done { content, is_error, ran: done.ending == Ending::Ran, words });
         let Phase::Working(calls) = &self.phase else { return };
         if !calls.iter().all(Call::is_done) {

@@ -76,7 +76,8 @@ impl Turn {
                     return Vec::new();
                 }
                 let ending = if interrupted { Ending::Interrupted } else { Ending::Ran };
-                let mut done = vec![ToolDone { key, ending, content, is_error, ms, refused: None }];
+                let mut done =
+                    vec![ToolDone { key, ending, content, is_error, ms, refused: None, words: String::new() }];
                 if let Some(detail) = fatal {
                     close(calls, &mut done, Ending::Interrupted, &format!("Not run: {detail}"));
                     return finish_with(done, ended(current, End::Broken { detail }, None));
@@ -98,6 +99,7 @@ impl Turn {
                     is_error,
                     ms: 0,
                     refused: None,
+                    words: String::new(),
                 });
                 let mut done: Vec<ToolDone> = done.collect();
                 if done.is_empty() {

@@ -116,22 +116,23 @@ impl Turn {
         });
         let Some((call, action, class, earlier)) = asked else { return Vec::new() };
         let said = Event::QuestionAnswered(QuestionAnswered { question, answer: answer.clone() });
-        if let Some(words) = told_by(action, &answer) {
-            let next = self.tools_done(current, calls, vec![ran(call, words)], Ahead::default(), now);
+        let (inside, behind) = match action.deed {
+            // Where there is no answer to go behind, they are told with what has come of it.
+            Deed::Merge if current.reviewing.is_some() => (they_say("\n\n", &answer), String::new()),
+            Deed::Merge => (String::new(), along(calls, call, &answer, "decided about the changes of")),
+            _ => Default::default(),
+        };
+        if let Some(told) = told_by(action, &answer) {
+            let done = ToolDone { words: behind, ..ran(call, told + &inside) };
+            let next = self.tools_done(current, calls, vec![done], Ahead::default(), now);
             return [said].into_iter().chain(next).collect();
         }
         if action.deed == Deed::Merge {
             let parameters = vec![(SETTLE.to_owned(), answer.settled().name().to_owned())];
             let mut action = Action { parameters, ..action.clone() };
-            let mut words = earlier.clone();
-            if current.reviewing.is_some() {
-                // Where there is no answer to go behind, they are told with what has come of it.
-                action.said.push_str(&they_say("\n\n", &answer));
-            } else {
-                words = joined(earlier, &along(calls, call, &answer, "decided about the changes of"));
-            }
+            action.said.push_str(&inside);
             let intent = intent(call, action, class, Approval::Question(question), false);
-            return vec![said, Event::ToolIntent(ToolIntent { words, ..intent })];
+            return vec![said, Event::ToolIntent(ToolIntent { words: joined(earlier, &behind), ..intent })];
         }
         if answer.allow {
             let attended = matches!(answer.by, By::Person(_));
@@ -212,7 +213,8 @@ impl Turn {
         });
         let contents = earlier.chain(done.iter().map(|done| &done.content)).cloned();
         let results = contents.map(|content| Part::ToolResult { id: String::new(), content, is_error: false });
-        let told: Vec<Part> = results.chain(calls.iter().filter_map(Call::said_along)).collect();
+        let said = done.iter().filter(|done| !done.words.is_empty()).map(|done| Part::text(&done.words));
+        let told: Vec<Part> = results.chain(calls.iter().filter_map(Call::said_along)).chain(said).collect();
         ahead.add(&told);
         let next = self.next_call(current, ahead, now);
         done.into_iter().map(Event::ToolDone).chain(next).collect()
@@ -233,9 +235,7 @@ fn told_by(action: &Action, answer: &policy::Answer) -> Option<String> {
         (Deed::Ask, true, _) => Some(format!("The user answers: {}", answer.comment)),
         (Deed::Ask, false, By::Nobody(_)) => Some(TOLD_UNANSWERED.to_owned()),
         (Deed::Merge, _, By::Nobody(_)) => Some(left(action, NOBODY_ASKED)),
-        (Deed::Merge, ..) if answer.settled() == Settled::Left => {
-            Some(format!("{}{}", left(action, PUT_OFF), they_say("\n\n", answer)))
-        }
+        (Deed::Merge, ..) if answer.settled() == Settled::Left => Some(left(action, PUT_OFF)),
         _ => None,
     }
 }
@@ -252,7 +252,7 @@ pub(super) fn left(action: &Action, why: &str) -> String {
 /// A call that went well, with these words.
 pub(super) fn ran(call: &Call, words: String) -> ToolDone {
     let (key, content) = (call.key.clone(), vec![Part::text(words)]);
-    ToolDone { key, ending: Ending::Ran, content, is_error: false, ms: 0, refused: None }
+    ToolDone { key, ending: Ending::Ran, content, is_error: false, ms: 0, refused: None, words: String::new() }
 }
 
 enum Judged {
@@ -275,7 +275,15 @@ fn refused(call: &Call, action: &Action, by: By, words: &str) -> ToolDone {
 }
 
 pub(super) fn told(key: String, ending: Ending, words: &str) -> ToolDone {
-    ToolDone { key, ending, content: vec![Part::text(words)], is_error: true, ms: 0, refused: None }
+    ToolDone {
+        key,
+        ending,
+        content: vec![Part::text(words)],
+        is_error: true,
+        ms: 0,
+        refused: None,
+        words: String::new(),
+    }
 }
 
 pub(super) fn finish_with(done: Vec<ToolDone>, over: TurnEnded) -> Vec<Event> {
@@ -339,7 +347,7 @@ fn along(calls: &[Call], call: &Call, answer: &policy::Answer, did: &str) -> Str
 }
 
 /// What was said along with one yes and with the next, where a call is asked about twice.
-fn joined(earlier: &str, later: &str) -> String {
+pub(super) fn joined(earlier: &str, later: &str) -> String {
     let said = [earlier, later].into_iter().filter(|words| !words.is_empty());
     said.collect::<Vec<_>>().join("\n\n")
 }

@@ -193,7 +193,8 @@ impl Headless {
         match &self.task {
             Task::Say(text) if text.is_empty() => {
                 // Together with what waits: nothing is open that it could come between.
-                unsaid(opened).map(|words| Command::Say { session, text: words.trim_end().to_owned() })
+                unsaid(opened, self.limit.is_some())
+                    .map(|words| Command::Say { session, text: words.trim_end().to_owned() })
             }
             // A question of its own: whatever a turn that is still open is about is answered first.
             Task::Say(text) => Some(Command::Queue { session, text: text.clone() }),
@@ -564,9 +565,10 @@ async fn within<T>(patience: Option<Duration>, began: Instant, work: impl Future
     }
 }
 
-/// What a lead is told that is to go on without words: it was stopped, or what was said to it waits since then.
-fn unsaid(opened: &Opened) -> Option<&'static str> {
-    let is_stopped = opened.last.as_ref().is_some_and(|last| is_unfinished(&last.end));
+/// What a lead is told that is to go on without words: it was stopped, or what was said to it waits since then. Whoever owes
+/// the answer that was agreed for a skill was stopped before it, whatever was talked about since.
+fn unsaid(opened: &Opened, owes: bool) -> Option<&'static str> {
+    let is_stopped = opened.last.as_ref().is_some_and(|last| owes || is_unfinished(&last.end));
     let words = if is_stopped { CONTINUE } else { READ_ON };
     // What a stop has left waiting begins nothing by itself, whatever else goes on.
     ((is_stopped && !opened.continuing) || opened.held > 0).then_some(words)

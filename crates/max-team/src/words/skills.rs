@@ -116,8 +116,18 @@ impl Lang {
         say!(
             self,
             "this session carried out `{name}`, which has not come to its end: from here on it is a plain talk, without the time and the \
-             form of its contract; `max-team -c -p \"\"` goes on under it",
-            "此会话执行的 `{name}` 尚未完成：从这里起是普通的谈话，不受其约定的时限和格式限制；`max-team -c -p \"\"` 则按约定继续"
+             form of its contract; `max-team -c -p \"\"` goes on under it afterwards",
+            "此会话执行的 `{name}` 尚未完成：从这里起是普通的谈话，不受其约定的时限和格式限制；之后可用 `max-team -c -p \"\"` 按约定继续"
+        )
+    }
+
+    /// A skill is to go on, and something else than its contract says is to give its answer a form.
+    pub(crate) fn skill_has_its_form(self, name: &str) -> String {
+        say!(
+            self,
+            "this session carries out `{name}`, whose contract says what its answer looks like: leave --json-schema out, or say \
+             something to it",
+            "此会话执行的是 `{name}`，其答案的格式由约定规定：请去掉 --json-schema，或对它说些什么"
         )
     }
 

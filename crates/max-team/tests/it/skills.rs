@@ -410,3 +410,39 @@ fn what_takes_longer_than_agreed_is_interrupted_and_written_down() {
     let on = program.run(&["ps"]);
     assert!(!on.out.contains("busy"), "{on:?}");
 }
+
+/// Talk about a skill is not its end, and what is said after its end does not begin it anew.
+#[test]
+fn a_skill_that_was_talked_to_still_owes_its_answer() {
+    let server = ModelServer::start(Script::new().when(|request: &Recorded| {
+        let said = request.last_user();
+        Some(match () {
+            () if said.contains("how far") => Reply::text("Half."),
+            () if said.contains("thanks") => Reply::text("Gladly."),
+            () if said.contains("# Input") => Reply::text("thinking").stall_after(2),
+            () => Reply::new().tool("t1", "structured_output", json!({ "n": 1 })),
+        })
+    }));
+    let program = Program::with(&server);
+    let contract = "name: slow\ndescription: Takes its time.\nprompt: Take your time.\ntimeout: 1s\n\
+        output: {properties: {n: {type: integer}}, required: [n]}\n";
+    write(&program.home().join("skills/slow.yaml"), contract);
+    let late = program.run(&["skills", "run", "slow"]);
+    assert_eq!(late.code, 7, "{late:?}");
+    let talk = program.run(&["-c", "-p", "how far?"]);
+    assert!(talk.out == "Half.\n" && talk.err.contains("goes on under it afterwards"), "{talk:?}");
+    // Another form than the one that was agreed is not dropped silently.
+    let asked = server.requests().len();
+    let other = program.run(&["-c", "-p", "", "--json-schema", r#"{"type":"object"}"#]);
+    assert!(other.code == 2 && other.err.contains("leave --json-schema out"), "{other:?}");
+    assert_eq!(server.requests().len(), asked);
+    let on = program.run(&["-c", "-p", "", "--output-format", "json"]);
+    assert_eq!((on.code, &on.json()["structured_output"]), (0, &json!({ "n": 1 })), "{on:?}");
+    // It is over now, whatever is said.
+    let talk = program.run(&["-c", "-p", "thanks"]);
+    assert!(talk.out == "Gladly.\n" && !talk.err.contains("carried out"), "{talk:?}");
+    let asked = server.requests().len();
+    let on = program.run(&["-c", "-p", ""]);
+    assert_eq!((on.code, on.out.as_str()), (0, "Gladly.\n"), "{on:?}");
+    assert_eq!(server.requests().len(), asked);
+}

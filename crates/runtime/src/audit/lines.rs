@@ -288,7 +288,15 @@ mod tests {
 
     fn done(key: &str, is_error: bool) -> Event {
         let content = vec![Part::text("no such file\nmore")];
-        Event::ToolDone(ToolDone { key: key.into(), ending: Ending::Ran, content, is_error, ms: 12, refused: None })
+        Event::ToolDone(ToolDone {
+            key: key.into(),
+            ending: Ending::Ran,
+            content,
+            is_error,
+            ms: 12,
+            refused: None,
+            words: String::new(),
+        })
     }
 
     fn answer(tool: &str) -> Event {

@@ -132,8 +132,10 @@ impl Census<'_> {
 
     /// How many letters somebody will be told. What is carried out and told to nobody, as a stop, is none of them.
     fn unread(&self, stream: &str, turn: &Turn, lead: bool) -> Result<usize, RuntimeError> {
-        let is_told = |letter: &&Envelope| turn.is_beginning(letter, lead) || is_note(letter, lead);
-        Ok(self.journal.pending_mail(stream)?.iter().filter(is_told).count())
+        let is_told = |letter: &Envelope| turn.is_beginning(letter, lead) || is_note(letter, lead);
+        // What was refused only waits till what was made for it is gone.
+        let is_unread = |letter: &&Envelope| is_told(letter) && !turn.has_refused(letter.id);
+        Ok(self.journal.pending_mail(stream)?.iter().filter(is_unread).count())
     }
 
     fn enrol(&self, room: &Room<'_>, row: &AgentRow, mate: Option<&MateRow>) -> Result<Enrolled, RuntimeError> {

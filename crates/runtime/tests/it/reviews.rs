@@ -560,6 +560,7 @@ fn stopped_before_it_has_begun(speaks: bool) {
         };
         let survived = super::lives(&journal, Some((Death::After, commit)), open(&journal));
         let journal = journal.reopen().unwrap();
+        told_to_nobody_once_refused(&journal, session, usize::from(speaks));
         assert!(super::lives(&journal, None, open(&journal)));
         let refused = events(&journal).into_iter().filter_map(|(_, event)| match event {
             Event::LetterRefused(refused) => Some(refused.why),
@@ -573,6 +574,13 @@ fn stopped_before_it_has_begun(speaks: bool) {
             break;
         }
     }
+}
+
+/// A request that was refused lies there till its copies are gone, and is none of what the lead will be told.
+fn told_to_nobody_once_refused(journal: &Journal, session: SessionId, said_since: usize) {
+    let is_refused = events(journal).iter().any(|(_, event)| matches!(event, Event::LetterRefused(_)));
+    let unread = Census::new(journal).roll(session).unwrap().lead.unwrap().unread;
+    assert!(!is_refused || unread <= said_since, "{unread} unread");
 }
 
 /// Nothing was ever said in it; all the same somebody wanted a team there, and no letter waits for its lead.

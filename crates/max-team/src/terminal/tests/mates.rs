@@ -55,6 +55,7 @@ fn writes(stage: &mut Stage, from: &Arc<Origin>, to: &str, text: &str) {
             ending: Ending::Ran,
             ms: 0,
             refused: None,
+            words: String::new(),
         }),
     );
 }
@@ -266,6 +267,7 @@ fn a_no_to_an_end_is_one_row() {
             ending: Ending::Ran,
             ms: 0,
             refused: None,
+            words: String::new(),
         };
         stage.event_from(hal.clone(), Event::ToolDone(done));
         let (id, body) = (EnvelopeId::new(Uuid::from_u128(9)), json!({ "text": "busy", "from": "hal" }));

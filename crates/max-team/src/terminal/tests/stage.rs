@@ -247,7 +247,15 @@ impl Stage {
 
     pub(super) fn done(&mut self, key: &str, ending: Ending, result: &str, is_error: bool, ms: u64) {
         let content = vec![Part::text(result)];
-        self.event(Event::ToolDone(ToolDone { key: key.into(), ending, content, is_error, ms, refused: None }));
+        self.event(Event::ToolDone(ToolDone {
+            key: key.into(),
+            ending,
+            content,
+            is_error,
+            ms,
+            refused: None,
+            words: String::new(),
+        }));
     }
 
     pub(super) fn asks(&mut self, number: u128, key: &str, action: Action) {

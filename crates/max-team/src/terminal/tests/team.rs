@@ -209,6 +209,7 @@ fn a_member_asks() {
             is_error: false,
             ms: 1,
             refused: None,
+            words: String::new(),
         };
         house.stage.event_from(member, Event::ToolDone(done));
         assert_eq!(house.stage.chat.session().questions.count(), 0);
