@@ -307,6 +307,9 @@ impl House {
     ) -> Result<(), RuntimeError> {
         // Before anybody begins anything.
         floor.know_turn(seat.turn.newest());
+        if resumed {
+            floor.know_turn(Census::new(&self.shared.journal).newest_of_mates(floor.session)?);
+        }
         let at_ms = now_ms();
         let stream = session::agent_stream(seat.agent);
         let mut commit = commit_at(at_ms);

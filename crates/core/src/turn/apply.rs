@@ -21,7 +21,7 @@ impl Turn {
             Event::Configured(configured) => self.reconfigure(configured),
             Event::Forked(forked) => self.inherit(&forked.past),
             Event::TurnStarted(started) => {
-                (self.halted, self.held) = (None, None);
+                (self.halted, self.held, self.known) = (None, None, None);
                 let current = Current::new(started.turn, started.assignment.clone());
                 self.current = Some(Current { quiet: started.quiet, ..current });
                 self.echoes = if started.quiet { self.echoes.saturating_add(1) } else { 0 };
@@ -94,6 +94,7 @@ impl Turn {
     fn stop(&mut self, interrupted: &Interrupted) {
         if let Some(held) = &interrupted.held {
             self.held.get_or_insert_default().add(held);
+            self.known.iter_mut().for_each(|known| known.add(held));
         }
         if let Some(current) = &mut self.current {
             current.interrupted = Some(interrupted.by.clone());

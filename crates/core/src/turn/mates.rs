@@ -7,6 +7,7 @@ use crate::mates::requests::Requests;
 use crate::mates::{AgentEnded, CommandBegun, Teammate};
 use crate::message::{Assignment, Envelope, Kind};
 use crate::policy::{Action, By, Deed, Grant, Until};
+use crate::stop::Held;
 
 impl Turn {
     /// Whether a turn can begin, as far as its agent is concerned.
@@ -45,13 +46,12 @@ impl Turn {
     }
 
     /// Whether nobody waits for it, neither a plan nor a call, by what it was started with (nothing: a lead) and what it has to
-    /// read: also one that was called once and goes on for a person, or did when it was stopped.
+    /// read: also one that was called once and goes on for a person, or will, or did when it was stopped.
     pub fn is_apart(&self, given: Option<&Assignment>, mail: &[Envelope]) -> bool {
-        let was_users = || self.halted()?.assignment.as_ref().map(Assignment::is_for_user);
-        let is_users = || match self.assignment() {
-            Some(now) => now.is_for_user(),
-            None if mail.is_empty() => was_users().unwrap_or_default(),
-            None => mail.iter().any(|letter| letter.from.starts_with("user/")),
+        let halted = || self.halted().and_then(|halted| halted.assignment.as_ref());
+        let is_users = || {
+            let is_at = self.assignment().or_else(halted).is_some_and(Assignment::is_for_user);
+            is_at || mail.iter().any(|letter| letter.from.starts_with("user/"))
         };
         given.is_none_or(|given| given.plan.is_none() && (!given.life.is_call() || is_users()))
     }
@@ -60,7 +60,8 @@ impl Turn {
     /// news, as long as it has begun nothing since.
     pub fn know_stop(&mut self, since: Option<TurnId>) {
         if self.mate().is_some() && !self.is_busy() && self.newest() < since {
-            self.held.get_or_insert_default().since = since;
+            let held = self.held().cloned().unwrap_or_default();
+            self.known = Some(Box::new(Held { since, ..held }));
         }
     }
 

@@ -63,6 +63,9 @@ pub struct Turn {
     /// What a person's stop has left waiting, as long as nothing has begun since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     held: Option<Box<Held>>,
+    /// The same with a stop of everybody, which is in the lead's own stream: it is looked up there, and never stored here.
+    #[serde(skip)]
+    known: Option<Box<Held>>,
     /// Tasks that were written down and not proposed yet.
     #[serde(default)]
     drafts: Vec<Task>,
@@ -585,17 +588,17 @@ impl Turn {
 
     /// Whether the last thing that happened to it is that it was stopped: nothing is begun by that.
     pub fn is_stopped(&self) -> bool {
-        self.held.is_some() || self.last.as_ref().is_some_and(|last| last.end == End::Interrupted)
+        self.held().is_some() || self.last.as_ref().is_some_and(|last| last.end == End::Interrupted)
     }
 
     /// What a person's stop has left waiting.
     pub fn held(&self) -> Option<&Held> {
-        self.held.as_deref()
+        self.known.as_deref().or(self.held.as_deref())
     }
 
     /// Whether a letter waits with what a stop has left.
     pub fn holds(&self, letter: &Envelope) -> bool {
-        self.held.as_ref().is_some_and(|held| held.holds(letter))
+        self.held().is_some_and(|held| held.holds(letter))
     }
 
     /// The newest turn that it knows of: its own, or the one that a stop names.

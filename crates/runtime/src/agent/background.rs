@@ -3,6 +3,8 @@
 //! They are called like anybody else; only that the call has its result at once, and what comes of it is a letter. So only those
 //! who stay to read it have something done like this.
 
+use std::collections::BTreeSet;
+
 use max_team_core::event::{End, Stopper};
 use max_team_core::id::AgentId;
 use max_team_core::limits::BACKGROUND_TASKS_MAX;
@@ -138,16 +140,16 @@ impl Agent {
 
     /// The letters that stop all who are at work for this agent without being waited for. Whoever works aside does so for no turn
     /// of its.
-    pub(super) fn stopping_apart(&self, by: &Stopper) -> Vec<Envelope> {
+    pub(super) fn stopping_apart(&self, by: &Stopper) -> Result<Vec<Envelope>, RuntimeError> {
         if !self.lead {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let Held { since, listed, .. } = by.held.clone().unwrap_or_default();
-        let census = Census::new(&self.floor.shared.journal);
-        // What cannot be read is not at work; if it is the journal, the next commit says so.
-        let all = census.stopped_with(self.floor.session).unwrap_or_default();
+        let stored = Census::new(&self.floor.shared.journal).stopped_with(self.floor.session)?;
+        let all: BTreeSet<String> =
+            stored.into_iter().map(session::agent_stream).chain(self.floor.mates_working()?).collect();
         let halt = Halt { from: &self.stream, by: &by.name, who: by.who.as_ref(), since, listed, at_ms: now_ms() };
-        let all = all.into_iter().map(session::agent_stream).filter(|address| !self.floor.is_aside(address));
-        all.map(|address| halt.letter(address)).collect()
+        let all = all.into_iter().filter(|address| !self.floor.is_aside(address));
+        Ok(all.map(|address| halt.letter(address)).collect())
     }
 }

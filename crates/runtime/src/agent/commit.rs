@@ -136,7 +136,7 @@ impl Agent {
     }
 
     /// That it was stopped, for all whom that is for.
-    fn spread(&self, interrupted: &Interrupted, extra: &mut Extra, commit: &mut Commit) {
+    fn spread(&self, interrupted: &Interrupted, extra: &mut Extra, commit: &mut Commit) -> Result<(), RuntimeError> {
         let Interrupted { by, who, held, .. } = interrupted.clone();
         let since = held.as_ref().and_then(|held| held.since);
         // The user is about to be told what waits. Whoever was stopped by a letter would read that again.
@@ -145,8 +145,9 @@ impl Agent {
         }
         let by = Stopper { name: by, who, ends: false, held };
         extra.sends.extend(self.stopping(&by));
-        extra.sends.extend(self.stopping_apart(&by));
+        extra.sends.extend(self.stopping_apart(&by)?);
         since.filter(|_| self.lead).into_iter().for_each(|since| self.floor.know_stop(since));
+        Ok(())
     }
 
     /// Puts a commit together.
@@ -169,7 +170,7 @@ impl Agent {
             extra.sends.extend(self.held_letter(event, at_ms));
             match event {
                 Event::Interrupted(interrupted) => {
-                    self.spread(interrupted, &mut extra, &mut commit);
+                    self.spread(interrupted, &mut extra, &mut commit)?;
                     stopped_by = Some(&interrupted.by);
                 }
                 Event::QuestionAnswered(answered) => extra.sends.extend(self.sharing(answered, at_ms)?),

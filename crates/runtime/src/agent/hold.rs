@@ -83,6 +83,21 @@ impl Agent {
         }
     }
 
+    /// Whoever a user wanted on the team before a stop does not begin first and is stopped afterwards: of a lead's mail, in the order it
+    /// came, the stop is read first then.
+    pub(super) async fn stop_ahead(&mut self, mail: &mut Vec<Envelope>) -> Result<(), RuntimeError> {
+        let Some(at) = mail.iter().rposition(is_stop).filter(|_| self.lead && !self.turn.is_busy()) else {
+            return Ok(());
+        };
+        if !mail.iter().take(at).any(|letter| letter.kind == Kind::TeamRequest) {
+            return Ok(());
+        }
+        let stop = mail.remove(at);
+        let came = mail.iter().take(at).filter(|letter| self.turn.is_beginning(letter, self.lead));
+        let came: Vec<EnvelopeId> = came.map(|letter| letter.id).collect();
+        self.stop_by(&stop, &came).await
+    }
+
     /// Does what a person says who stops it here. Without `all`, what they have said themselves is told at once.
     pub(super) async fn stop_here(&mut self, by: Stopper, all: bool) -> Result<(), RuntimeError> {
         let was_busy = self.turn.is_busy();
@@ -121,12 +136,13 @@ impl Agent {
         // For whoever does nothing and has nothing to read it changes nothing, unless everybody was stopped: what others still write
         // must not begin it.
         let is_any = self.turn.is_busy() || !letters.is_empty() || (since.is_some() && !self.lead);
-        // Of two stops the later counts for all, whichever is read last.
-        let since = since.max(self.turn.held().and_then(|held| held.since).filter(|_| self.lead && since.is_some()));
+        // Of two stops the later counts for all, whichever is read last, and whatever has begun between them.
+        let known = if self.lead && since.is_some() { self.floor.stopped_since()? } else { None };
+        let since = since.max(known);
         let by = Stopper { held: is_person.then_some(Held { letters, since, listed }), ..by };
         // Who works in a plan or for a call may still write to a teammate that rests.
         let may_write = || Ok::<_, RuntimeError>(!self.floor.working()?.is_empty() && self.floor.count_mates()?.0 > 0);
-        let is_any = is_any || !self.stopping_apart(&by).is_empty() || (self.lead && may_write()?);
+        let is_any = is_any || (self.lead && may_write()?) || !self.stopping_apart(&by)?.is_empty();
         Ok(if is_any { by } else { Stopper { held: None, ..by } })
     }
 

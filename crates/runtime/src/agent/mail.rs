@@ -81,7 +81,8 @@ impl Agent {
         let all = all | std::mem::take(&mut self.noted);
         let was_busy = self.turn.is_busy();
         let mut sorted = Sorted::default();
-        let mail = self.floor.mail(&self.stream, all)?;
+        let mut mail = self.floor.mail(&self.stream, all)?;
+        self.stop_ahead(&mut mail).await?;
         if self.turn.mate().is_some() && mail.iter().any(|letter| letter.cause.is_some()) {
             self.turn.know_stop(self.floor.stopped_since()?);
         }

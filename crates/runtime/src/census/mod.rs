@@ -238,7 +238,7 @@ impl<'j> Census<'j> {
             // These come in the middle of a turn, and between two.
             Some(
                 "configured" | "nudged" | "requested" | "responded" | "letter_refused" | "granted" | "command_begun"
-                | "command_over" | "files_changed",
+                | "command_over" | "files_changed" | "interrupted",
             ) => Ok(self.turn(agent)?.is_busy()),
             Some(_) => Ok(true),
         }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use max_team_core::chat::Usage;
-use max_team_core::event::End;
+use max_team_core::event::{End, Event};
 use max_team_core::id::{AgentId, PlanId, SessionId, TurnId};
 use max_team_core::message::Kind;
 use max_team_core::plan::{Plan, Status, TaskView, Waits};
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::{Census, SESSIONS_MAX};
 use crate::error::RuntimeError;
 use crate::memory;
-use crate::rows::{self, AgentRow};
+use crate::rows::{self, AgentRow, MateRow, event_of};
 use crate::session::{self, SessionRow, Sessions};
 use crate::team_tools::{self, NEED_CLARIFY};
 
@@ -219,44 +219,85 @@ impl Census<'_> {
     /// Whoever works in a plan is stopped with it, and whoever was called with the turn that waits for it.
     pub fn at_work(&self, session: SessionId) -> Result<Vec<AgentId>, RuntimeError> {
         let lead = Sessions::new(self.journal).row(session)?.lead;
+        let mut at_work = Vec::new();
+        for row in self.perhaps_at_work(session, lead)? {
+            at_work.extend(self.is_at_work(session, &row, lead)?.then_some(row.agent));
+        }
+        Ok(at_work)
+    }
+
+    /// Those of a session who are given something, or have unread mail.
+    fn perhaps_at_work(&self, session: SessionId, lead: AgentId) -> Result<Vec<AgentRow>, RuntimeError> {
         let unread = self.journal.mailboxes()?;
         let unread = unread.iter().filter_map(|address| address.strip_prefix("agent/")?.parse().ok());
         // A lead has no row that says so: nobody gave it anything.
         let all = rows::working(self.journal, session)?.into_iter().chain(unread).chain([lead]);
         let table = rows::agents_of(&session.to_string());
-        let mut at_work = Vec::new();
+        let mut found = Vec::new();
         for agent in all.collect::<BTreeSet<AgentId>>() {
-            let Some(row) = rows::row::<AgentRow>(self.journal, &table, &agent.to_string())? else { continue };
-            let (turn, mail) = (self.turn(agent)?, self.journal.pending_mail(&session::agent_stream(agent))?);
-            let is_aside = turn.identity().is_some_and(|(_, _, definition)| memory::is_aside(definition));
-            let is_apart = is_aside || turn.is_apart(row.assignment.as_ref(), &mail);
-            let begins = turn.gone().is_none() && (turn.is_busy() || turn.would_begin(&mail, agent == lead));
-            at_work.extend((is_apart && begins).then_some(agent));
+            found.extend(rows::row::<AgentRow>(self.journal, &table, &agent.to_string())?);
         }
-        Ok(at_work)
+        Ok(found)
+    }
+
+    /// Folds only where one entry does not tell: for whom somebody works who was called is in its turn.
+    fn is_at_work(&self, session: SessionId, row: &AgentRow, lead: AgentId) -> Result<bool, RuntimeError> {
+        let agent = row.agent;
+        let is_apart = row.assignment.as_ref().is_some_and(|given| given.plan.is_none() && !given.life.is_call());
+        let mate = rows::row::<MateRow>(self.journal, &rows::mates_of(&session.to_string()), &row.name)?;
+        let is_there = mate.is_none_or(|mate| mate.agent == agent && mate.gone.is_none());
+        if is_apart && is_there && self.is_busy(agent)? {
+            return Ok(true);
+        }
+        let (turn, mail) = (self.turn(agent)?, self.journal.pending_mail(&session::agent_stream(agent))?);
+        let is_aside = turn.identity().is_some_and(|(_, _, definition)| memory::is_aside(definition));
+        let is_apart = is_aside || turn.is_apart(row.assignment.as_ref(), &mail);
+        let begins = turn.gone().is_none() && (turn.is_busy() || turn.would_begin(&mail, agent == lead));
+        Ok(is_apart && begins)
     }
 
     /// Who is told of a stop together with the lead: whoever is at work, and teammates with commands. Whoever rests knows of it from
-    /// the lead's own entry.
+    /// the lead's own entry. Whoever cannot be read may be at work: a letter too many does no harm.
     pub(crate) fn stopped_with(&self, session: SessionId) -> Result<Vec<AgentId>, RuntimeError> {
         let lead = Sessions::new(self.journal).row(session)?.lead;
-        let mut all: BTreeSet<AgentId> = self.at_work(session)?.into_iter().filter(|agent| *agent != lead).collect();
+        let mut found = self.perhaps_at_work(session, lead)?;
+        found.retain(|row| row.agent != lead && self.is_at_work(session, row, lead).unwrap_or(true));
+        let mut all: BTreeSet<AgentId> = found.into_iter().map(|row| row.agent).collect();
         let commands = rows::with_commands(self.journal)?;
         let there = rows::mates_there(self.journal, session)?.into_iter().map(|(_, row)| row.agent);
         all.extend(there.filter(|agent| commands.contains(agent)));
         Ok(all.into_iter().collect())
     }
 
-    /// The newest turn of all from which something may still come: of the lead, of whoever works, of plans.
+    /// The newest turn of all that a stop must be newer than, whatever the clock says: of the lead, of whoever works, of plans, and of
+    /// teammates who rest. From whoever cannot be read nothing comes.
     pub(crate) fn newest(&self, session: SessionId, lead: AgentId) -> Result<Option<TurnId>, RuntimeError> {
-        let mut newest = self.turn(lead)?.newest();
+        let mut newest = self.turn(lead)?.newest().max(self.newest_of_mates(session)?);
         for agent in rows::working(self.journal, session)? {
-            newest = newest.max(self.turn(agent)?.newest());
+            newest = newest.max(self.turn(agent).ok().and_then(|turn| turn.newest()));
         }
         for plan in self.open_plans(Some(session))? {
             newest = newest.max(self.plan(plan)?.turn());
         }
         Ok(newest)
+    }
+
+    /// The newest turn of the teammates that are there, and the newest stop that they know of.
+    pub(crate) fn newest_of_mates(&self, session: SessionId) -> Result<Option<TurnId>, RuntimeError> {
+        let mates = rows::mates_there(self.journal, session)?;
+        let turns = mates.into_iter().filter_map(|(_, row)| self.last_turn(row.agent).ok().flatten());
+        Ok(turns.max().max(super::stopped_since(self.journal, session)?))
+    }
+
+    /// The last turn of somebody; reads one entry, and folds only where that does not tell.
+    fn last_turn(&self, agent: AgentId) -> Result<Option<TurnId>, RuntimeError> {
+        let stream = session::agent_stream(agent);
+        let Some(before) = self.journal.head(&stream)?.checked_sub(1) else { return Ok(None) };
+        let last = self.journal.read(&stream, before, 1)?;
+        match last.first().map(event_of).transpose()? {
+            Some(Event::TurnEnded(ended)) => Ok(Some(ended.turn)),
+            _ => Ok(self.turn(agent)?.newest()),
+        }
     }
 
     /// Everybody in sessions with unfinished work or a living owner; with `all`, also of those used within a day.

@@ -11,6 +11,7 @@ use max_team_core::mates::name::looks_like;
 use super::Floor;
 use crate::error::RuntimeError;
 use crate::rows::{self, MateRow};
+use crate::session;
 use crate::shared::lock;
 
 /// Teammates by name; nothing as long as nobody has asked.
@@ -46,6 +47,12 @@ impl Floor {
         })?;
         there.sort_unstable();
         Ok(there)
+    }
+
+    /// The addresses of those that are at work here, also where it is not stored yet that they have begun.
+    pub(crate) fn mates_working(&self) -> Result<Vec<String>, RuntimeError> {
+        let there = self.teammates()?.into_iter().map(|(_, agent)| session::agent_stream(agent));
+        Ok(there.filter(|address| self.is_working(address)).collect())
     }
 
     /// What those that are there are painted in.

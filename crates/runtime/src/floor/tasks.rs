@@ -110,8 +110,8 @@ impl Floor {
             return Ok(*known);
         }
         let takes = Takes::of(self.shared.fold_agent(agent)?.0.held());
-        lock(&self.takes).insert(agent, takes);
-        Ok(takes)
+        // It may have come to rest meanwhile, and knows better.
+        Ok(*lock(&self.takes).entry(agent).or_insert(takes))
     }
 
     /// The list has changed: as many of those who take tasks by themselves and rest as there are tasks to take look at it. Whoever

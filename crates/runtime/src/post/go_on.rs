@@ -84,7 +84,9 @@ impl Post<'_> {
             None => halted.by != TIME_OVER && !agents.iter().any(|row| row.name == halted.by),
         };
         let mut found = Vec::new();
-        for row in agents.iter().filter(|row| row.assignment.is_some()) {
+        // Whoever works in a plan goes on with that.
+        let is_given = |row: &&AgentRow| row.assignment.as_ref().is_some_and(|given| given.plan.is_none());
+        for row in agents.iter().filter(is_given) {
             let (turn, head) = fold_agent(self.journal, row.agent)?;
             let mail = self.journal.pending_mail(&agent_stream(row.agent))?;
             if !turn.is_apart(row.assignment.as_ref(), &mail) {

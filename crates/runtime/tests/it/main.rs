@@ -17,6 +17,7 @@ mod misfits;
 mod people;
 mod progress;
 mod questions;
+mod reach;
 mod reviews;
 mod steer;
 mod stops;

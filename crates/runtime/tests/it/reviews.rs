@@ -524,10 +524,17 @@ async fn a_team_that_works_in_copies_begins_after_a_turn() {
 /// something newer is said at once.
 #[test]
 fn a_team_can_be_stopped_before_it_has_begun() {
-    [false, true].into_iter().for_each(stopped_before_it_has_begun);
+    [false, true].into_iter().for_each(|speaks| stopped_before_it_has_begun(&loaded(), speaks));
 }
 
-fn stopped_before_it_has_begun(speaks: bool) {
+/// The same where nothing has to be copied, so that all could begin at once.
+#[test]
+fn a_team_can_be_stopped_that_could_begin_at_once() {
+    let whole: Vec<Spawn> = loaded().into_iter().filter(|mate| mate.isolation.is_none()).collect();
+    [false, true].into_iter().for_each(|speaks| stopped_before_it_has_begun(&whole, speaks));
+}
+
+fn stopped_before_it_has_begun(mates_wanted: &[Spawn], speaks: bool) {
     for commit in 1.. {
         let folder = repository();
         let (root, journal) = (folder.path(), Journal::memory());
@@ -544,7 +551,7 @@ fn stopped_before_it_has_begun(speaks: bool) {
         let lead = Census::new(&journal).roll(session).unwrap().lead.unwrap().person.agent.unwrap();
         let ask = async {
             let post = Post::new(&journal);
-            post.recruit(&owner(), EnvelopeId::new(Uuid::from_u128(9)), session, &loaded()).await.unwrap();
+            post.recruit(&owner(), EnvelopeId::new(Uuid::from_u128(9)), session, mates_wanted).await.unwrap();
             post.interrupt(&owner(), EnvelopeId::new(Uuid::from_u128(10)), lead).await.unwrap();
             if speaks {
                 let key = EnvelopeId::new(Uuid::from_u128(11));

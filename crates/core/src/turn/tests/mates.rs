@@ -477,3 +477,15 @@ fn a_plan_has_one_answer_in_every_order() {
     let ended = explore(Team::new(Will { asks: 1, lead_answers: 1, user_answers: 1, user_ends: 1, ..NOTHING }, true));
     assert!(answered > 100 && ended > 200, "{answered} and {ended} states");
 }
+
+/// It is in the lead's stream: a state that is kept says what its own log says.
+#[test]
+fn a_stop_of_everybody_is_known_to_who_rests_and_not_kept() {
+    let life = Life::Teammate(Box::new(Teammate { name: "ann".into(), ..Teammate::default() }));
+    let mut turn = folded(&[started(Some(Assignment { reply_to: LEAD.into(), life, ..Assignment::default() }))]);
+    let kept = serde_json::to_value(&turn).unwrap();
+    let since = Some(TurnId::new(id(9)));
+    turn.know_stop(since);
+    assert_eq!(turn.held().and_then(|held| held.since), since);
+    assert_eq!(serde_json::to_value(&turn).unwrap(), kept);
+}

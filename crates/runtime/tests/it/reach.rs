@@ -1,0 +1,206 @@
+//! A stop of everybody reaches everybody: whoever has only just begun, whoever stands beside one that cannot be read, and whoever
+//! rests, whatever the clock says.
+
+use std::sync::Arc;
+
+use max_team_core::calling::hands::GENERAL;
+use max_team_core::event::{End, Event};
+use max_team_core::id::{AgentId, SessionId, TurnId};
+use max_team_core::message::{Envelope, Kind};
+use max_team_core::tasks::{Input, New};
+use max_team_core::turn::is_stop;
+use max_team_journal::{Append, Commit, Journal};
+use max_team_runtime::{Census, Command, Post, TaskLists, Which};
+use serde_json::json;
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use super::calls::{inputs, say};
+use super::crashes::{events, key};
+use super::mates::leading;
+use super::team::rest;
+use super::{house_of, order, owner, project, until};
+
+/// Passes of the scheduler for which a commit is held back: more than anybody needs to say stop.
+const HELD_BACK: u32 = 10_000;
+
+fn agent(journal: &Journal, session: SessionId, name: &str) -> AgentId {
+    let roll = Census::new(journal).roll(session).unwrap();
+    roll.lead.into_iter().chain(roll.mates).find(|of| of.person.name == name).unwrap().person.agent.unwrap()
+}
+
+const CLAIMER: &str = r#"
+answers:
+  - parts: [{tool: spawn_teammate, input: {name: ann, role: worker, prompt: Work., auto_claim: true}}]
+  - text: At it.
+  - text: Noted.
+  - text: Noted.
+members:
+  ann: [{text: Ready.}, {text: One moment, delta_ms: 3600000}]
+"#;
+
+/// It takes a task from the list, and the stop comes before that is stored.
+#[tokio::test]
+async fn a_stop_reaches_who_has_begun_and_is_not_stored_yet() {
+    let (folder, journal) = (project(), Journal::memory());
+    let team = house_of(&journal, folder.path(), CLAIMER);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    while inputs(&journal, "max").len() < 2 {
+        rest(&mut notices).await;
+    }
+    team.settle(session).await;
+    let begun = Arc::new(Notify::new());
+    let (begins, mut commits) = (Arc::clone(&begun), 0);
+    journal.wait_before(move || {
+        commits += 1;
+        // The first is the user's own.
+        if commits != 2 {
+            return 0;
+        }
+        begins.notify_one();
+        HELD_BACK
+    });
+    let new = Input::Create(New { subject: "first".into(), ..New::default() });
+    TaskLists::new(&journal).write(session, &owner(), &new).await.unwrap();
+    begun.notified().await;
+    assert_eq!(inputs(&journal, GENERAL).len(), 1, "ann's claim is on its way");
+    order(&team, Command::Halt { session }).await.unwrap();
+    rest(&mut notices).await;
+    assert_eq!(inputs(&journal, GENERAL).len(), 2);
+    let ann = Census::new(&journal).turn(agent(&journal, session, "ann")).unwrap();
+    assert_eq!(ann.last().unwrap().end, End::Interrupted);
+}
+
+const BOTH: &str = r#"
+answers:
+  - parts:
+      - {tool: spawn_teammate, input: {name: ann, role: worker, prompt: Work.}}
+      - {tool: spawn_teammate, input: {name: bob, role: worker, prompt: Work.}}
+  - text: At it.
+  - text: Noted.
+  - text: Noted.
+members:
+  ann: [{text: One moment, delta_ms: 3600000}, {text: One moment, delta_ms: 3600000}]
+  bob: [{text: BOB}]
+"#;
+
+/// Puts an entry at the end of somebody's stream.
+async fn append(journal: &Journal, agent: AgentId, event: &'static str, payload: Vec<u8>) {
+    let stream = format!("agent/{agent}");
+    let append = Append { stream, event: event.into(), version: 1, payload, actor: "test".into(), cause: None };
+    journal.commit(Commit { appends: vec![append], ..Commit::default() }).await.unwrap();
+}
+
+#[tokio::test]
+async fn one_that_cannot_be_read_keeps_a_stop_from_nobody() {
+    let (folder, journal) = (project(), Journal::memory());
+    let team = house_of(&journal, folder.path(), &BOTH.replace("{text: BOB}", "{text: One moment, delta_ms: 3600000}"));
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    while inputs(&journal, GENERAL).len() < 2 {
+        until(&mut notices, "turn_started").await;
+    }
+    team.shutdown().await.unwrap();
+    let journal = journal.reopen().unwrap();
+    let [lead, ann, bob] = ["max", "ann", "bob"].map(|name| agent(&journal, session, name));
+    append(&journal, ann, "of_tomorrow", b"{}".to_vec()).await;
+    assert!(Census::new(&journal).turn(ann).is_err());
+    Post::new(&journal).interrupt(&owner(), key("stop"), lead).await.unwrap();
+    for agent in [lead, ann, bob] {
+        let mail = journal.pending_mail(&format!("agent/{agent}")).unwrap();
+        assert!(mail.iter().any(is_stop), "{agent}: {mail:?}");
+    }
+}
+
+/// Bob has had his last turn while the clock was an hour ahead, and rests. Ann works, and everybody is stopped: from elsewhere, or in
+/// the next process.
+#[tokio::test]
+async fn a_stop_is_newer_than_the_turns_of_those_who_rest() {
+    for elsewhere in [true, false] {
+        let (folder, journal) = (project(), Journal::memory());
+        let team = house_of(&journal, folder.path(), &BOTH.replace("BOB", "Ready."));
+        let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+        while inputs(&journal, "max").len() < 2 {
+            until(&mut notices, "turn_started").await;
+        }
+        team.shutdown().await.unwrap();
+        let journal = journal.reopen().unwrap();
+        let [lead, bob] = ["max", "bob"].map(|name| agent(&journal, session, name));
+        let now = Uuid::now_v7().get_timestamp().unwrap().to_unix().0 * 1_000;
+        let ahead = TurnId::new(uuid::Builder::from_unix_timestamp_millis(now + 3_600_000, &[7; 10]).into_uuid());
+        let ends = events(&journal).into_iter().filter(|(stream, _)| *stream == format!("agent/{bob}"));
+        let [mut ended] =
+            ends.filter(|(_, event)| event.name() == "turn_ended").collect::<Vec<_>>().try_into().unwrap();
+        if let Event::TurnEnded(ended) = &mut ended.1 {
+            ended.turn = ahead;
+        }
+        append(&journal, bob, "turn_ended", serde_json::to_vec(&ended.1).unwrap()).await;
+        let team = house_of(&journal, folder.path(), &BOTH.replace("BOB", "Ready."));
+        if elsewhere {
+            Post::new(&journal).interrupt(&owner(), key("stop"), lead).await.unwrap();
+        } else {
+            let mut notices = team.watch();
+            team.open(owner(), folder.path(), leading(Which::Latest)).await.unwrap();
+            order(&team, Command::Halt { session }).await.unwrap();
+            rest(&mut notices).await;
+        }
+        let since = Census::new(&journal).turn(bob).unwrap().held().and_then(|held| held.since);
+        assert!(since > Some(ahead), "elsewhere: {elsewhere}, {since:?}");
+    }
+}
+
+/// A stop that was said before another one is read after it, and after something has begun: what is older than the second stays so.
+#[tokio::test]
+async fn an_older_stop_takes_no_newer_one_back() {
+    let (folder, journal) = (project(), Journal::memory());
+    let team = house_of(&journal, folder.path(), &BOTH.replace("BOB", "Ready."));
+    let before = TurnId::new(Uuid::now_v7());
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    while inputs(&journal, "max").len() < 2 {
+        until(&mut notices, "turn_started").await;
+    }
+    order(&team, Command::Halt { session }).await.unwrap();
+    rest(&mut notices).await;
+    let [lead, bob] = ["max", "bob"].map(|name| agent(&journal, session, name));
+    let since = || Census::new(&journal).turn(bob).unwrap().held().and_then(|held| held.since);
+    let stopped = since();
+    order(&team, Command::Say { session, text: "go on".into() }).await.unwrap();
+    rest(&mut notices).await;
+    order(&team, Command::Write { session, to: vec!["ann".into()], text: "go on".into() }).await.unwrap();
+    until(&mut notices, "turn_started").await;
+    let body = json!({ "by": "cli", "stopped": true, "since": before });
+    let letter = Envelope::new(key("stop"), owner().address(), format!("agent/{lead}"), Kind::Shutdown, body, 1);
+    journal.commit(Commit { sends: vec![letter], ..Commit::default() }).await.unwrap();
+    until(&mut notices, "interrupted").await;
+    assert!(stopped.is_some() && since() >= stopped, "{:?} {stopped:?}", since());
+}
+
+const CALLED: &str = r#"
+answers:
+  - parts: [{tool: agent, input: {description: look, prompt: Look., type: explore}}]
+  - text: Seen.
+members:
+  explore: [{text: One moment, delta_ms: 3600000}, {text: Here.}]
+"#;
+
+/// Somebody works for the lead's call and was written to by the user: with the call, what was written is stopped, too.
+#[tokio::test]
+async fn what_the_user_has_written_to_one_that_was_called_waits_with_everything() {
+    let (folder, journal) = (project(), Journal::memory());
+    let team = house_of(&journal, folder.path(), CALLED);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    while inputs(&journal, "explore").is_empty() {
+        until(&mut notices, "turn_started").await;
+    }
+    let agents = Census::new(&journal).agents(session).unwrap();
+    let called = agents.into_iter().find(|row| row.name == "explore").unwrap();
+    order(&team, Command::Write { session, to: vec![called.handle()], text: "and b?".into() }).await.unwrap();
+    order(&team, Command::Halt { session }).await.unwrap();
+    rest(&mut notices).await;
+    assert_eq!(inputs(&journal, "explore").len(), 1, "it begins nothing");
+    order(&team, Command::Continue { session, to: Vec::new() }).await.unwrap();
+    while inputs(&journal, "explore").len() < 2 {
+        rest(&mut notices).await;
+    }
+    let told = inputs(&journal, "explore").split_off(1).join("|");
+    assert!(told.contains("and b?") && !told.contains('|'), "{told}");
+}
