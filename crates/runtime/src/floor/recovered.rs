@@ -2,7 +2,7 @@
 
 use max_team_core::id::{AgentId, PlanId};
 use max_team_core::message::Envelope;
-use max_team_core::turn::Turn;
+use max_team_core::turn::{Turn, is_stop};
 
 use super::{Floor, fold_plan};
 use crate::error::RuntimeError;
@@ -13,11 +13,15 @@ impl Floor {
     /// Counts what is open, before anybody goes on with it.
     pub(crate) fn recovered(&self, lead: &Turn, plans: &[PlanId]) -> Result<Recovered, RuntimeError> {
         let journal = &self.shared.journal;
-        let mut found =
-            Recovered { agents: usize::from(lead.is_busy()), unknown: lead.unknown().len(), ..Recovered::default() };
+        // Whoever was stopped while nobody ran the session does not go on.
+        let goes_on = |agent| -> Result<bool, RuntimeError> {
+            Ok(!journal.pending_mail(&session::agent_stream(agent))?.iter().any(is_stop))
+        };
+        let agents = usize::from(lead.is_busy() && goes_on(self.lead)?);
+        let mut found = Recovered { agents, unknown: lead.unknown().len(), ..Recovered::default() };
         for (agent, _) in self.working()? {
             let (turn, _) = self.shared.fold_agent(agent)?;
-            found.agents += 1;
+            found.agents += usize::from(goes_on(agent)?);
             found.unknown += turn.unknown().len();
         }
         for plan in plans {
@@ -30,7 +34,9 @@ impl Floor {
             let reader = if is_lead { Some(lead.clone()) } else { self.reader(&address)? };
             // What only waits to be told has done what it does, and what a stop has left is not gone on with.
             let is_left = |letter: &&Envelope| reader.as_ref().is_some_and(|turn| turn.leaves(letter, is_lead));
-            found.mail += mail.iter().filter(|letter| !is_left(letter)).count();
+            // Nor is a stop that nobody has read a letter, and what came before it waits.
+            let stop = mail.iter().rposition(is_stop).map_or(0, |stop| stop + 1);
+            found.mail += mail.iter().skip(stop).filter(|letter| !is_left(letter)).count();
         }
         // What was answered since is a letter, and no question any more; of whoever was stopped since there is none.
         let mut asked = Post::new(journal).inbox()?;
