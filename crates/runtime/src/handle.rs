@@ -593,10 +593,18 @@ impl TeamHandle {
 
     /// How many letters wait for its lead because of a stop.
     pub fn held(&self, session: SessionId) -> Result<usize, RuntimeError> {
-        let lead = Sessions::new(&self.house.shared.journal).row(session)?.lead;
-        let (turn, _) = self.house.shared.fold_agent(lead)?;
-        let mail = self.house.shared.journal.pending_mail(&crate::session::agent_stream(lead))?;
-        Ok(turn.waiting(&mail, true))
+        self.waiting_for(Sessions::new(&self.house.shared.journal).row(session)?.lead, true)
+    }
+
+    /// The same for somebody else of a session.
+    pub fn held_by(&self, agent: AgentId) -> Result<usize, RuntimeError> {
+        self.waiting_for(agent, false)
+    }
+
+    fn waiting_for(&self, agent: AgentId, lead: bool) -> Result<usize, RuntimeError> {
+        let (turn, _) = self.house.shared.fold_agent(agent)?;
+        let mail = self.house.shared.journal.pending_mail(&crate::session::agent_stream(agent))?;
+        Ok(turn.waiting(&mail, lead))
     }
 
     /// What everybody of a session has written to each other.

@@ -179,6 +179,11 @@ impl Headless {
         match &ended.structured {
             Some(value) => self.print_line(value),
             None if ended.text.is_empty() => Ok(()),
+            // Whoever reads what a skill prints reads the object that was agreed, or nothing.
+            None if self.limit.is_some() => {
+                talk(ended.text.trim_end());
+                Ok(())
+            }
             // A terminal must not be driven by them, and what goes through a pipe ends on one, too.
             None => Ok(self.out.put(clean(ended.text.trim_end()).into_owned())?),
         }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 
 use max_team_core::event::Event;
-use max_team_core::id::{EnvelopeId, PlanId, QuestionId, SessionId};
+use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::message::Principal;
 use max_team_core::plan::event::Say;
 use max_team_core::plan::{Draft, Plan};
@@ -97,6 +97,8 @@ pub(super) enum Act {
     Held {
         read: bool,
     },
+    /// How many letters wait for these teammates since a stop.
+    MatesHeld(Vec<(String, AgentId)>),
     /// Let these teammates begin.
     Recruit(Vec<Spawn>),
     /// Who is on the team; whether it is to be shown.
@@ -149,6 +151,7 @@ pub(super) enum Done {
     Written { key: EnvelopeId, to: Vec<String>, text: String, outcome: Outcome<()> },
     Continued { lead: bool, outcome: Outcome<(Vec<String>, usize)> },
     Held { read: bool, outcome: Outcome<usize> },
+    MatesHeld(Outcome<Vec<(String, usize)>>),
     Recruited(Outcome<()>),
     Roll { shown: bool, outcome: Outcome<Box<Roll>> },
     Letters(Outcome<Vec<Letter>>),
@@ -279,6 +282,10 @@ impl Desk {
             }
             Act::Continue { name, lead } => Done::Continued { lead, outcome: self.go_on(name).await },
             Act::Held { read } => Done::Held { read, outcome: self.handle.held(session) },
+            Act::MatesHeld(mates) => {
+                let count = |(name, agent)| Ok((name, self.handle.held_by(agent)?));
+                Done::MatesHeld(mates.into_iter().map(count).collect())
+            }
             Act::Recruit(mates) => Done::Recruited(self.command(fresh(), Command::Team { session, mates }).await),
             Act::Roll(shown) => Done::Roll { shown, outcome: self.handle.roll(session).map(Box::new) },
             Act::Letters => Done::Letters(self.letters().await),

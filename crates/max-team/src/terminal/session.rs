@@ -10,7 +10,7 @@ mod queue;
 mod rewind;
 mod team;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use max_team_core::event::{End, Event, QuestionAnswered};
@@ -125,6 +125,8 @@ pub(super) struct Session {
     copies: Option<(usize, usize)>,
     /// Teammates of whom was said that so many letters wait for them since a stop.
     waits_told: HashMap<String, usize>,
+    /// Teammates who were stopped and have begun nothing since.
+    stopped_mates: BTreeMap<String, AgentId>,
     teams: Teams,
     /// What was shown that would be put back.
     rewind: Option<Box<Plan>>,
@@ -174,6 +176,7 @@ impl Session {
             joining: Vec::new(),
             copies: None,
             waits_told: HashMap::new(),
+            stopped_mates: BTreeMap::new(),
             teams: Teams::default(),
             rewind: None,
         }
@@ -196,6 +199,7 @@ impl Session {
         self.joining.clear();
         self.copies = None;
         self.waits_told.clear();
+        self.stopped_mates.clear();
         if opened.resumed {
             self.acts.push(Act::Roll(false));
         }
@@ -377,6 +381,7 @@ impl Session {
                 self.acts.push(Act::Status(Reason::Footer));
                 // Whoever was stopped has written its last by now.
                 self.count_waiting();
+                self.count_mates_waiting();
                 Vec::new()
             }
             _ => Vec::new(),
@@ -515,6 +520,7 @@ impl Session {
             done @ (Done::Written { .. }
             | Done::Continued { .. }
             | Done::Held { .. }
+            | Done::MatesHeld(_)
             | Done::Recruited(_)
             | Done::Roll { .. }
             | Done::Letters(_)) => self.mates_done(done, now_ms),

@@ -7,12 +7,13 @@ use max_team_core::plan::{Edit, Status, Waits};
 use max_team_core::policy::{Answer, Mode};
 use max_team_core::team::Settings;
 use max_team_journal::Journal;
-use max_team_runtime::{Command, Post, RuntimeError, Which};
+use max_team_runtime::{Census, Command, Post, RuntimeError, Which};
 
-use super::crashes::check_rest;
+use super::calls::say;
+use super::crashes::{check_rest, key};
 use super::limits::{block_on, only_plan, plan_of, run_plan, until};
 use super::team::{ask, rest, with_team};
-use super::{house_of, open, order, owner, yes};
+use super::{house_of, open, order, owner, project, yes};
 
 /// Whoever waits for a person is not out of time, however long that takes; then they have what they had left.
 #[test]
@@ -238,4 +239,33 @@ members:
         assert_eq!((amy.by.as_str(), amy.task.as_deref()), ("amy", Some("Write.")));
         team.shutdown().await.unwrap();
     });
+}
+
+const EDITS: &str = r#"
+answers:
+  - parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]
+"#;
+
+/// Nobody ran the session when it was stopped: whoever opens it is not told that this goes on.
+#[tokio::test]
+async fn what_was_stopped_while_nobody_ran_it_is_not_gone_on_with() {
+    for stops in [false, true] {
+        let folder = project();
+        let journal = Journal::memory();
+        let team = house_of(&journal, folder.path(), EDITS);
+        let (session, mut notices) = say(&team, folder.path(), open(Which::New)).await;
+        assert!(rest(&mut notices).await.waiting);
+        order(&team, Command::Queue { session, text: "use tabs".into() }).await.unwrap();
+        team.shutdown().await.unwrap();
+        let journal = journal.reopen().unwrap();
+        let lead = Census::new(&journal).roll(session).unwrap().lead.unwrap().person.agent.unwrap();
+        if stops {
+            Post::new(&journal).interrupt(&owner(), key("stop"), lead).await.unwrap();
+        }
+        let team = house_of(&journal, folder.path(), EDITS);
+        let found = team.open(owner(), folder.path(), open(Which::Latest)).await.unwrap().recovered;
+        let want = if stops { (0, 0, 0) } else { (1, 1, 1) };
+        assert_eq!((found.agents, found.mail, found.approvals), want, "{found:?}");
+        team.shutdown().await.unwrap();
+    }
 }

@@ -138,6 +138,12 @@ impl Session {
             Done::Held { outcome: Ok(count), .. } if self.held.is_some() => {
                 return self.counted(count).into_iter().collect();
             }
+            Done::MatesHeld(Ok(counts)) => {
+                // Whoever has begun meanwhile has read them.
+                let counts = counts.into_iter().filter(|(name, _)| self.stopped_mates.contains_key(name));
+                let counts: Vec<(String, usize)> = counts.collect();
+                return counts.into_iter().filter_map(|(name, count)| self.mate_waits(&name, count)).collect();
+            }
             Done::Held { read: true, outcome: Err(error) } => {
                 return vec![Item::Row(Row::Error(self.lang.runtime_failure(&error)))];
             }
@@ -226,8 +232,25 @@ impl Session {
         waiting.filter_map(|(name, count)| self.mate_waits(name, count)).collect()
     }
 
+    /// A teammate was stopped. How many letters wait for it is asked: as for the lead, the mail knows.
+    pub(super) fn mate_stopped(&mut self, mate: &Origin) {
+        let Some(agent) = mate.agent else { return };
+        self.stopped_mates.insert(mate.name.to_string(), agent);
+        if !self.replaying {
+            self.acts.push(Act::MatesHeld(vec![(mate.name.to_string(), agent)]));
+        }
+    }
+
+    /// The same for all of them, once everybody rests: what others wrote to them meanwhile waits too.
+    pub(super) fn count_mates_waiting(&mut self) {
+        if !self.stopped_mates.is_empty() && !self.replaying {
+            let mates = self.stopped_mates.iter().map(|(name, agent)| (name.clone(), *agent));
+            self.acts.push(Act::MatesHeld(mates.collect()));
+        }
+    }
+
     /// That letters wait for a teammate since a stop; said once.
-    pub(super) fn mate_waits(&mut self, name: &str, count: usize) -> Option<Item> {
+    fn mate_waits(&mut self, name: &str, count: usize) -> Option<Item> {
         let is_known = count == 0 || self.waits_told.insert(name.to_owned(), count) == Some(count);
         (!is_known).then(|| note(self.lang.letters_wait(Some(name), count)))
     }

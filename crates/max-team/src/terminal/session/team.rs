@@ -166,16 +166,20 @@ impl Session {
                 (self.quiet, self.halted) = (false, false);
                 self.joining.retain(|name| **name != *from.name);
                 self.waits_told.remove(&*from.name);
+                self.stopped_mates.remove(&*from.name);
             }
             Event::QuestionAsked(asked) => {
                 let title = self.crew.title(from);
                 self.questions.ask_at(from, &from.name, title, asked);
             }
-            Event::Interrupted(Interrupted { held: Some(held), .. }) => {
+            Event::Interrupted(Interrupted { held: Some(_), .. }) => {
                 self.joining.retain(|name| **name != *from.name);
-                items.extend(self.mate_waits(&from.name, held.letters.len()));
+                self.mate_stopped(from);
             }
-            Event::AgentEnded(ended) => self.joining.retain(|name| *name != ended.name),
+            Event::AgentEnded(ended) => {
+                self.joining.retain(|name| *name != ended.name);
+                self.stopped_mates.remove(&ended.name);
+            }
             Event::QuestionAnswered(answered) => items.extend(self.answered(answered)),
             Event::ToolDone(done) => self.questions.close(from.agent, &done.key),
             Event::TurnEnded(ended) => {

@@ -12,6 +12,7 @@ use max_team_runtime::{Notice, Opened, Queued, RuntimeError};
 use uuid::Uuid;
 
 use super::super::link::{Act, Done};
+use super::mates;
 use super::stage::{self, Stage, opened};
 use crate::config::choice::WhileBusy;
 use crate::words::Lang;
@@ -390,4 +391,43 @@ fn a_turn_whose_cost_is_a_bound_says_so() {
         let footer = screen.lines().find(|line| line.contains("tokens in")).unwrap();
         assert_eq!(footer.contains("· ≤ $"), is_bound, "{screen}");
     }
+}
+
+#[test]
+fn letters_to_a_teammate_that_is_stopped_have_a_row() {
+    let mut stage = mates::stage(Lang::En);
+    let bob = mates::mate(11, "bob", "blue");
+    mates::begins(&mut stage, &bob, "Work");
+    let letters = vec![EnvelopeId::new(Uuid::from_u128(1)), EnvelopeId::new(Uuid::from_u128(2))];
+    let held = Some(Held { letters, ..Held::default() });
+    let stopped = Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: false, held });
+    for _ in 0..2 {
+        stage.event_from(bob.clone(), stopped.clone());
+        counted_for(&mut stage, "bob", 1);
+    }
+    let (screen, row) = (stage.glass.screen(), "✉ bob: 1 letter waits; write to bob or /continue bob");
+    assert_eq!(screen.matches(row).count(), 1, "one was taken back, and once is enough: {screen}");
+    // What somebody else wrote to it with its last step waits as well.
+    stage.chat.notice(&Notice::Idle { session: stage::session_id(), waiting: false });
+    stage.paint();
+    counted_for(&mut stage, "bob", 2);
+    let (screen, row) = (stage.glass.screen(), "✉ bob: 2 letters wait; write to bob or /continue bob");
+    assert_eq!(screen.matches(row).count(), 1, "{screen}");
+    // Whoever has begun has read them.
+    mates::begins(&mut stage, &bob, "Go on");
+    stage.chat.done(Done::MatesHeld(Ok(vec![("bob".to_owned(), 3)])));
+    stage.paint();
+    assert!(!stage.glass.screen().contains("3 letters wait"), "{}", stage.glass.screen());
+}
+
+/// The mail was looked at, as it was asked for: so many letters wait for a teammate.
+fn counted_for(stage: &mut Stage, name: &str, count: usize) {
+    let asked = stage.acts.iter().rev().find_map(|act| match act {
+        Act::MatesHeld(mates) => Some(mates.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>()),
+        _ => None,
+    });
+    assert_eq!(asked, Some(vec![name]), "{:?}", stage.acts);
+    stage.acts.clear();
+    stage.chat.done(Done::MatesHeld(Ok(vec![(name.to_owned(), count)])));
+    stage.paint();
 }

@@ -13,7 +13,6 @@ use max_team_core::mates::letter::{About, wrapped};
 use max_team_core::mates::{AgentEnded, CommandBegun, CommandOver, Life, Teammate};
 use max_team_core::message::{Assignment, Envelope, Kind, Principal, Role};
 use max_team_core::policy::{Action, Answer, By, Memory};
-use max_team_core::stop::Held;
 use max_team_runtime::{
     Asked, Fate, Letter, Notice, Opened, Origin, Queued, READ_ON, RuntimeError, Spawn, Status, letter_of,
 };
@@ -29,12 +28,12 @@ use super::stage::{self, Stage, edit};
 use crate::team::News;
 use crate::words::Lang;
 
-fn mate(number: u128, name: &str, color: &str) -> Arc<Origin> {
+pub(super) fn mate(number: u128, name: &str, color: &str) -> Arc<Origin> {
     let agent = AgentId::new(Uuid::from_u128(number));
     Arc::new(Origin { name: name.into(), color: Some(color.into()), ..Origin::agent(agent) })
 }
 
-fn begins(stage: &mut Stage, from: &Arc<Origin>, title: &str) {
+pub(super) fn begins(stage: &mut Stage, from: &Arc<Origin>, title: &str) {
     let (name, color) = (from.name.to_string(), from.color.as_deref().unwrap().to_owned());
     let life = Life::Teammate(Box::new(Teammate { name, color, ..Teammate::default() }));
     let given = Assignment { title: title.into(), depth: 1, attempt: 1, life, ..Assignment::default() };
@@ -66,7 +65,7 @@ fn ends(stage: &mut Stage, from: &Arc<Origin>, text: &str) {
     stage.event_from(from.clone(), Event::TurnEnded(TurnEnded { turn, text: text.into(), ..ended }));
 }
 
-fn stage(lang: Lang) -> Stage {
+pub(super) fn stage(lang: Lang) -> Stage {
     Stage::led(80, 24, false, lang, Some(team()), &stage::opened())
 }
 
@@ -524,20 +523,6 @@ fn a_bound_is_not_shown_as_a_sum() {
         let Row::Table(rows) = report::cost(Lang::En, &status(unknown), &Plans::default()) else { unreachable!() };
         assert_eq!(rows[0].1, shown.trim_matches([' ', '·']), "`/cost` has the same sum: {rows:?}");
     }
-}
-
-#[test]
-fn letters_to_a_teammate_that_is_stopped_have_a_row() {
-    let mut stage = stage(Lang::En);
-    let bob = mate(11, "bob", "blue");
-    begins(&mut stage, &bob, "Work");
-    let letters = vec![EnvelopeId::new(Uuid::from_u128(1)), EnvelopeId::new(Uuid::from_u128(2))];
-    let held = Some(Held { letters, ..Held::default() });
-    let stopped = Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: false, held });
-    stage.event_from(bob.clone(), stopped.clone());
-    stage.event_from(bob, stopped);
-    let (screen, row) = (stage.glass.screen(), "✉ bob: 2 letters wait; write to bob or /continue bob");
-    assert_eq!(screen.matches(row).count(), 1, "once is enough: {screen}");
 }
 
 /// Whoever works aside, and a team that has not begun, is stopped like everybody.
