@@ -3,7 +3,7 @@
 //! This file says which input fits which phase; `call` decides about model calls, `tools` about tool calls.
 
 use super::review::{is_settling, left_alone, moot};
-use super::tools::{PUT_OFF, close, close_idle, finish_with, told};
+use super::tools::{PUT_OFF, came_to, close, close_idle, finish_with, told};
 use super::{Call, Calling, Current, Input, Now, Phase, Status, Turn};
 use crate::chat::Part;
 use crate::context::Weight;
@@ -76,8 +76,7 @@ impl Turn {
                     return Vec::new();
                 }
                 let ending = if interrupted { Ending::Interrupted } else { Ending::Ran };
-                let mut done =
-                    vec![ToolDone { key, ending, content, is_error, ms, refused: None, words: String::new() }];
+                let mut done = vec![came_to(key, ending, content, is_error, ms)];
                 if let Some(detail) = fatal {
                     close(calls, &mut done, Ending::Interrupted, &format!("Not run: {detail}"));
                     return finish_with(done, ended(current, End::Broken { detail }, None));
@@ -92,15 +91,8 @@ impl Turn {
                 let is_open = |(key, ..): &(String, _, _)| {
                     calls.iter().any(|call| call.key == *key && matches!(call.status, Status::Intended { .. }))
                 };
-                let done = acted.into_iter().filter(is_open).map(|(key, content, is_error)| ToolDone {
-                    key,
-                    ending: Ending::Ran,
-                    content,
-                    is_error,
-                    ms: 0,
-                    refused: None,
-                    words: String::new(),
-                });
+                let done = acted.into_iter().filter(is_open);
+                let done = done.map(|(key, content, is_error)| came_to(key, Ending::Ran, content, is_error, 0));
                 let mut done: Vec<ToolDone> = done.collect();
                 if done.is_empty() {
                     return Vec::new();

@@ -249,10 +249,14 @@ pub(super) fn left(action: &Action, why: &str) -> String {
     )
 }
 
+/// What a call came to.
+pub(super) fn came_to(key: String, ending: Ending, content: Vec<Part>, is_error: bool, ms: u64) -> ToolDone {
+    ToolDone { key, ending, content, is_error, ms, refused: None, words: String::new() }
+}
+
 /// A call that went well, with these words.
 pub(super) fn ran(call: &Call, words: String) -> ToolDone {
-    let (key, content) = (call.key.clone(), vec![Part::text(words)]);
-    ToolDone { key, ending: Ending::Ran, content, is_error: false, ms: 0, refused: None, words: String::new() }
+    came_to(call.key.clone(), Ending::Ran, vec![Part::text(words)], false, 0)
 }
 
 enum Judged {
@@ -275,15 +279,7 @@ fn refused(call: &Call, action: &Action, by: By, words: &str) -> ToolDone {
 }
 
 pub(super) fn told(key: String, ending: Ending, words: &str) -> ToolDone {
-    ToolDone {
-        key,
-        ending,
-        content: vec![Part::text(words)],
-        is_error: true,
-        ms: 0,
-        refused: None,
-        words: String::new(),
-    }
+    came_to(key, ending, vec![Part::text(words)], true, 0)
 }
 
 pub(super) fn finish_with(done: Vec<ToolDone>, over: TurnEnded) -> Vec<Event> {

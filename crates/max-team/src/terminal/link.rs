@@ -295,15 +295,17 @@ impl Desk {
                 self.handle.close(session).await;
                 Done::Left
             }
-            Act::Open { which, settings } => {
-                let news = self.look.as_ref().map(Look::now).unwrap_or_default();
-                let outcome = self.open(which, *settings, &news).await;
-                if outcome.is_ok() {
-                    self.taken(&news);
-                }
-                Done::Opened { outcome, news }
-            }
+            Act::Open { which, settings } => self.open_another(which, *settings).await,
         }
+    }
+
+    async fn open_another(&self, which: Which, settings: Settings) -> Done {
+        let news = self.look.as_ref().map(Look::now).unwrap_or_default();
+        let outcome = self.open(which, settings, &news).await;
+        if outcome.is_ok() {
+            self.taken(&news);
+        }
+        Done::Opened { outcome, news }
     }
 
     /// Lets those go on who were stopped; who does, and, where all are to, how many letters wait for the lead.

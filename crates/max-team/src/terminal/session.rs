@@ -515,7 +515,7 @@ impl Session {
                 self.counted_nano = self.crew.spent_nano();
                 items
             }
-            Done::Status { reason: Reason::Footer, outcome: Err(_) } => Vec::new(),
+            Done::Left | Done::Status { reason: Reason::Footer, outcome: Err(_) } => Vec::new(),
             Done::Status { outcome: Err(error), .. } => failed(&error),
             done @ (Done::Written { .. }
             | Done::Continued { .. }
@@ -528,7 +528,6 @@ impl Session {
             Done::Shown { outcome: Err(error), .. } => failed(&error),
             Done::Sessions { wanted, outcome: Ok(rows) } => self.sessions(wanted, rows, now_ms),
             Done::Sessions { outcome: Err(error), .. } => failed(&error),
-            Done::Left => Vec::new(),
             Done::Opened { outcome: Err(error), news } => {
                 self.still_stopped();
                 let mut items = self.hear_of_crew(News { crew: None, ..news });
