@@ -73,12 +73,13 @@ async fn until(moment: Option<Instant>) {
 #[cfg(test)]
 mod tests {
     use max_team_core::id::SessionId;
+    use rustix::process::{Signal, getpid, kill_process};
     use uuid::Uuid;
 
     use super::*;
 
     #[tokio::test]
-    async fn in_a_crowd_the_end_of_the_time_is_heard_and_nothing_is_lost() {
+    async fn in_a_crowd_signals_and_the_end_of_the_time_are_heard_and_nothing_is_lost() {
         let mut signals = Signals::listen().unwrap();
         let (to, mut notices) = mpsc::channel(10 * CROWD_MAX as usize);
         for _ in 0..10 * CROWD_MAX {
@@ -87,7 +88,18 @@ mod tests {
         let mut ear = Ear::new(&mut notices, &mut signals);
         assert!(matches!(ear.next(None, None).await, Ok(Heard::Notice(_))));
         assert!(matches!(ear.next(None, Some(Instant::now())).await, Ok(Heard::Late)));
+        let mut elsewhere = Signals::listen().unwrap();
+        kill_process(getpid(), Signal::HUP).unwrap();
+        // Another thread may have been chosen to take it.
+        assert_eq!(elsewhere.next().await, Exit::Terminated);
         let mut heard = 1;
+        let signal = loop {
+            match ear.next(None, None).await.unwrap() {
+                Heard::Notice(_) => heard += 1,
+                other => break other,
+            }
+        };
+        assert!(matches!(signal, Heard::Signal(Exit::Terminated)) && heard <= 1 + CROWD_MAX, "{signal:?} {heard}");
         drop(to);
         while let Ok(Heard::Notice(_)) = ear.next(None, None).await {
             heard += 1;

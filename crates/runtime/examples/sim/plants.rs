@@ -28,7 +28,7 @@ pub(crate) const PLANTS: [Plant; 17] = [
     },
     Plant {
         name: "answer shown before commit",
-        story: "plan",
+        story: "calls",
         caught_as: "shown and lost",
         bend: |commit| early(commit, "turn_ended"),
     },
