@@ -35,21 +35,22 @@ impl Hash {
     }
 }
 
-/// The digits of some bytes, made at once: every intent names several hashes, and a formatter per digit would show.
-/// `D` is twice `B`.
-pub(crate) fn digits<const B: usize, const D: usize>(bytes: [u8; B]) -> [u8; D] {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |half: u8| DIGITS.get(usize::from(half)).copied().unwrap_or_default();
-    let mut digits = [0; D];
-    for (pair, byte) in digits.chunks_exact_mut(2).zip(bytes) {
-        pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 0xf)]);
+impl Hash {
+    /// Its digits, made at once: every intent names several hashes, and a formatter per digit would show.
+    fn digits(&self) -> [u8; 64] {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let digit = |half: u8| DIGITS.get(usize::from(half)).copied().unwrap_or_default();
+        let mut digits = [0; 64];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0) {
+            pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 0xf)]);
+        }
+        digits
     }
-    digits
 }
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        std::str::from_utf8(&digits::<32, 64>(self.0)).map_or(Err(fmt::Error), |digits| f.write_str(digits))
+        std::str::from_utf8(&self.digits()).map_or(Err(fmt::Error), |digits| f.write_str(digits))
     }
 }
 
@@ -87,8 +88,7 @@ impl FromStr for Hash {
 impl Serialize for Hash {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         // Not through a formatter: every intent is written with several of them.
-        let digits = digits::<32, 64>(self.0);
-        s.serialize_str(std::str::from_utf8(&digits).map_err(serde::ser::Error::custom)?)
+        s.serialize_str(std::str::from_utf8(&self.digits()).map_err(serde::ser::Error::custom)?)
     }
 }
 

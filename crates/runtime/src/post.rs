@@ -156,7 +156,7 @@ impl<'j> Post<'j> {
     }
 
     /// Whether somebody was told to stop and has not read it: nothing comes of an answer to what it asks.
-    fn is_stopped(&self, address: &str) -> Result<bool, RuntimeError> {
+    pub(crate) fn is_stopped(&self, address: &str) -> Result<bool, RuntimeError> {
         Ok(self.journal.pending_mail(address)?.iter().any(is_stop))
     }
 

@@ -64,6 +64,7 @@ pub fn misfit(name: &str, lead: &str) -> Option<String> {
 pub fn looks_like(one: &str, other: &str) -> bool {
     // A name is held against those of a whole team, which is why nothing is copied for it. Names of a series differ at
     // their ends; where both are plain letters, a look at them is enough for most.
+    let seen_byte = |letter: u8| plain(char::from(letter.to_ascii_lowercase()));
     let ends = one.bytes().next_back().zip(other.bytes().next_back());
     if ends.is_some_and(|(one, other)| one.is_ascii() && other.is_ascii() && seen_byte(one) != seen_byte(other)) {
         return false;
@@ -73,15 +74,6 @@ pub fn looks_like(one: &str, other: &str) -> bool {
         return one.len() == other.len() && pairs.all(|(one, other)| seen_byte(one) == seen_byte(other));
     }
     seen(one).eq(seen(other))
-}
-
-/// A plain letter as people see it.
-fn seen_byte(letter: u8) -> u8 {
-    match letter.to_ascii_lowercase() {
-        b'1' => b'l',
-        b'0' => b'o',
-        other => other,
-    }
 }
 
 /// A name as people see it.

@@ -2,7 +2,7 @@
 
 use max_team_core::id::{AgentId, PlanId};
 use max_team_core::message::Kind;
-use max_team_core::turn::{Turn, is_stop};
+use max_team_core::turn::Turn;
 
 use super::{Floor, fold_plan};
 use crate::error::RuntimeError;
@@ -13,11 +13,9 @@ impl Floor {
     /// Counts what is open, before anybody goes on with it.
     pub(crate) fn recovered(&self, lead: &Turn, plans: &[PlanId]) -> Result<Recovered, RuntimeError> {
         let journal = &self.shared.journal;
+        let post = Post::new(journal);
         // Nobody goes on who was told to stop meanwhile.
-        let is_stopped = |agent: AgentId| {
-            let mail = journal.pending_mail(&session::agent_stream(agent));
-            mail.map(|mail| mail.iter().any(is_stop))
-        };
+        let is_stopped = |agent: AgentId| post.is_stopped(&session::agent_stream(agent));
         let goes_on = lead.is_busy() && !is_stopped(self.lead)?;
         let mut found =
             Recovered { agents: usize::from(goes_on), unknown: lead.unknown().len(), ..Recovered::default() };
@@ -41,7 +39,7 @@ impl Floor {
             };
         }
         // What was answered since is a letter, and no question any more; of whoever was stopped since there is none.
-        let asked = Post::new(journal).inbox_of(self.session)?;
+        let asked = post.inbox_of(self.session)?;
         found.approvals = asked.iter().filter(|asked| asked.noted.is_none()).count();
         Ok(found)
     }
