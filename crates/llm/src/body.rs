@@ -30,13 +30,14 @@ impl Body {
     }
 
     /// What an HTTP client sends.
-    pub(crate) fn to_http(&self) -> reqwest::Body {
-        reqwest::Body::wrap(Outgoing { pieces: self.pieces.clone(), sent: 0 })
+    pub(crate) fn to_http(&self) -> Outgoing {
+        Outgoing { pieces: self.pieces.clone(), sent: 0 }
     }
 }
 
 /// A body on its way. Its length is known beforehand: some gateways take no chunked requests.
-struct Outgoing {
+#[derive(Debug)]
+pub(crate) struct Outgoing {
     pieces: [Bytes; 3],
     sent: usize,
 }

@@ -7,10 +7,11 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use reqwest::Url;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use http::Uri;
+use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
+use url::Url;
 
 use crate::catalog::Provider;
 use crate::dialect::Dialect;
@@ -54,7 +55,10 @@ pub enum BadEndpoint {
 #[derive(Clone)]
 pub struct Endpoint {
     provider: Provider,
-    url: Url,
+    uri: Uri,
+    path: Uri,
+    /// What the `Host` header says.
+    host: HeaderValue,
     origin: String,
     is_loopback: bool,
     headers: HeaderMap,
@@ -69,16 +73,16 @@ impl Endpoint {
         let key = key.map(|key| SecretString::from(key.expose_secret().trim()));
         let key = key.filter(|key| !key.expose_secret().is_empty());
         let base = base_url.unwrap_or(&provider.base_url);
-        let url = address(base, provider.dialect).map_err(|problem| BadEndpoint::Url {
-            provider: provider.name.clone(),
-            url: base.to_owned(),
-            problem,
-        })?;
+        let bad = |problem| BadEndpoint::Url { provider: provider.name.clone(), url: base.to_owned(), problem };
+        let url = address(base, provider.dialect).map_err(bad)?;
+        let (uri, path, host) = spellings(&url).map_err(bad)?;
         let mut endpoint = Self {
             provider: provider.clone(),
             origin: url.origin().ascii_serialization(),
             is_loopback: is_loopback(&url),
-            url,
+            uri,
+            path,
+            host,
             headers: HeaderMap::new(),
             secrets: Vec::new(),
             has_key: key.is_some(),
@@ -106,8 +110,18 @@ impl Endpoint {
     }
 
     /// The full address of requests.
-    pub fn url(&self) -> &Url {
-        &self.url
+    pub(crate) fn uri(&self) -> &Uri {
+        &self.uri
+    }
+
+    /// The address as the host itself is told it.
+    pub(crate) fn path(&self) -> &Uri {
+        &self.path
+    }
+
+    /// The host, with its port where that is not the usual one.
+    pub(crate) fn host(&self) -> &HeaderValue {
+        &self.host
     }
 
     /// Whom connections to it are shared with.
@@ -159,7 +173,7 @@ impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint")
             .field("provider", &self.provider.name)
-            .field("url", &self.url.as_str())
+            .field("uri", &self.uri)
             .field("has_key", &self.has_key)
             .finish_non_exhaustive()
     }
@@ -182,6 +196,15 @@ fn address(base: &str, dialect: Dialect) -> Result<Url, String> {
     let slash = if path.is_empty() { "" } else { "/" };
     url.set_path(&format!("/{path}{slash}{version}{}", dialect.path()));
     Ok(url)
+}
+
+/// An address as HTTP wants it: whole, without its host, and the host alone.
+fn spellings(url: &Url) -> Result<(Uri, Uri, HeaderValue), String> {
+    let uri: Uri = url.as_str().parse().map_err(|error| format!("{error}"))?;
+    let path = uri.path_and_query().cloned().map_or_else(Uri::default, Uri::from);
+    let host = uri.authority().map_or("", |authority| authority.as_str());
+    let host = HeaderValue::from_str(host).map_err(|error| error.to_string())?;
+    Ok((uri, path, host))
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod dialect;
 mod endpoint;
 mod failure;
 mod json;
+mod lines;
 mod pace;
 mod patience;
 mod replay;

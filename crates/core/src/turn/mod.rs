@@ -17,6 +17,8 @@ mod review;
 mod tests;
 mod tools;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -136,7 +138,7 @@ struct Current {
     text: String,
     /// Who waits for the answer, if not the user.
     #[serde(default)]
-    assignment: Option<Assignment>,
+    assignment: Option<Arc<Assignment>>,
     /// What it cost so far.
     #[serde(default)]
     charges: Vec<Charge>,
@@ -172,7 +174,7 @@ impl Current {
             interrupted: None,
             stopper: None,
             text: String::new(),
-            assignment,
+            assignment: assignment.map(Arc::new),
             charges: Vec::new(),
             compacting: false,
             unsummarised: false,
@@ -185,7 +187,7 @@ impl Current {
 
     /// What is kept of it if somebody has stopped it.
     fn halted(self) -> Option<Box<Halted>> {
-        let (assignment, who) = (self.assignment, self.stopper);
+        let (assignment, who) = (self.assignment.map(Arc::unwrap_or_clone), self.stopper);
         self.interrupted.map(|by| Box::new(Halted { by, who, assignment }))
     }
 }
@@ -529,7 +531,7 @@ impl Turn {
 
     /// What the turn that runs is a part of, if somebody other than the user waits for it.
     pub fn assignment(&self) -> Option<&Assignment> {
-        self.current.as_ref()?.assignment.as_ref()
+        self.current.as_ref()?.assignment.as_deref()
     }
 
     /// Who or what has stopped the turn that runs, if it was stopped.

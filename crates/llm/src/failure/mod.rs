@@ -4,10 +4,10 @@
 //! `InvalidRequest`, because no wait helps and the key is fine; a request that is too large in bytes is
 //! `ContextOverflow`, because a smaller window helps. Pure: no connection, no clock of its own.
 
+use http::HeaderMap;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use max_team_core::recovery::Failure;
-use reqwest::header::HeaderMap;
 use serde_json::Value;
 
 use crate::call::Fault;

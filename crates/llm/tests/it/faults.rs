@@ -143,6 +143,7 @@ async fn hosts_that_cannot_be_reached_are_named() {
     assert!(detail.ends_with("is the server running, and is `base_url` right?"), "{detail}");
 
     let options = Options { cert_file: Some("/nowhere/certs.pem".into()), ..options() };
+    let gone = format!("https://{place}");
     let (failure, detail) = failed(ask(&router(Dialect::OpenaiChat, &gone, options), Dialect::OpenaiChat).await);
     assert_eq!(failure, Failure::Network);
     assert!(detail.contains("`/nowhere/certs.pem`") && detail.contains("SSL_CERT_FILE"), "{detail}");

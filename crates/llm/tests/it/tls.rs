@@ -7,7 +7,7 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use max_team_core::recovery::Failure;
@@ -92,19 +92,32 @@ fn request(stream: &mut Tls) -> Option<u32> {
 
 /// Refuses the first request in this way, and answers the next, on whichever connection it comes.
 fn refuse(stream: &mut Tls, number: usize, refusal: fn(u32) -> Vec<u8>) -> Option<()> {
-    stream.read_exact(&mut [0; 24]).ok()?;
-    stream.write_all(&frame(4, 0, 0, &[])).ok()?;
+    greet(stream)?;
     if number == 0 {
         let id = request(stream)?;
         stream.write_all(&refusal(id)).ok()?;
     }
-    let id = request(stream)?;
+    answer_all(stream)
+}
+
+fn greet(stream: &mut Tls) -> Option<()> {
+    stream.read_exact(&mut [0; 24]).ok()?;
+    stream.write_all(&frame(4, 0, 0, &[])).ok()
+}
+
+/// Answers every request until the client is gone: an end of ours would cut the last answer off.
+fn answer_all(stream: &mut Tls) -> Option<()> {
+    while let Some(id) = request(stream) {
+        answer(stream, id)?;
+    }
+    Some(())
+}
+
+fn answer(stream: &mut Tls, id: u32) -> Option<()> {
     // `:status: 200` and `content-type: application/json`, the latter by its number in the static table.
     let headers = [&[0x88, 0x0f, 0x10, 16][..], b"application/json"].concat();
     stream.write_all(&frame(1, 4, id, &headers)).ok()?;
     stream.write_all(&frame(0, 1, id, ANSWER.as_bytes())).ok()?;
-    // Until the client is gone: an end of ours would cut the answer off.
-    while request(stream).is_some() {}
     Some(())
 }
 
@@ -120,4 +133,24 @@ async fn what_was_refused_unread_is_sent_once_more() {
         let answer = ask(&router(Dialect::Anthropic, &url, options), Dialect::Anthropic).await.unwrap();
         assert_eq!(answer.message.text(), "Hi");
     }
+}
+
+#[tokio::test]
+async fn a_crowd_shares_one_connection() {
+    let (tell, told) = mpsc::channel();
+    let url = on_each(&[b"h2"], move |mut stream, number| {
+        tell.send(number).unwrap();
+        let _ = greet(&mut stream).and_then(|()| answer_all(&mut stream));
+    });
+    let options = Options { cert_file: Some(file("ca.pem")), ..options() };
+    let router = router(Dialect::Anthropic, &url, options);
+    let one = || {
+        let router = router.clone();
+        tokio::spawn(async move { ask(&router, Dialect::Anthropic).await.unwrap().message.text() })
+    };
+    let crowd: Vec<_> = (0..20).map(|_| one()).collect();
+    for answer in crowd {
+        assert_eq!(answer.await.unwrap(), "Hi");
+    }
+    assert_eq!(told.try_iter().collect::<Vec<_>>(), [0]);
 }

@@ -24,6 +24,7 @@ use super::flight::Flight;
 use super::mail::{add, derived};
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
+use crate::floor::callable;
 use crate::handle::Mate;
 use crate::prompt::fill;
 use crate::rows::{InboxRow, MateRow};
@@ -181,11 +182,11 @@ impl Agent {
 
     /// The member or the type whose name people would take for this one. Who is of a type, or as a member is, may be called so.
     fn works_here(&self, name: &str, kind: &str) -> Option<String> {
-        let team = self.floor.team();
-        let members = team.iter().flat_map(|team| &team.members).map(|mate| mate.definition.name.clone());
-        let types = self.floor.callees(self.frame.definition(), self.lead).into_iter().map(|callee| callee.name);
-        let mut others = members.chain(types).filter(|known| known != kind || known != name);
-        others.find(|known| name::looks_like(known, name))
+        let team = self.floor.team()?;
+        let members = team.members.iter().map(|mate| &mate.definition);
+        let types = callable(&team, self.frame.definition(), self.lead);
+        let mut others = members.chain(types).map(|who| &who.name).filter(|known| *known != kind || *known != name);
+        others.find(|known| name::looks_like(known, name)).cloned()
     }
 
     fn told_first(&self, who: &Teammate, prompt: &str) -> String {
@@ -213,16 +214,16 @@ impl Agent {
             let model = known.or_else(|| self.floor.wished(name));
             mate.settings.model = model.ok_or_else(|| format!("there is no model `{name}` here"))?;
         }
-        let own = mate.definition.clone();
+        let Mate { definition: own, settings } = mate;
         let plans = spawn.plans();
         let given = MATES.into_iter().chain(max_team_core::tasks::TOOLS).chain(plans.then_some(EXIT_PLAN_MODE));
-        let mut tools: Vec<String> = own.tools.iter().cloned().chain(given.map(str::to_owned)).collect();
+        let wanted = spawn.mode.filter(|mode| mode.is_stricter(own.mode.unwrap_or(settings.mode)));
+        let mode = if plans { Some(Mode::Plan) } else { wanted.or(own.mode) };
+        let mut tools: Vec<String> = own.tools.into_iter().chain(given.map(str::to_owned)).collect();
         tools.sort_unstable();
         tools.dedup();
-        let wanted = spawn.mode.filter(|mode| mode.is_stricter(own.mode.unwrap_or(mate.settings.mode)));
-        let mode = if plans { Some(Mode::Plan) } else { wanted.or(own.mode) };
         let definition = Definition { tools, mode, ..own };
-        let settings = Settings { mode: definition.mode_in(mate.settings.mode), ..mate.settings };
+        let settings = Settings { mode: definition.mode_in(settings.mode), ..settings };
         Ok((Mate { definition, settings }, depth))
     }
 

@@ -67,28 +67,26 @@ impl Floor {
 
     /// The tools that somebody at work has and its definition no longer gives it.
     pub(crate) fn lost(&self, own: &Definition, caller: Option<&str>) -> Vec<String> {
+        let Some(team) = self.team() else { return Vec::new() };
         let now = match caller {
-            Some(_) => self.callee(&own.name),
-            None => self.mate(&own.name),
+            Some(_) => callee(&team, &own.name),
+            None => team.members.iter().find(|mate| mate.definition.name == own.name),
         };
         let Some(Mate { definition: now, .. }) = now else { return Vec::new() };
         let given = [CHECK_INBOX, SEND_MESSAGE, EXIT_PLAN_MODE];
         let is_mate = own.tools.iter().any(|tool| tool == CHECK_INBOX);
         let is_given = |tool: &&String| is_mate && given.iter().chain(&tasks::TOOLS).any(|given| given == tool);
-        own.tools.iter().filter(|tool| !is_own(&now, tool) && !is_given(tool)).cloned().collect()
+        own.tools.iter().filter(|tool| !is_own(now, tool) && !is_given(tool)).cloned().collect()
     }
 
     /// Whom somebody may call now, with what each is for.
     pub(crate) fn callees(&self, caller: &Definition, is_lead: bool) -> Vec<Callee> {
-        let Some(team) = self.team().filter(|team| team.call_depth > 0) else { return Vec::new() };
-        let has_members = is_lead && !team.coordinator && !team.members.is_empty();
-        let all = team.experts.iter().chain(&team.members).map(|mate| &mate.definition);
-        let named = all.filter(|definition| may_call(caller, definition, has_members));
+        let Some(team) = self.team() else { return Vec::new() };
         let callee = |definition: &Definition| {
             let about = if definition.description.is_empty() { &definition.role } else { &definition.description };
             Callee { name: definition.name.clone(), about: about.clone() }
         };
-        let mut callees: Vec<&Definition> = named.collect();
+        let mut callees: Vec<&Definition> = callable(&team, caller, is_lead).collect();
         // Not all of them may be told: what comes with a project must not push our own aside.
         callees.sort_by_key(|definition| !definition.builtin);
         callees.into_iter().map(callee).collect()
@@ -96,8 +94,7 @@ impl Floor {
 
     /// Somebody who can be called, by name.
     pub(crate) fn callee(&self, name: &str) -> Option<Mate> {
-        let team = self.team()?;
-        team.experts.iter().chain(&team.members).find(|mate| mate.definition.name == name).cloned()
+        callee(&*self.team()?, name).cloned()
     }
 
     /// The model that somebody would like, if this session has it.
@@ -155,12 +152,9 @@ impl Floor {
         caller: Option<&str>,
     ) -> Result<Option<Settings>, RuntimeError> {
         let Some(team) = self.team() else { return Ok(None) };
-        let mate = match caller {
-            Some(_) => self.callee(&own.name),
-            None => self.owner(&own.name),
-        };
+        let owner = if caller.is_none() { self.owner(&own.name) } else { None };
         let mut next = known.clone();
-        if let Some(Mate { settings: now, .. }) = &mate {
+        if let Some(Mate { settings: now, .. }) = caller.and_then(|_| callee(&team, &own.name)).or(owner.as_ref()) {
             next.permissions = worktree::still(&known.permissions, &now.permissions);
             // What it began with holds, and what is stricter now. The same in other words is no news.
             if now.constraints != known.constraints {
@@ -190,4 +184,19 @@ impl Floor {
         }
         None
     }
+}
+
+fn callee<'t>(team: &'t Team, name: &str) -> Option<&'t Mate> {
+    team.experts.iter().chain(&team.members).find(|mate| mate.definition.name == name)
+}
+
+/// Whom somebody may call now.
+pub(crate) fn callable<'t>(
+    team: &'t Team,
+    caller: &'t Definition,
+    is_lead: bool,
+) -> impl Iterator<Item = &'t Definition> {
+    let has_members = is_lead && !team.coordinator && !team.members.is_empty();
+    let there = team.experts.iter().chain(&team.members).filter(|_| team.call_depth > 0);
+    there.map(|mate| &mate.definition).filter(move |definition| may_call(caller, definition, has_members))
 }

@@ -43,6 +43,7 @@ use crate::purse::Purse;
 use crate::shared::{Shared, lock, now_ms};
 use crate::{census, rows};
 
+pub(crate) use calls::callable;
 use chairs::Chair;
 pub(crate) use chairs::{Activity, Place};
 use claims::Held;

@@ -1,0 +1,202 @@
+//! How a host is reached: by itself, or through the proxy that the environment or the system names; with TLS where the
+//! address says so.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use http::{HeaderValue, Uri};
+use hyper::rt::{Read, Write};
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::connect::proxy::{SocksV4, SocksV5, Tunnel};
+use hyper_util::client::legacy::connect::{Connection, HttpConnector};
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use tower_service::Service;
+
+/// Reaching a host takes no longer than this.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// A connection on which nothing moves is probed this often, and given up after so many probes.
+const PROBE: Duration = Duration::from_secs(15);
+const PROBES_MAX: u32 = 3;
+
+/// Where SOCKS is spoken if the address does not say.
+const SOCKS_PORT: u16 = 1_080;
+
+pub(super) type Trouble = Box<dyn std::error::Error + Send + Sync>;
+
+/// What bytes go over.
+pub(super) trait Io: Read + Write + Send + Unpin {}
+
+impl<T: Read + Write + Send + Unpin> Io for T {}
+
+/// A host that was reached.
+pub(super) struct Reached {
+    pub(super) io: Box<dyn Io>,
+    pub(super) speaks_two: bool,
+    /// Given if requests are told to a proxy that passes them on: what it wants to see.
+    pub(super) forward: Option<Forward>,
+}
+
+/// What a proxy that passes requests on wants to see with each.
+#[derive(Debug, Clone)]
+pub(super) struct Forward {
+    pub(super) authorization: Option<HeaderValue>,
+}
+
+/// How hosts are reached. What is needed for it is made on first use.
+#[derive(Debug)]
+pub(super) struct Road {
+    cert_file: Option<PathBuf>,
+    proxies: OnceLock<Matcher>,
+    tls: OnceLock<Result<Arc<ClientConfig>, String>>,
+}
+
+impl Road {
+    pub(super) fn new(cert_file: Option<PathBuf>) -> Self {
+        Self { cert_file, proxies: OnceLock::new(), tls: OnceLock::new() }
+    }
+
+    /// With these proxies, whatever the environment says.
+    #[cfg(test)]
+    pub(super) fn by(proxies: Matcher, cert_file: Option<PathBuf>) -> Self {
+        Self { proxies: proxies.into(), ..Self::new(cert_file) }
+    }
+
+    /// Does the work of the first use.
+    pub(super) fn warm(&self, to: &Uri) {
+        if is_secure(to) {
+            // If it fails, whoever needs it will say so.
+            let _ = self.tls();
+        }
+    }
+
+    /// Reaches a host; `direct` if no proxy may be asked.
+    pub(super) async fn reach(&self, to: &Uri, direct: bool) -> Result<Reached, Trouble> {
+        let reached = tokio::time::timeout(CONNECT_TIMEOUT, async {
+            match if direct { None } else { self.proxies().intercept(to) } {
+                Some(proxy) => self.reach_by(&proxy, to).await,
+                None if is_secure(to) => over(tcp(), self.tls()?, to).await,
+                None => open(tcp(), to).await,
+            }
+        });
+        reached.await.unwrap_or_else(|_| Err(format!("it took longer than {CONNECT_TIMEOUT:?}").into()))
+    }
+
+    async fn reach_by(&self, proxy: &Intercept, to: &Uri) -> Result<Reached, Trouble> {
+        let at = proxy.uri();
+        let scheme = at.scheme_str().unwrap_or_default();
+        if !scheme.starts_with("socks") {
+            return self.reach_by_http(proxy, to).await;
+        }
+        let at = with_port(at, SOCKS_PORT)?;
+        let to = &with_port(to, if is_secure(to) { 443 } else { 80 })?;
+        match scheme {
+            "socks4" | "socks4a" => over(SocksV4::new(at, tcp()).local_dns(scheme == "socks4"), self.tls()?, to).await,
+            _ => {
+                let mut socks = SocksV5::new(at, tcp()).local_dns(scheme == "socks5");
+                if let Some((user, word)) = proxy.raw_auth() {
+                    socks = socks.with_auth(user.to_owned(), word.to_owned());
+                }
+                over(socks, self.tls()?, to).await
+            }
+        }
+    }
+
+    /// Asks for a tunnel where the host speaks TLS; a plain request is told to the proxy, which passes it on.
+    async fn reach_by_http(&self, proxy: &Intercept, to: &Uri) -> Result<Reached, Trouble> {
+        let mut tls = ClientConfig::clone(&*self.tls()?);
+        // The proxy itself is asked in HTTP/1.1.
+        tls.alpn_protocols.clear();
+        let mut leg = HttpsConnector::from((tcp(), tls));
+        let (at, authorization) = (proxy.uri().clone(), proxy.basic_auth().cloned());
+        if is_secure(to) {
+            let mut tunnel = Tunnel::new(at, leg);
+            if let Some(authorization) = authorization {
+                tunnel = tunnel.with_auth(authorization);
+            }
+            return over(tunnel, self.tls()?, to).await;
+        }
+        let io = leg.call(at).await?;
+        Ok(Reached { io: Box::new(io), speaks_two: false, forward: Some(Forward { authorization }) })
+    }
+
+    fn proxies(&self) -> &Matcher {
+        self.proxies.get_or_init(Matcher::from_system)
+    }
+
+    fn tls(&self) -> Result<Arc<ClientConfig>, String> {
+        self.tls.get_or_init(|| tls(self.cert_file.as_deref()).map(Arc::new)).clone()
+    }
+}
+
+fn is_secure(to: &Uri) -> bool {
+    to.scheme_str() == Some("https")
+}
+
+/// An address that names its port: what is told to a SOCKS proxy has one.
+fn with_port(uri: &Uri, port: u16) -> Result<Uri, http::Error> {
+    let host = uri.host().unwrap_or_default();
+    let authority = format!("{host}:{}", uri.port_u16().unwrap_or(port));
+    Uri::builder().scheme(uri.scheme_str().unwrap_or_default()).authority(authority).path_and_query("/").build()
+}
+
+fn tcp() -> HttpConnector {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    tcp.set_keepalive(Some(PROBE));
+    tcp.set_keepalive_interval(Some(PROBE));
+    tcp.set_keepalive_retries(Some(PROBES_MAX));
+    tcp
+}
+
+/// TLS, if the address asks for it, over a connection that this connector makes.
+async fn over<C>(connector: C, tls: Arc<ClientConfig>, to: &Uri) -> Result<Reached, Trouble>
+where
+    C: Service<Uri>,
+    C::Response: Connection + Read + Write + Send + Unpin + 'static,
+    C::Future: Send + 'static,
+    C::Error: Into<Trouble>,
+{
+    open(HttpsConnector::from((connector, tls)), to).await
+}
+
+async fn open<C>(mut connector: C, to: &Uri) -> Result<Reached, Trouble>
+where
+    C: Service<Uri>,
+    C::Response: Connection + Read + Write + Send + Unpin + 'static,
+    C::Error: Into<Trouble>,
+{
+    std::future::poll_fn(|cx| connector.poll_ready(cx)).await.map_err(Into::into)?;
+    let io = connector.call(to.clone()).await.map_err(Into::into)?;
+    let speaks_two = io.connected().is_negotiated_h2();
+    Ok(Reached { io: Box::new(io), speaks_two, forward: None })
+}
+
+fn tls(cert_file: Option<&Path>) -> Result<ClientConfig, String> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut tls = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("TLS cannot be set up: {error}"))?
+        .with_root_certificates(roots(cert_file)?)
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(tls)
+}
+
+fn roots(cert_file: Option<&Path>) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    if let Some(path) = cert_file {
+        let shown = path.display();
+        let unreadable = |error| format!("certificates cannot be read from `{shown}`: {error}; correct SSL_CERT_FILE");
+        for certificate in CertificateDer::pem_file_iter(path).map_err(unreadable)? {
+            // A bundle may hold oddities that nobody needs; only an unreadable file is worth stopping for.
+            let _ = roots.add(certificate.map_err(unreadable)?);
+        }
+    }
+    Ok(roots)
+}
