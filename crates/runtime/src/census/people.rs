@@ -77,6 +77,8 @@ impl Reason {
     pub const PLACE: &str = "a free place";
     /// What a team that is about to begin waits for.
     pub const COPIES: &str = "copies of the project";
+    /// The same, where nobody runs the session.
+    pub const TEAM: &str = "a team waits to begin";
     /// Why no model is called any more.
     pub const BUDGET: &str = "the budget is used up";
     /// Somebody said stop.
@@ -607,6 +609,9 @@ impl<'c> Room<'c> {
             match person.reason.take() {
                 Some(Reason::Blocked(why)) if why.starts_with(Reason::LETTERS) => words = format!("{why}; {words}"),
                 Some(Reason::Failed(why)) if why == Reason::STOPPED => words = format!("{why}; {words}"),
+                Some(Reason::WaitingFor(what)) if what == Reason::COPIES => {
+                    words = format!("{}; {words}", Reason::TEAM)
+                }
                 _ => {}
             }
             (person.reason, person.doing) = (Some(Reason::Blocked(words)), None);
