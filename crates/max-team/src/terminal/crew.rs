@@ -25,7 +25,7 @@ pub(super) struct Crew {
     mates: Vec<Mate>,
     /// What was spent in turns that are not over: the house counts a turn when it is.
     running: HashMap<AgentId, u64>,
-    /// Whether some of what was heard of may not have been paid.
+    /// Whether some of what was heard of since the house has counted may not have been paid.
     is_at_most: bool,
     /// What all of them have spent since they were first heard of.
     spent_nano: u64,
@@ -122,12 +122,13 @@ impl Crew {
         self.spent_nano
     }
 
-    /// The same of turns that are over.
-    pub(super) fn settled_nano(&self) -> u64 {
+    /// The house has counted all turns that are over: what they came to, as it was heard here.
+    pub(super) fn counted_by_house(&mut self) -> u64 {
+        self.is_at_most = false;
         self.spent_nano.saturating_sub(self.running.values().sum())
     }
 
-    /// Whether somebody had a call whose outcome nobody knows.
+    /// Whether somebody had a call since then whose outcome nobody knows.
     pub(super) fn is_at_most(&self) -> bool {
         self.is_at_most
     }

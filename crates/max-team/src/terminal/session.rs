@@ -513,7 +513,7 @@ impl Session {
                     Reason::Context => vec![Item::Row(report::context(self.lang, &status))],
                 };
                 self.status = Some(*status);
-                self.counted_nano = self.crew.settled_nano();
+                self.counted_nano = self.crew.counted_by_house();
                 items
             }
             Done::Left | Done::Status { reason: Reason::Footer, outcome: Err(_) } => Vec::new(),

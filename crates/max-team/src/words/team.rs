@@ -172,12 +172,13 @@ impl Lang {
     }
 
     pub(crate) fn given_up(self, detail: &str) -> String {
-        // Who has stopped it is told with it.
-        let detail = match detail.strip_prefix("stopped by ") {
-            Some(by) => self.stopped_by(by),
-            None => self.told(detail),
-        };
+        let detail = self.task_error(detail);
         say!(self, "given up: {detail}", "放弃：{detail}")
+    }
+
+    /// Why a task came to nothing; who has stopped it is told with it.
+    pub(crate) fn task_error(self, error: &str) -> String {
+        error.strip_prefix("stopped by ").map_or_else(|| self.told(error), |by| self.stopped_by(by))
     }
 
     pub(crate) fn stopped_by(self, by: &str) -> String {

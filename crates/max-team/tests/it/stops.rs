@@ -187,3 +187,25 @@ fn an_interrupted_max_goes_on_though_a_plan_was_stopped_meanwhile() {
     assert_eq!(ran.out, "the rest\n", "{ran:?}");
     assert!(ran.err.contains("plan: stopped by owner at cli"), "{ran:?}");
 }
+
+/// A team that was wanted while nobody ran the session, or that a kill has kept from beginning: its session says so.
+#[test]
+fn a_team_that_waits_to_begin_is_seen_where_nobody_runs_the_session() {
+    let server = ModelServer::start([Reply::text("hi")]);
+    let program =
+        Program::team(&server).file(".max-team/teams/web.yaml", "name: web\nmembers: [{name: eve, prompt: Wait.}]\n");
+    // Nobody has asked to continue anything.
+    let none = program.run(&["team", "save", "web"]);
+    assert!(
+        none.code == 1 && none.err.contains("no session in this folder yet") && !none.err.contains("-c"),
+        "{none:?}"
+    );
+    ok(program.run(&["-p", "hello"]));
+    let session = ok(program.run(&["sessions", "list", "--json"])).json()[0]["session"].as_str().unwrap().to_owned();
+    ok(program.run(&["team", "load", "web", "--session", &session]));
+    let shown = ok(program.run(&["ps"])).out;
+    assert!(shown.contains("a team waits to begin; nobody runs this session: max-team -r ses_"), "{shown}");
+    let chinese = program.variable("LC_ALL", "zh_CN.UTF-8");
+    let shown = ok(chinese.run(&["ps"])).out;
+    assert!(shown.contains("有团队等待开始；没有进程运行此会话"), "{shown}");
+}
