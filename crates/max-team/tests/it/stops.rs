@@ -146,6 +146,7 @@ fn nobody_is_told_to_go_on_with_a_plan_that_was_stopped() {
     assert!(on.code == 2 && on.err.contains("nothing to go on with") && on.out.is_empty(), "{on:?}");
     let on = program.run(&["-c", "-p", "", "--output-format", "json"]);
     assert!(on.code == 2 && on.json()["is_error"] == true, "{on:?}");
+    assert_eq!(ok(program.run(&["ps"])).out, "nobody is at work; `max-team ps --all` shows who was\n");
     gate.open();
 }
 
