@@ -80,7 +80,7 @@ fn entry(view: &TaskView<'_>, lang: Lang) -> String {
         more(lang.struck_out(), lang.yes_word().to_owned());
     }
     if view.status == Status::Failed || view.status == Status::Cancelled {
-        more(lang.why(), clip(view.error, 200));
+        more(lang.why(), clip(&lang.task_error(view.error), 200));
     }
     if let Some(result) = view.result {
         more(lang.result(), lang.outcome(result));

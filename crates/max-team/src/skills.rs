@@ -9,9 +9,6 @@ use crate::permissions::Trusted;
 use crate::setup::Place;
 use crate::words::Lang;
 
-/// What whoever carries out a skill by itself is: there is nobody else of this role.
-const ROLE: &str = "skill";
-
 /// The usual places: the project's, ours in the user's folder, and those that other programs share.
 pub(crate) fn places(place: &Place) -> Places {
     let user = place.env.user();
@@ -63,7 +60,7 @@ pub(crate) fn agreed(catalogue: &Catalogue, name: &str) -> Result<(String, Box<C
 pub(crate) fn hand(name: &str, contract: &Contract) -> Definition {
     Definition {
         name: name.to_owned(),
-        role: ROLE.to_owned(),
+        role: Contract::ROLE.to_owned(),
         prompt: contract.prompt.clone(),
         tools: contract.tools.clone(),
         output: Some(contract.output.clone()),
@@ -73,7 +70,7 @@ pub(crate) fn hand(name: &str, contract: &Contract) -> Definition {
 
 /// The skill that somebody carries out by itself.
 pub(crate) fn of(definition: &Definition) -> Option<&str> {
-    (definition.role == ROLE && definition.output.is_some()).then_some(definition.name.as_str())
+    (definition.role == Contract::ROLE && definition.output.is_some()).then_some(definition.name.as_str())
 }
 
 fn machine(place: &Place) -> Machine {

@@ -18,6 +18,9 @@ use uuid::Uuid;
 
 use crate::words::Lang;
 
+/// Why there is no whole answer, where somebody has stopped what it needs.
+const STOPPED: &str = "stopped before everything asked for was done";
+
 /// The first line.
 pub(crate) fn init(opened: &Opened, open: &Open, cwd: &std::path::Path, key_source: &str) -> Value {
     let others = open.team.iter().flat_map(|team| team.members.iter().chain(&team.experts));
@@ -270,25 +273,35 @@ pub(crate) struct Result<'a> {
     pub(crate) status: &'a Status,
     /// Which time was over, if that stopped it.
     pub(crate) late: Option<String>,
+    /// Those whom somebody has stopped and who have begun nothing since.
+    pub(crate) stopped: &'a [&'a str],
+    /// Whether the run was stopped, whatever its lead had said before.
+    pub(crate) is_stopped: bool,
+    /// Whether it was answered before the run.
+    pub(crate) repeated: bool,
 }
 
 impl Result<'_> {
     pub(crate) fn json(&self) -> Value {
-        let (subtype, is_error) = subtype(&self.ended.end);
+        let end = end_name(&self.ended.end);
+        let ((subtype, is_error), reason, cut) = match subtype(&self.ended.end) {
+            (_, false) if self.is_stopped => (subtype(&End::Interrupted), json!("stopped"), Some(STOPPED.to_owned())),
+            known => (known, end.clone(), None),
+        };
         let ledger = &self.status.ledger;
         // A model without a price has no known cost; zero would be a claim.
         let cost =
             (ledger.unpriced_calls == 0).then(|| dollars(ledger.spent_nano.saturating_add(self.status.others_nano)));
         let model = self.status.settings.model.name.clone();
-        let error = self.late.clone().or_else(|| Lang::En.ended_because(&self.ended.end));
+        let error = self.late.clone().or(cut).or_else(|| Lang::En.ended_because(&self.ended.end));
         json!({
             "type": "result", "subtype": subtype, "is_error": is_error, "result": self.ended.text,
             "structured_output": self.ended.structured, "session_id": self.session, "uuid": Uuid::now_v7(),
             "num_turns": self.rounds, "duration_ms": self.duration_ms, "duration_api_ms": self.api_ms,
             "ttft_ms": self.first_ms, "total_cost_usd": cost, "usage": usage(ledger.usage),
-            "modelUsage": { model: usage(ledger.usage) }, "stop_reason": end_name(&self.ended.end),
-            "terminal_reason": end_name(&self.ended.end), "permission_denials": self.denials, "error": error,
-            "unknown_cost_usd": dollars(ledger.unknown_nano),
+            "modelUsage": { model: usage(ledger.usage) }, "stop_reason": end, "terminal_reason": reason,
+            "permission_denials": self.denials, "error": error, "unknown_cost_usd": dollars(ledger.unknown_nano),
+            "stopped": self.stopped, "answered_before": self.repeated,
         })
     }
 }

@@ -275,7 +275,9 @@ fn as_agreed(
 ) -> Result<(Open, Option<(String, Duration)>), Stop> {
     let Some((session, name)) = skill_before(journal, &open.which, root)? else { return Ok((open, None)) };
     if !matches!(task, Some(Task::Say(text)) if text.is_empty()) {
-        headless::talk(&place.speaks().skill_talked_to(&name));
+        // One that is gone or not to be used any more is not gone on with.
+        let goes_on = skills::agreed(&Catalogue::read(&skills::places(place), root), &name).is_ok();
+        headless::talk(&place.speaks().skill_talked_to(&name, goes_on));
         return Ok((open, None));
     }
     if open.schema.is_some() {

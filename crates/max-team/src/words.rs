@@ -104,8 +104,7 @@ phrases! {
     yes_session: "session", "本会话";
     yes_repository: "repository", "本仓库";
     remembered_as: "a yes for longer is remembered as", "长期同意将记为";
-    enlarge_window: "make the window larger", "请放大窗口";
-    window_too_small: "make the window larger to see and answer the question", "请放大窗口以查看并回答问题";
+    up_has_it: "Up brings the line back.", "按 ↑ 可取回该行。";
     no: "no", "拒绝";
     with_comment: "comment", "附言";
     answers: "answer", "回答";
@@ -113,6 +112,8 @@ phrases! {
     scroll_keys: "PgUp/PgDn scroll", "PgUp/PgDn 滚动";
     comment_on_yes: "Your words along with the yes (Enter sends, Esc goes back):",
         "同意并附言（Enter 发送，Esc 返回）：";
+    comment_on_answer: "Your words along with the answer (Enter, then choose it; Esc goes back):",
+        "附言（按 Enter 后再选择答复，Esc 返回）：";
     comment_on_no: "Your words along with the no (Enter sends, Esc goes back):",
         "拒绝并附言（Enter 发送，Esc 返回）：";
     refused: "not allowed", "未获准";
@@ -199,8 +200,7 @@ impl Lang {
     }
 
     pub(crate) fn retry(self, failure: &Failure, ms: u64, nth: u32, of: u32) -> String {
-        // Nobody cares for the jitter.
-        let wait = self.retrying_in(ms / 1_000 * 1_000);
+        let wait = self.retrying_in(ms);
         match self {
             Self::En => format!("{}, {wait} ({nth}/{of})", self.failure(failure)),
             Self::Zh => format!("{}，{wait}（{nth}/{of}）", self.failure(failure)),
@@ -232,6 +232,41 @@ impl Lang {
         match self {
             Self::En => format!("nothing is chosen yet: {keys} chooses, then Enter answers"),
             Self::Zh => format!("尚未选择：先用 {keys} 选择，再按 Enter 回答"),
+        }
+    }
+
+    /// What stands between two things that are told behind each other.
+    pub(crate) fn semicolon(self) -> &'static str {
+        if self == Self::En { "; " } else { "；" }
+    }
+
+    /// That a question needs a larger window, or a command that needs none; as short as it can be said.
+    pub(crate) fn enlarge_window(self, id: &str) -> String {
+        match self {
+            Self::En => format!("needs a larger window, or max-team approve {id}"),
+            Self::Zh => format!("请放大窗口，或 max-team approve {id}"),
+        }
+    }
+
+    /// The same where there is room; what is being written may be what takes it.
+    pub(crate) fn window_too_small(self, id: &str, has_draft: bool) -> String {
+        match (self, has_draft) {
+            (Self::En, false) => {
+                format!("make the window larger to see and answer the question, or: max-team approve {id}")
+            }
+            (Self::En, true) => {
+                "send or clear what you write, or make the window larger, to see the question".to_owned()
+            }
+            (Self::Zh, false) => format!("请放大窗口以查看并回答问题，或：max-team approve {id}"),
+            (Self::Zh, true) => "请先发送或清空正在写的内容，或放大窗口，以查看问题".to_owned(),
+        }
+    }
+
+    /// Words that wait for the answer that they go along with.
+    pub(crate) fn goes_along(self, words: &str) -> String {
+        match self {
+            Self::En => format!("along with it: {words}"),
+            Self::Zh => format!("附言：{words}"),
         }
     }
 
@@ -334,8 +369,8 @@ impl Lang {
                 "演示只会回答已录制的内容；设置密钥即可使用真实模型。",
             ),
             _ => (
-                "Nothing is lost: say “continue” to try again, or choose another model with /model.",
-                "内容均已保存：说“继续”即可重试，或用 /model 换一个模型。",
+                "Nothing is lost: /continue tries again, or choose another model with /model.",
+                "内容均已保存：用 /continue 重试，或用 /model 换一个模型。",
             ),
         };
         if self == Self::En { en } else { zh }
@@ -370,8 +405,8 @@ impl Lang {
             }
             End::Broken { detail } => {
                 let next = match self {
-                    Self::En => "Put it right, then say “continue”.",
-                    Self::Zh => "请先排除问题，然后说“继续”。",
+                    Self::En => "Put it right, then say what to do.",
+                    Self::Zh => "请先排除问题，然后说明接下来做什么。",
                 };
                 return Some(format!("{detail}\n{next}"));
             }
@@ -380,8 +415,8 @@ impl Lang {
                 "已中断。已完成的工作均已保留；请说明接下来做什么，或用 /continue 继续。",
             ),
             End::Truncated => (
-                "The answer was cut at the model's output limit. Say “continue” to get the rest.",
-                "回答因模型输出上限被截断。说“继续”获取其余部分。",
+                "The answer was cut at the model's output limit. /continue gets the rest.",
+                "回答因模型输出上限被截断。用 /continue 获取其余部分。",
             ),
             End::Refused => (
                 "The model would not answer. Put it differently, or choose another model with /model.",
@@ -399,8 +434,8 @@ impl Lang {
                 "模型不断重复，已被停止。请告诉它换一种做法。",
             ),
             End::Rounds => (
-                "The limit of rounds for one turn was reached. Say “continue” to go on.",
-                "已达到单轮的次数上限。说“继续”可以接着做。",
+                "The limit of rounds for one turn was reached. /continue goes on.",
+                "已达到单轮的次数上限。用 /continue 接着做。",
             ),
             End::Budget => (
                 "The budget is used up. Raise it with --max-budget-usd and come back with `max-team -c`.",

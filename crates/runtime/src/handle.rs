@@ -11,7 +11,7 @@ use max_team_core::event::Event;
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::ledger::Ledger;
 use max_team_core::message::Principal;
-use max_team_core::plan::event::{Approve, Say};
+use max_team_core::plan::event::{Approve, PlanEnd, Say};
 use max_team_core::plan::{Draft, Plan};
 use max_team_core::policy::{Action, Answer, Memory};
 use max_team_core::tasks::Tasks;
@@ -25,7 +25,7 @@ use crate::error::RuntimeError;
 use crate::floor::fold_plan;
 use crate::house::House;
 use crate::memory::Remember;
-use crate::post::{Post, Reader};
+use crate::post::{Left, Post, Reader};
 use crate::replay::Tape;
 use crate::rewind::{self, Moment, Rewind, Sheet, To};
 use crate::rows::AgentRow;
@@ -267,6 +267,8 @@ pub struct Opened {
     pub resumed: bool,
     /// Whether a turn or unread mail was waiting, which now goes on.
     pub continuing: bool,
+    /// The same of its lead alone.
+    pub lead_goes_on: bool,
     /// What was said so far.
     pub history: Vec<Message>,
     /// What the user has said that nobody had read when it was opened, oldest first.
@@ -566,6 +568,13 @@ impl TeamHandle {
         Ok(fold_plan(&self.house.shared, plan)?.0)
     }
 
+    /// Whether somebody has stopped a plan: it is over, or will be before anything else happens in it.
+    pub fn is_stopped(&self, plan: PlanId) -> Result<bool, RuntimeError> {
+        let census = Census::new(&self.house.shared.journal);
+        let is_over = census.plan_end(plan)?.is_some_and(|row| row.end == PlanEnd::Stopped);
+        Ok(is_over || census.stopping(plan)? == Some(None))
+    }
+
     /// The tasks that a session's agents share, as they stand.
     pub fn tasks(&self, session: SessionId) -> Result<Tasks, RuntimeError> {
         TaskLists::new(&self.house.shared.journal).tasks(session)
@@ -589,6 +598,11 @@ impl TeamHandle {
     /// Whom of a session somebody has interrupted, and who has begun nothing since; its lead aside.
     pub fn stopped(&self, session: SessionId) -> Result<Vec<Reader>, RuntimeError> {
         Post::new(&self.house.shared.journal).stopped(session)
+    }
+
+    /// What of a session would go on without a word.
+    pub fn left(&self, session: SessionId) -> Result<Left, RuntimeError> {
+        Post::new(&self.house.shared.journal).left(session)
     }
 
     /// How many letters wait for its lead because of a stop.

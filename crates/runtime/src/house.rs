@@ -218,12 +218,14 @@ impl House {
             self.charge(floor, &seat.turn)?;
         }
         let (mates, working) = if resumed { (floor.mates_with_mail()?, floor.working()?) } else { Default::default() };
-        let is_at_work = seat.turn.is_busy() || !plans.is_empty() || !working.is_empty() || floor.any_begins(&mates)?;
+        let lead_goes_on = seat.turn.is_busy() || seat.turn.would_begin(&waiting, true);
+        let is_at_work = !plans.is_empty() || !working.is_empty() || floor.any_begins(&mates)?;
         let opened = Opened {
             session,
             agent: lead,
             resumed,
-            continuing: is_at_work || seat.turn.would_begin(&waiting, true),
+            continuing: is_at_work || lead_goes_on,
+            lead_goes_on,
             history: seat.turn.history().to_vec(),
             queued: waiting.iter().filter_map(unread).collect(),
             held: seat.turn.waiting(&waiting, true),

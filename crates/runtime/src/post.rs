@@ -4,6 +4,7 @@
 //! answers first wins; everybody later is told who did, and where.
 
 mod go_on;
+mod left;
 mod reach;
 mod take_back;
 mod write;
@@ -33,6 +34,7 @@ use crate::shared::{commit_at, now_ms};
 use crate::tasks;
 
 pub use go_on::{CONTINUE, READ_ON, is_go_on};
+pub use left::Left;
 pub(crate) use write::TO_ALL;
 pub use write::{Parting, Reader, Written, letter_of};
 

@@ -28,7 +28,10 @@ pub(crate) fn run(place: &Place, options: &args::Inbox) -> anyhow::Result<Exit> 
     let (post, census, now_ms) = (desk.post(), desk.census(), desk::now_ms());
     let text = match &options.id {
         Some(id) => {
-            let pending = post.find(id).map_err(stop)?;
+            let mut all = post.inbox().map_err(stop)?;
+            post.note_along(&mut all).map_err(stop)?;
+            let found = post.find(id).map_err(stop)?;
+            let pending = all.into_iter().find(|other| other.row.question == found.row.question).unwrap_or(found);
             if options.json {
                 format!("{}\n", whole(&pending, &census)?)
             } else {
@@ -58,11 +61,17 @@ pub(super) fn list(all: &[Pending], census: &Census<'_>, now_ms: i64, lang: Lang
     let mut text = String::new();
     for pending in all {
         text.push_str(&head(pending, now_ms, lang));
+        if let Some(words) = noted(pending, lang) {
+            let _ = writeln!(text, "    {words}");
+        }
         if let Some(plan) = proposed(pending, census)? {
             let _ = writeln!(text, "    {}", goal(&plan, lang));
             let _ = writeln!(text, "    {}", tasks(&plan, lang));
         }
-        let _ = writeln!(text, "    {}", ways(pending, lang).join(" · "));
+        let ways = ways(pending, lang);
+        if !ways.is_empty() {
+            let _ = writeln!(text, "    {}", ways.join(" · "));
+        }
     }
     Ok(text)
 }
@@ -83,11 +92,15 @@ fn show(pending: &Pending, census: &Census<'_>, now_ms: i64, lang: Lang) -> anyh
         _ => {}
     }
     text.push('\n');
+    if let Some(words) = noted(pending, lang) {
+        let _ = writeln!(text, "{words}");
+    }
     for way in ways(pending, lang) {
         let _ = writeln!(text, "{way}");
     }
     if let Matter::Tool { memory, .. } = &pending.row.matter
         && !memory.rules().is_empty()
+        && pending.noted.is_none()
     {
         let rules = clean_line(&memory.rules().join(", "));
         let _ = writeln!(text, "{}", lang.always_means(&short(&pending.row.question), &rules));
@@ -107,12 +120,13 @@ fn head(pending: &Pending, now_ms: i64, lang: Lang) -> String {
     };
     let asked = clip(&clean_line(&asked_in(pending, lang)), ASKED_CHARS);
     let since = lang.asked_since(&age, &clean_line(&who), session.as_deref());
-    let mut text = format!("{}  {since}: {asked}\n", short(&pending.row.question));
-    if let Some(noted) = &pending.noted {
-        let words = lang.said_already(&clean_line(&noted.by), noted.said, &rfc3339(noted.at_ms), !is_no(noted.said));
-        let _ = writeln!(text, "    {words}");
-    }
-    text
+    format!("{}  {since}: {asked}\n", short(&pending.row.question))
+}
+
+/// What somebody has said to it that nobody has read yet.
+fn noted(pending: &Pending, lang: Lang) -> Option<String> {
+    let noted = pending.noted.as_ref()?;
+    Some(lang.said_already(&clean_line(&noted.by), noted.said, &rfc3339(noted.at_ms), !is_no(noted.said)))
 }
 
 /// Whether an answer of this word lets nothing happen.
@@ -181,13 +195,16 @@ fn tasks(plan: &Plan, lang: Lang) -> String {
     let one = |task: &draft::Task| clean_line(&lang.task_after(&task.id, &task.agent, &task.needs.join(", ")));
     let named: Vec<String> = tasks.iter().take(TASKS_MAX).map(one).collect();
     let more = tasks.len().saturating_sub(TASKS_MAX);
-    let more = if more > 0 { format!("; {}", lang.more_tasks(more)) } else { String::new() };
-    format!("{}: {}{more}", lang.tasks(tasks.len()), named.join("; "))
+    let more = if more > 0 { format!("{}{}", lang.semicolon(), lang.more_tasks(more)) } else { String::new() };
+    format!("{}: {}{more}", lang.tasks(tasks.len()), named.join(lang.semicolon()))
 }
 
-/// The commands that answer it.
+/// The commands that answer it; of what was answered already, the one that takes a yes back.
 fn ways(pending: &Pending, lang: Lang) -> Vec<String> {
     let id = short(&pending.row.question);
+    if let Some(noted) = &pending.noted {
+        return if is_no(noted.said) { Vec::new() } else { vec![format!("max-team deny {id}")] };
+    }
     let yes = format!("max-team approve {id}");
     let no = format!("max-team deny {id} -m {}", lang.why_word());
     match &pending.row.matter {

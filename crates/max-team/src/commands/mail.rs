@@ -102,7 +102,13 @@ pub(super) fn last_used(desk: &Desk, place: &Place) -> anyhow::Result<SessionId>
             return Ok(row.session);
         }
     }
-    Ok(sessions.latest(&root).map_err(stop)?.session)
+    match sessions.latest(&root) {
+        // Nobody has asked to go on with anything here.
+        Err(RuntimeError::NothingToContinue(_)) => {
+            Err(Stop::said(Exit::Failed, |lang| lang.no_session_here().to_owned()).into())
+        }
+        latest => Ok(latest.map_err(stop)?.session),
+    }
 }
 
 /// Whom a name means: somebody of the given session, else of the one last used here, else of the last in which there is one.

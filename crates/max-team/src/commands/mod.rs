@@ -37,6 +37,8 @@ use std::io::Write;
 
 use crate::exit::{Exit, Stop};
 
+pub(crate) use table::short;
+
 /// Prints data; a reader that went away (`| head`) is no failure.
 pub(crate) fn print(text: &str) -> Result<(), Stop> {
     print_bytes(text.as_bytes())

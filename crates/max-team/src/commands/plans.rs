@@ -80,9 +80,9 @@ fn stands(census: &Census<'_>, line: &PlanLine, lang: Lang) -> anyhow::Result<(S
     let working = plan.active().next().is_some();
     let stopping = census.stopping(line.row.plan).map_err(stop)?;
     let words = match (asked, working) {
-        _ if stopping == Some(None) => "stopping".to_owned(),
+        _ if stopping == Some(None) => lang.stopping().to_owned(),
         (Some(asked), false) => asked.to_owned(),
-        (Some(asked), true) => format!("{}; {asked}", lang.task_status(Status::Running)),
+        (Some(asked), true) => format!("{}{}{asked}", lang.task_status(Status::Running), lang.semicolon()),
         (None, _) => lang.task_status(Status::Running).to_owned(),
     };
     let total = plan.draft().map_or(0, |draft| draft.tasks.len());

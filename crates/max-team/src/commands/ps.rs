@@ -48,7 +48,7 @@ fn jobs(place: &Place, person: &Person) -> Vec<Job> {
 fn command(job: &Job, now_ms: i64, lang: Lang) -> Vec<String> {
     let mut cells = vec![String::new(); lang.people_heads().len()];
     let time = if job.over.is_none() { sheet::duration(between(job.since_ms, now_ms)) } else { String::new() };
-    let over = job.over.iter().map(|over| format!("; {over}"));
+    let over = job.over.iter().map(|over| format!("{}{over}", lang.semicolon()));
     let doing = clip(&job.command, DOING_CHARS) + &over.collect::<String>();
     for (at, text) in [(1, format!("└ {}", job.id)), (3, lang.job_state(job).to_owned()), (6, time), (10, doing)] {
         cells.get_mut(at).into_iter().for_each(|cell| text.clone_into(cell));
@@ -76,7 +76,7 @@ fn cells(person: &Person, now_ms: i64, lang: Lang) -> Vec<String> {
         person.model.clone(),
         if used > 0 { tokens(used) } else { String::new() },
         if used > 0 { cost(person) } else { String::new() },
-        clip(&words.join("; "), DOING_CHARS),
+        clip(&words.join(lang.semicolon()), DOING_CHARS),
     ]
 }
 

@@ -44,7 +44,7 @@ pub(super) fn clip(text: &str, chars: usize) -> String {
 }
 
 /// The end of an id: enough to name it.
-pub(super) fn short(id: &impl ToString) -> String {
+pub(crate) fn short(id: &impl ToString) -> String {
     let full = id.to_string();
     let from = full.len().saturating_sub(8);
     full.get(from..).unwrap_or_default().to_owned()

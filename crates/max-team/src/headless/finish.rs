@@ -9,7 +9,7 @@ use max_team_runtime::{Notice, Opened};
 use tokio::sync::mpsc;
 
 use super::tally::Tally;
-use super::{Headless, Task, millis, talk};
+use super::{Headless, Task, millis, talk, unsaid};
 use crate::args::Format;
 use crate::exit::{Exit, Stop};
 use crate::plan_file;
@@ -34,11 +34,11 @@ impl Headless {
             if let Some((plan, ..)) = tally.plan_to_tell() {
                 return self.tell_end(opened.session, *plan);
             }
-            // Why a team could not begin is told.
-            if !tally.unjoined {
-                talk(self.lang.nothing_open());
+            // Why a team could not begin is told; and where others than the lead had something to do, there was something.
+            if tally.unjoined || !tally.heard.is_empty() {
+                return Ok(Exit::Ok);
             }
-            return Ok(Exit::Ok);
+            return Err(Stop::said(Exit::Usage, |lang| lang.nothing_open().to_owned()).into());
         };
         self.tell_result(opened.session, ended, tally, started, stopped).await
     }
@@ -54,7 +54,7 @@ impl Headless {
     ) -> anyhow::Result<Exit> {
         let session = opened.session;
         if stopped.is_some() {
-            talk(&self.lang.interrupted(&session.to_string()));
+            self.tell_of_stop(session, stopped)?;
         }
         if stopped == Some(Exit::Terminated) {
             return Ok(Exit::Terminated);
@@ -62,11 +62,48 @@ impl Headless {
         if tally.ended.is_none() && stopped.is_none() {
             return Err(Stop::said(Exit::Usage, |lang| lang.nothing_came_in().to_owned()).into());
         }
-        let exit = stopped.or(self.finish_plan(opened, tally)?).unwrap_or(exit);
+        let exit = tally.exit(stopped.or(self.finish_plan(opened, tally)?).unwrap_or(exit));
+        self.tell_of_the_stopped(session, tally, stopped, exit)?;
         self.tell_of_copies(session).await?;
         drop(notices);
         self.leave(session, stopped.is_none(), signals).await?;
-        Ok(tally.exit(exit))
+        Ok(exit)
+    }
+
+    /// That a run was stopped, and how to go on where something is left to go on with.
+    pub(super) fn tell_of_stop(&self, session: SessionId, stopped: Option<Exit>) -> anyhow::Result<()> {
+        if let Some(late) = self.late(stopped, self.lang) {
+            talk(&late);
+            return Ok(());
+        }
+        let (left, owes) = (self.handle.left(session)?, self.limit.is_some());
+        let goes_on = left.lead || left.others || unsaid(left.last.as_ref(), left.lead, left.held, owes).is_some();
+        talk(&self.lang.interrupted(goes_on.then(|| session.to_string()).as_deref()));
+        Ok(())
+    }
+
+    /// Whom somebody elsewhere has stopped: the run with them, or those without whom it came to its answer.
+    pub(super) fn tell_of_the_stopped(
+        &self,
+        session: SessionId,
+        tally: &Tally,
+        stopped: Option<Exit>,
+        exit: Exit,
+    ) -> anyhow::Result<()> {
+        if stopped.is_some() {
+            return Ok(());
+        }
+        if exit == Exit::Interrupted {
+            return self.tell_of_stop(session, stopped);
+        }
+        let names = tally.stopped();
+        if !names.is_empty() {
+            // A call of the lead's is the lead's to make again.
+            let go_on = self.handle.stopped(session)?.iter().any(|reader| names.contains(&reader.name.as_str()));
+            let go_on = go_on.then(|| session.to_string());
+            talk(&self.lang.answered_without(&names, go_on.as_deref()));
+        }
+        Ok(())
     }
 
     /// What a turn came to, and the exit code for it.
@@ -83,8 +120,11 @@ impl Headless {
             exit = Exit::Denied;
         }
         if let (Exit::Ok, Some((plan, ..))) = (exit, tally.plan_to_tell()) {
-            exit = Exit::of_plan(&self.handle.plan(*plan)?);
+            let state = self.handle.plan(*plan)?;
+            let is_outlived = tally.outlived.contains(plan) && state.is_stopped_by_person();
+            exit = if is_outlived { exit } else { Exit::of_plan(&state) };
         }
+        exit = tally.exit(exit);
         match self.format {
             // What everybody has spent is only asked for by those who are told.
             Format::Text => self.print_text(ended)?,
@@ -100,12 +140,18 @@ impl Headless {
                     denials: &tally.denials,
                     status: &status,
                     late: self.late(stopped, Lang::En),
+                    stopped: &tally.stopped(),
+                    is_stopped: exit == Exit::Interrupted,
+                    repeated: tally.repeats,
                 };
                 self.print_line(&result.json())?;
             }
         }
         let because = [self.lang.ended_because(&ended.end), self.lang.budget_unknown(ended)];
         because.iter().flatten().for_each(|words| talk(words));
+        if tally.repeats {
+            talk(self.lang.answered_before());
+        }
         if let Some((first, more)) = tally.unasked.split_first() {
             talk(&self.lang.nobody_asked(first, more.len()));
         }
@@ -162,7 +208,7 @@ impl Headless {
         let budget = state.asked().any(|(_, about)| *about == About::Budget);
         if self.format == Format::Text {
             // What was asked for comes first.
-            if let (Task::Say(_), Some(ended)) = (&self.task, &tally.ended) {
+            if let (Task::Say(_), Some(ended), false) = (&self.task, &tally.ended, tally.repeats) {
                 self.print_text(ended)?;
             }
             crate::commands::print(&sheet::sheet(&state, sheet::WIDTH, self.lang))?;

@@ -14,7 +14,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use max_team_core::event::{End, Ending, Event, Interrupted, Outcome, QuestionAsked};
+use max_team_core::event::{End, Ending, Event, Interrupted, Outcome, QuestionAsked, TurnEnded};
 use max_team_core::id::{EnvelopeId, SessionId, TurnId};
 use max_team_core::message::{Kind, Principal};
 use max_team_core::plan::Draft;
@@ -138,6 +138,8 @@ impl Headless {
         for plan in &opened.plans {
             let asked = self.handle.plan(*plan)?.asked().next().map(|(question, _)| question);
             tally.plans.push((*plan, asked, None));
+            // Stopped before the run: what the lead says in it is not cut short by that.
+            tally.outlived.extend(self.handle.is_stopped(*plan)?.then_some(*plan));
         }
         for asked in opened.asked.iter().filter(|asked| asked.action.deed != Deed::Propose) {
             self.refuse(session, asked, None, &mut tally).await?;
@@ -152,29 +154,25 @@ impl Headless {
                 Ok(stopped) => stopped?,
                 Err(over) => return self.leave(session, false, signals).await.and(Err(over)),
             };
-            // What waited may have been for others than the lead.
-            if waits_for.is_none() && tally.ended.is_none() {
-                tally.ended.clone_from(&opened.last);
+            // What waited may have been for others than the lead, who has said nothing new.
+            if waits_for.is_none() && !tally.has_stopped_plan() {
+                tally.repeat(&opened);
             }
             stopped
         } else {
             // Nothing was open: what `-c -p ""` goes on to is the answer that is already there.
-            tally.ended = opened.last.clone();
+            tally.repeat(&opened);
             None
         };
         if stopped.is_some() {
-            let late = self.late(stopped, self.lang);
-            talk(&late.unwrap_or_else(|| self.lang.interrupted(&session.to_string())));
+            self.tell_of_stop(session, stopped)?;
         }
         if stopped == Some(Exit::Terminated) || (stopped.is_some() && tally.ended.is_none()) {
             return Ok(stopped.unwrap_or(Exit::Terminated));
         }
         self.emit_team(&mut tally)?;
         let exit = tally.exit(self.finish(&opened, &tally, started, stopped).await?);
-        if exit == Exit::Interrupted && stopped.is_none() {
-            // Somebody elsewhere has said so.
-            talk(&self.lang.interrupted(&session.to_string()));
-        }
+        self.tell_of_the_stopped(session, &tally, stopped, exit)?;
         self.tell_of_copies(session).await?;
         drop(notices);
         self.leave(session, stopped.is_none(), signals).await?;
@@ -193,7 +191,7 @@ impl Headless {
         match &self.task {
             Task::Say(text) if text.is_empty() => {
                 // Together with what waits: nothing is open that it could come between.
-                unsaid(opened, self.limit.is_some())
+                unsaid(opened.last.as_ref(), opened.lead_goes_on, opened.held, self.limit.is_some())
                     .map(|words| Command::Say { session, text: words.trim_end().to_owned() })
             }
             // A question of its own: whatever a turn that is still open is about is answered first.
@@ -470,7 +468,7 @@ impl Headless {
                 self.refuse(session, &asked_by(from, at_ms, asked), Some(&asked.key), tally).await?;
             }
             Event::ToolDone(done) if done.ending == Ending::Refused => tally.refused(&done.key),
-            Event::TurnEnded(ended) => tally.ended = Some(ended.clone()),
+            Event::TurnEnded(ended) => tally.ends(ended),
             _ => {}
         }
         tally.lines.hear(event);
@@ -567,11 +565,12 @@ async fn within<T>(patience: Option<Duration>, began: Instant, work: impl Future
 
 /// What a lead is told that is to go on without words: it was stopped, or what was said to it waits since then. Whoever owes
 /// the answer that was agreed for a skill was stopped before it, whatever was talked about since.
-fn unsaid(opened: &Opened, owes: bool) -> Option<&'static str> {
-    let is_stopped = opened.last.as_ref().is_some_and(|last| owes || is_unfinished(&last.end));
+fn unsaid(last: Option<&TurnEnded>, goes_on: bool, held: usize, owes: bool) -> Option<&'static str> {
+    let is_stopped = last.is_some_and(|last| owes || is_unfinished(&last.end));
     let words = if is_stopped { CONTINUE } else { READ_ON };
-    // What a stop has left waiting begins nothing by itself, whatever else goes on.
-    ((is_stopped && !opened.continuing) || opened.held > 0).then_some(words)
+    // What a stop has left waiting begins nothing by itself, whatever else goes on; and whatever others go on with, a lead that
+    // was stopped does not unless it is told.
+    ((is_stopped && !goes_on) || held > 0).then_some(words)
 }
 
 /// Whether a turn stopped at a bound or a failure that may be gone now, rather than where it wanted to.

@@ -6,7 +6,7 @@ use max_team_core::event::{Event, TurnEnded, TurnStarted};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::plan::event::PlanEnd;
 use max_team_core::stop::Held;
-use max_team_runtime::{Origin, StreamReader};
+use max_team_runtime::{Opened, Origin, StreamReader};
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
@@ -39,7 +39,11 @@ pub(super) struct Tally {
     /// Letters that a stop has left waiting.
     held: Vec<EnvelopeId>,
     /// Those whom a person has stopped and who have begun nothing since.
-    stopped: HashSet<Option<AgentId>>,
+    stopped: Vec<Halt>,
+    /// Plans that were stopped before the run, or before the lead's last answer.
+    pub(super) outlived: HashSet<PlanId>,
+    /// Whether what there is to tell was answered before this run.
+    pub(super) repeats: bool,
     /// What was said and nobody has taken up.
     pub(super) unheard: HashSet<EnvelopeId>,
     /// Those who are to go on and have not begun.
@@ -52,11 +56,19 @@ pub(super) struct Tally {
     pub(super) plans: Vec<(PlanId, Option<QuestionId>, Option<PlanEnd>)>,
 }
 
+/// Somebody whom a person has stopped.
+struct Halt {
+    agent: Option<AgentId>,
+    name: String,
+    /// The lead has come to an answer since, without them.
+    answered: bool,
+}
+
 impl Tally {
     /// How a run ends that ended well but for whoever could not join, or was stopped by somebody elsewhere.
     pub(super) fn exit(&self, exit: Exit) -> Exit {
         match exit {
-            Exit::Ok if !self.stopped.is_empty() => Exit::Interrupted,
+            Exit::Ok if self.stopped.iter().any(|halt| !halt.answered) => Exit::Interrupted,
             Exit::Ok if self.unjoined => Exit::Partial,
             exit => exit,
         }
@@ -79,7 +91,9 @@ impl Tally {
             sent: HashSet::new(),
             heard: Vec::new(),
             held: Vec::new(),
-            stopped: HashSet::new(),
+            stopped: Vec::new(),
+            outlived: HashSet::new(),
+            repeats: false,
             unheard: HashSet::new(),
             awaited: HashSet::new(),
             joining: Vec::new(),
@@ -116,7 +130,7 @@ impl Tally {
         if from.lead {
             self.held.clear();
         }
-        self.stopped.remove(&from.agent);
+        self.stopped.retain(|halt| halt.agent != from.agent);
         self.unheard.retain(|key| *key != started.envelope && !started.letters.contains(key));
         self.awaited.retain(|agent| from.agent != Some(*agent));
         self.joining.retain(|name| **name != *from.name);
@@ -127,10 +141,39 @@ impl Tally {
         if from.lead {
             self.held.extend(&held.letters);
         }
-        self.stopped.insert(from.agent);
+        self.stopped.retain(|halt| halt.agent != from.agent);
+        self.stopped.push(Halt { agent: from.agent, name: from.name.to_string(), answered: false });
         self.unheard.retain(|key| !held.letters.contains(key));
         self.awaited.retain(|agent| from.agent != Some(*agent));
         self.joining.retain(|name| **name != *from.name);
+    }
+
+    /// A turn of the lead's is over. Whoever was stopped before is none of what it leaves undone, if it came to an answer.
+    pub(super) fn ends(&mut self, ended: &TurnEnded) {
+        if Exit::of(&ended.end) == Exit::Ok {
+            self.stopped.iter_mut().for_each(|halt| halt.answered = true);
+            let stopped = self.plans.iter().filter(|(.., end)| *end == Some(PlanEnd::Stopped));
+            self.outlived.extend(stopped.map(|(plan, ..)| *plan));
+        }
+        (self.ended, self.repeats) = (Some(ended.clone()), false);
+    }
+
+    /// Nothing new came of the run: what there is was answered before.
+    pub(super) fn repeat(&mut self, opened: &Opened) {
+        if self.ended.is_none() {
+            self.ended.clone_from(&opened.last);
+            self.repeats = self.ended.is_some();
+        }
+    }
+
+    /// Whether the plan that is spoken of was stopped, which nobody else says anything of.
+    pub(super) fn has_stopped_plan(&self) -> bool {
+        self.plan_to_tell().is_some_and(|(.., end)| *end == Some(PlanEnd::Stopped))
+    }
+
+    /// The names of those who were stopped.
+    pub(super) fn stopped(&self) -> Vec<&str> {
+        self.stopped.iter().map(|halt| halt.name.as_str()).collect()
     }
 
     /// Whether what we asked for waits for whoever goes on.

@@ -250,8 +250,8 @@ fn action(view: &TaskView<'_>, known: &Known, session: &Session, look: Look, now
             doing.unwrap_or_else(|| lang.working().to_owned()) + &attempt
         }
         Status::Done => view.result.map(|result| lang.outcome(result)).unwrap_or_default(),
-        Status::Failed if !waits.is_empty() => format!("{waits}: {}", first(view.error)),
-        Status::Failed | Status::Cancelled => first(view.error),
+        Status::Failed if !waits.is_empty() => format!("{waits}: {}", first(&lang.task_error(view.error))),
+        Status::Failed | Status::Cancelled => first(&lang.task_error(view.error)),
         Status::Skipped => lang.task_status(view.status).to_owned(),
         _ => waits + &attempt,
     }

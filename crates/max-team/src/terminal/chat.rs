@@ -26,6 +26,7 @@ use super::slash::{self};
 use super::text;
 use super::theme::Theme;
 use super::transcript::Item;
+use crate::commands::short;
 
 /// A question that pops up under somebody's typing, or in the place of another, is not answered by keys that were
 /// meant for those: keys answer only after such a pause.
@@ -214,7 +215,7 @@ impl Chat {
             }
         }
         Some(lines.unwrap_or_else(|| {
-            let words = look.lang.window_too_small();
+            let words = look.lang.window_too_small(&short(&question.id), !self.editor.is_empty());
             text::wrap(&[Span::styled(words, self.theme.warning())], look.columns)
         }))
     }
@@ -222,6 +223,11 @@ impl Chat {
     /// Before a frame: the window may have become large enough for the question.
     pub(super) fn measure_anew(&mut self) {
         self.question_fits = true;
+    }
+
+    /// Whether there is a question that the window is too small for.
+    pub(super) fn is_question_hidden(&self) -> bool {
+        self.session.questions.first().is_some() && !self.question_fits
     }
 
     pub(super) fn question_fits(&self) -> bool {

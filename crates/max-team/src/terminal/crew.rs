@@ -4,6 +4,8 @@
 //! with the lead's. A member is known from its first notice until its turn is over and whoever gave it the task has
 //! counted it.
 
+use std::collections::HashMap;
+
 use max_team_core::event::{End, Event, ToolDone, TurnEnded};
 use max_team_core::id::{AgentId, PlanId};
 use max_team_core::team::Settings;
@@ -13,7 +15,7 @@ use super::mates::{Letter, letters};
 use super::rows::Row;
 use super::text::clean_line;
 use super::transcript::{Activity, Transcript};
-use crate::figures::{dollars, duration};
+use crate::figures::{duration, spent};
 use crate::words::Lang;
 
 #[derive(Debug)]
@@ -21,6 +23,10 @@ pub(super) struct Crew {
     lang: Lang,
     settings: Settings,
     mates: Vec<Mate>,
+    /// What was spent in turns that are not over: the house counts a turn when it is.
+    running: HashMap<AgentId, u64>,
+    /// Whether some of what was heard of since the house has counted may not have been paid.
+    is_at_most: bool,
     /// What all of them have spent since they were first heard of.
     spent_nano: u64,
 }
@@ -108,12 +114,38 @@ impl Mate {
 
 impl Crew {
     pub(super) fn new(lang: Lang, settings: Settings) -> Self {
-        Self { lang, settings, mates: Vec::new(), spent_nano: 0 }
+        Self { lang, settings, mates: Vec::new(), running: HashMap::new(), is_at_most: false, spent_nano: 0 }
     }
 
     /// What everybody has spent as far as it was heard of, also those whose turns are over.
     pub(super) fn spent_nano(&self) -> u64 {
         self.spent_nano
+    }
+
+    /// The house has counted all turns that are over: what they came to, as it was heard here.
+    pub(super) fn counted_by_house(&mut self) -> u64 {
+        self.is_at_most = false;
+        self.spent_nano.saturating_sub(self.running.values().sum())
+    }
+
+    /// Whether somebody had a call since then whose outcome nobody knows.
+    pub(super) fn is_at_most(&self) -> bool {
+        self.is_at_most
+    }
+
+    fn spend(&mut self, agent: AgentId, nano: u64) {
+        self.spent_nano = self.spent_nano.saturating_add(nano);
+        let running = self.running.entry(agent).or_default();
+        *running = running.saturating_add(nano);
+    }
+
+    /// A turn is over, and what is unknown of it counts as paid, as everywhere.
+    fn settle(&mut self, agent: AgentId, ended: &TurnEnded) -> u64 {
+        let unknown = ended.charges.iter().fold(0, |sum: u64, charge| sum.saturating_add(charge.unknown_nano));
+        self.spent_nano = self.spent_nano.saturating_add(unknown);
+        self.is_at_most |= unknown > 0;
+        self.running.remove(&agent);
+        unknown
     }
 
     /// The member at a task.
@@ -162,6 +194,7 @@ impl Crew {
     /// wrote.
     pub(super) fn event(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Option<Row> {
         let agent = from.agent?;
+        let unknown = if let Event::TurnEnded(ended) = event { self.settle(agent, ended) } else { 0 };
         // Only what begins something makes a member known: the ends of what was given up may come late.
         let begins = matches!(
             event,
@@ -193,20 +226,22 @@ impl Crew {
         mate.ends |= matches!(event, Event::Interrupted(of) if of.ends);
         let (nano, ms) = (mate.nano(), mate.elapsed_ms(at_ms));
         drop(mate.transcript.event(at_ms, event));
-        self.spent_nano = self.spent_nano.saturating_add(mate.nano().saturating_sub(nano));
+        let more = mate.nano().saturating_sub(nano);
         if mate.color.is_some() {
             mate.letters.extend(letters(event));
         }
-        if let Event::ToolDone(done) = event {
-            return mate.wrote(done);
-        }
-        let Event::TurnEnded(ended) = event else { return None };
+        let wrote = if let Event::ToolDone(done) = event { mate.wrote(done) } else { None };
+        let Event::TurnEnded(ended) = event else {
+            self.spend(agent, more);
+            return wrote;
+        };
         mate.spent_nano = Some(nano);
         if mate.task.is_some() {
             return None;
         }
         let mate = self.mates.remove(index);
-        let money = if nano > 0 { format!(" · {}", dollars(nano)) } else { String::new() };
+        let nano = nano.saturating_add(unknown);
+        let money = if nano > 0 { format!(" · {}", spent(nano, unknown)) } else { String::new() };
         let figures = format!("{}{money}", duration(ms));
         let ok = matches!(ended.end, End::Answered | End::Proposed);
         if let Some(color) = mate.color {
@@ -218,9 +253,10 @@ impl Crew {
 
     pub(super) fn delta(&mut self, from: &Origin, delta: &Delta, now_ms: i64) {
         if let Some(mate) = self.mates.iter_mut().find(|mate| Some(mate.agent) == from.agent) {
-            let nano = mate.nano();
+            let (agent, nano) = (mate.agent, mate.nano());
             drop(mate.transcript.delta(delta, now_ms));
-            self.spent_nano = self.spent_nano.saturating_add(mate.nano().saturating_sub(nano));
+            let more = mate.nano().saturating_sub(nano);
+            self.spend(agent, more);
         }
     }
 

@@ -95,7 +95,7 @@ impl Dialog {
     pub(super) fn is_writing(&self) -> bool {
         match &self.form {
             Form::None => false,
-            Form::Permit(panel) => panel.has_comment(),
+            Form::Permit(panel) => panel.is_writing(),
             Form::Words(reply) => !reply.editor.is_empty(),
             Form::Plan(gate) => gate.is_writing(),
         }

@@ -95,12 +95,12 @@ impl Mates {
         self.means(name, lead).then(|| (name.to_owned(), words.trim().to_owned()))
     }
 
-    /// Whom a line that begins with `@` would be for, if anybody of a team that is there were called so. Where files and
-    /// addresses are mentioned there is more to it than a name.
-    pub(super) fn nobody<'a>(&self, line: &'a str, lead: &str) -> Option<&'a str> {
+    /// Whom a line that begins with `@` would be for, if anybody of a team that is there, or could be, were called so. Where files
+    /// and addresses are mentioned there is more to it than a name.
+    pub(super) fn nobody<'a>(&self, line: &'a str, lead: &str, has_team: bool) -> Option<&'a str> {
         let (name, _) = line.trim_start().strip_prefix('@')?.split_once(char::is_whitespace)?;
         let is_name = !name.contains('.') && misfit(name, lead).is_none();
-        (is_name && !self.there.is_empty() && !self.means(name, lead)).then_some(name)
+        (is_name && (has_team || !self.there.is_empty()) && !self.means(name, lead)).then_some(name)
     }
 
     /// A teammate whose name a line begins with, but so that it is for nobody: `@bob: hi`, `@bob,hi`, or the name alone.
@@ -199,7 +199,7 @@ mod tests {
     fn a_name_that_nobody_has_is_told_from_what_is_no_name() {
         let mates = mates(&["alice", "bob"]);
         for (line, name) in [("@carol hi", Some("carol")), (" @阿丽 你好", Some("阿丽"))] {
-            assert_eq!(mates.nobody(line, "max"), name, "{line}");
+            assert_eq!(mates.nobody(line, "max", false), name, "{line}");
         }
         let others = [
             "@alice hi",
@@ -212,9 +212,14 @@ mod tests {
             "me@b.org hi",
         ];
         for line in others {
-            assert_eq!(mates.nobody(line, "max"), None, "{line}");
+            assert_eq!(mates.nobody(line, "max", false), None, "{line}");
         }
-        assert_eq!(Mates::default().nobody("@dataclass fails", "max"), None, "there is no team");
+        assert_eq!(Mates::default().nobody("@dataclass fails", "max", false), None, "there is no team");
+        assert_eq!(
+            Mates::default().nobody("@nobody hi", "max", true),
+            Some("nobody"),
+            "there is one that has no teammates"
+        );
     }
 
     #[test]

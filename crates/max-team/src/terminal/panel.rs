@@ -85,14 +85,17 @@ pub(super) struct Panel {
     /// How far it can be scrolled, and by how much at a time, as of the last frame.
     scroll_max: usize,
     page: usize,
+    /// Words that go along with the answer.
     comment: Option<Editor>,
+    /// Whether they are being written: then every key is for them.
+    writes: bool,
     /// The diff's lines at a width: a large one is not made anew for every key.
     drawn: Option<(usize, Vec<Line<'static>>)>,
 }
 
 impl Panel {
-    pub(super) fn has_comment(&self) -> bool {
-        self.comment.is_some()
+    pub(super) fn is_writing(&self) -> bool {
+        self.writes
     }
 
     pub(super) fn comment(&mut self) -> Option<&mut Editor> {
@@ -122,25 +125,27 @@ impl Panel {
     /// A key, while the question is what the user looks at. Returns what it came to, if that was something. A letter only
     /// chooses, and Enter says it: the first letter of a message is no answer.
     pub(super) fn key(&mut self, key: KeyEvent, permit: &Permit) -> Option<Verdict> {
-        if self.comment.is_some() {
-            return self.comment_key(key).map(Verdict::Answer);
+        if self.writes {
+            return self.comment_key(key);
         }
         if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
             return None;
         }
         let all = Choice::among(permit);
         match key.code {
-            KeyCode::Enter => {
-                let answer = |choice| Verdict::Answer(answer(choice, String::new()));
-                return Some(self.choice.map_or(Verdict::Unchosen, answer));
-            }
+            KeyCode::Enter => return Some(self.said()),
+            KeyCode::Esc if self.comment.is_some() => self.comment = None,
             KeyCode::Esc if permit.merges => {
                 return Some(Verdict::Answer(answer(Choice::Later, String::new())));
             }
             KeyCode::Esc => return Some(Verdict::Later),
             KeyCode::Char(letter) => self.choice = Choice::of(letter, permit).or(self.choice),
-            KeyCode::Tab if self.choice.is_none() => return Some(Verdict::Unchosen),
-            KeyCode::Tab if !permit.merges => self.comment = Some(Editor::default()),
+            KeyCode::Tab if permit.merges => return self.choice.is_none().then_some(Verdict::Unchosen),
+            // What is written now goes along with whatever is chosen, before or after it: to nobody else.
+            KeyCode::Tab => {
+                self.comment.get_or_insert_default();
+                self.writes = true;
+            }
             KeyCode::Left => self.choice = Choice::step(self.choice, -1, all),
             KeyCode::Right => self.choice = Choice::step(self.choice, 1, all),
             KeyCode::Up => self.scroll = self.scroll.saturating_sub(1),
@@ -154,17 +159,27 @@ impl Panel {
         None
     }
 
-    fn comment_key(&mut self, key: KeyEvent) -> Option<Answer> {
+    fn comment_key(&mut self, key: KeyEvent) -> Option<Verdict> {
         let comment = self.comment.as_mut()?;
         match key.code {
-            KeyCode::Esc => self.comment = None,
+            KeyCode::Esc => (self.comment, self.writes) = (None, false),
             KeyCode::Enter => {
-                let words = comment.take();
-                return self.choice.map(|choice| answer(choice, words.trim().to_owned()));
+                self.writes = false;
+                if comment.whole().trim().is_empty() && self.choice.is_none() {
+                    self.comment = None;
+                }
+                return Some(self.said());
             }
             _ => drop(comment.key(key)),
         }
         None
+    }
+
+    /// What is chosen, with the words that go along; where nothing is, they wait for it.
+    fn said(&mut self) -> Verdict {
+        let Some(choice) = self.choice else { return Verdict::Unchosen };
+        let words = self.comment.as_mut().map(Editor::take).unwrap_or_default();
+        Verdict::Answer(answer(choice, words.trim().to_owned()))
     }
 
     /// The rows of the panel. What is asked and how to answer it are always there, though they be more than so many rows; the
@@ -243,8 +258,12 @@ impl Panel {
     /// What can be said; in a small window without what only the arrows choose, unless it is chosen.
     fn options(&self, permit: &Permit, is_small: bool, look: Look) -> Vec<Line<'static>> {
         let Look { columns, theme, lang } = look;
-        if self.comment.is_some() {
-            let words = if self.choice == Some(Choice::No) { lang.comment_on_no() } else { lang.comment_on_yes() };
+        if self.writes {
+            let words = match self.choice {
+                None => lang.comment_on_answer(),
+                Some(Choice::No) => lang.comment_on_no(),
+                Some(_) => lang.comment_on_yes(),
+            };
             return indented(&[Span::styled(words, theme.warning())], columns);
         }
         // Few letters choose, for any other begins a message: the rest is chosen by the arrows.
@@ -269,7 +288,10 @@ impl Panel {
         all.push(("Enter", lang.answers(), theme.strong()));
         let later = if permit.merges { lang.leave_it() } else { lang.later() };
         all.push(("Esc", later, style(Choice::Later)));
-        choices(&all, columns)
+        let along = self.comment.as_ref().map(|comment| lang.goes_along(&text::clean_line(&comment.whole())));
+        let along = along.map(|words| text::cut(&format!("  {words}"), columns));
+        let along = along.map(|words| Line::from(Span::styled(words, theme.warning())));
+        along.into_iter().chain(choices(&all, columns)).collect()
     }
 }
 

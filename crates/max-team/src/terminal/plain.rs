@@ -388,7 +388,7 @@ mod tests {
         plain.delta("rds**\u{1b}[31m");
         plain.event(stage::answered(1, "\n\nSome **words**\u{1b}[31m"));
         plain.event(stage::ended(max_team_core::event::End::Rounds));
-        let want = "Some **words**␛[31m\n■ The limit of rounds for one turn was reached. Say “continue” to go on.\n";
+        let want = "Some **words**␛[31m\n■ The limit of rounds for one turn was reached. /continue goes on.\n";
         assert!(plain.printed().starts_with(want), "{}", plain.printed());
     }
 

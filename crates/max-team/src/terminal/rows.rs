@@ -365,7 +365,7 @@ fn summary_lines(plan: &Drawn, ms: u64, look: Look) -> Vec<Line<'static>> {
         let what = match view.result {
             Some(result) => lang.outcome(result),
             None if view.error.is_empty() => lang.task_status(view.status).to_owned(),
-            None => format!("{}: {}", lang.task_status(view.status), view.error),
+            None => format!("{}: {}", lang.task_status(view.status), lang.task_error(view.error)),
         };
         let money = figures::spent(view.spent.nano, view.spent.unknown_nano);
         let money = if view.spent.nano > 0 { format!(" · {money}") } else { String::new() };

@@ -282,7 +282,8 @@ impl Session {
 
     /// Whether some of that may not have been paid: the outcome of a call is unknown.
     pub(super) fn is_at_most(&self) -> bool {
-        self.status.as_ref().is_some_and(|status| status.ledger.unknown_nano > 0 || status.others_unknown_nano > 0)
+        let is_unknown = |status: &Status| status.ledger.unknown_nano > 0 || status.others_unknown_nano > 0;
+        self.crew.is_at_most() || self.status.as_ref().is_some_and(is_unknown)
     }
 
     /// How the last turn ended, if one did.
@@ -416,11 +417,11 @@ impl Session {
             Event::TurnEnded(ended) => {
                 self.questions.close_all_of(from.agent);
                 self.last = Some(ended.end.clone());
-                self.count_waiting();
-                // The team may go on for long before the house says that nobody does anything.
-                if !self.replaying && self.is_team_at_work() {
+                // It may be long before the house says that nobody does anything.
+                if !self.replaying {
                     self.acts.push(Act::Status(Reason::Footer));
                 }
+                self.count_waiting();
             }
             _ => {}
         }
@@ -512,7 +513,7 @@ impl Session {
                     Reason::Context => vec![Item::Row(report::context(self.lang, &status))],
                 };
                 self.status = Some(*status);
-                self.counted_nano = self.crew.spent_nano();
+                self.counted_nano = self.crew.counted_by_house();
                 items
             }
             Done::Left | Done::Status { reason: Reason::Footer, outcome: Err(_) } => Vec::new(),

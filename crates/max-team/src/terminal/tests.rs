@@ -529,7 +529,10 @@ fn slash_commands_answer_and_order() {
     assert!(stage.glass.screen().contains("there is no model `gtp`"));
     stage.say("/colst");
     assert!(stage.glass.screen().contains("did you mean /cost?"));
-    assert!(stage.glass.screen().contains("> /colst"), "it can be put right");
+    // It can be put right, and what is written next is not behind it.
+    assert!(!stage.glass.screen().contains("> /colst") && stage.glass.screen().contains("Up brings the line back"));
+    stage.key(KeyCode::Up);
+    assert!(stage.glass.screen().contains("> /colst"), "{}", stage.glass.screen());
     stage.control('u');
     stage.say("/clear");
     assert!(matches!(stage.acts.last(), Some(Act::Open { .. })));

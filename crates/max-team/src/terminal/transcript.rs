@@ -436,8 +436,10 @@ impl Transcript {
         let (input, output) = (turn.usage.input_total(), turn.usage.output);
         if input + output > 0 {
             let ms = since(turn.started_at_ms, at_ms);
-            let at_most = turn.at_most || ended.charges.iter().any(|charge| charge.unknown_nano > 0);
-            out.push(Item::Row(Row::Footer { input, output, nano: turn.nano, at_most, ms }));
+            // What may have been paid counts as paid, as in every other sum.
+            let unknown = ended.charges.iter().fold(0, |sum: u64, charge| sum.saturating_add(charge.unknown_nano));
+            let (nano, at_most) = (turn.nano.map(|nano| nano.saturating_add(unknown)), turn.at_most || unknown > 0);
+            out.push(Item::Row(Row::Footer { input, output, nano, at_most, ms }));
         }
     }
 }

@@ -15,6 +15,7 @@ use super::screen::View;
 use super::slash;
 use super::text::{self, clean_line};
 use super::transcript::Activity;
+use crate::commands::short;
 use crate::figures::{dollars, since, spent, tokens, whole_seconds};
 
 /// Rows that a draft may take before it scrolls.
@@ -65,7 +66,8 @@ fn lay_out(chat: &mut Chat, rows_max: usize, now_ms: i64) -> View {
     panel.truncate(room);
     room -= panel.len();
     // Where even this cannot be said in the question's place, it is said where others read that it waits.
-    let status = if is_hidden { enlarge(look, status.len() + std::mem::take(&mut panel).len()) } else { status };
+    let id = chat.session().questions.first().map(|question| short(&question.id)).unwrap_or_default();
+    let status = if is_hidden { enlarge(look, &id, status.len() + std::mem::take(&mut panel).len()) } else { status };
     let board = board(chat, look, room);
     room -= board.len();
     let above = above(chat, look, room);
@@ -83,8 +85,8 @@ fn lay_out(chat: &mut Chat, rows_max: usize, now_ms: i64) -> View {
 }
 
 /// That there is a question, for whom the window is too small, in at most so many rows.
-fn enlarge(look: Look, rows: usize) -> Vec<Line<'static>> {
-    let words = format!("⏸ {}", look.lang.enlarge_window());
+fn enlarge(look: Look, id: &str, rows: usize) -> Vec<Line<'static>> {
+    let words = format!("⏸ {}", look.lang.enlarge_window(id));
     let mut lines = text::wrap(&[Span::styled(words, look.theme.warning())], look.columns);
     lines.truncate(rows);
     lines
@@ -160,9 +162,10 @@ fn below(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
         Some(Hint::TeamGoesOn) => look.lang.team_goes_on(),
         Some(Hint::AnotherQuestion) => look.lang.another_question(),
         Some(Hint::Choose) => &choose,
-        Some(Hint::Enlarge) => look.lang.enlarge_window(),
+        // Its place says what to do, and needs the room.
+        Some(Hint::Enlarge) | None if chat.is_question_hidden() => return Vec::new(),
         None if chat.question_waits_for_draft() => look.lang.draft_first(),
-        None => return vec![footer(chat, look)],
+        Some(Hint::Enlarge) | None => return vec![footer(chat, look)],
     };
     // Half a hint is none: on a narrow screen it goes on in the next row.
     let mut lines = text::wrap(&[Span::styled(format!("  {words}"), look.theme.warning())], look.columns);
@@ -194,7 +197,11 @@ fn status(chat: &Chat, look: Look, now_ms: i64) -> Vec<Line<'static>> {
     let lang = look.lang;
     let session = chat.session();
     if session.questions.first().is_some() {
-        return vec![Line::from(Span::styled(format!("⏸ {}", lang.waiting_for_you()), look.theme.warning()))];
+        // Where there is no room below the draft, it is said here whom the keys are for.
+        let is_below = !(chat.question_waits_for_draft() && chat.is_question_hidden());
+        let words = if is_below { lang.waiting_for_you() } else { lang.draft_first() };
+        let words = text::cut(&format!("⏸ {words}"), look.columns);
+        return vec![Line::from(Span::styled(words, look.theme.warning()))];
     }
     if session.questions.is_put_off() && session.transcript().running().next().is_none() {
         let words = text::cut(&format!("⏸ {}", lang.question_put_off()), look.columns);

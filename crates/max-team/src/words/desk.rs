@@ -116,7 +116,7 @@ impl Lang {
             let first = why.split("; ").next().unwrap_or_default();
             return Some(match first.strip_prefix(Reason::LETTERS) {
                 Some(count) => format!("有 {count} 封信在等待；{parked}"),
-                None if first == Reason::STOPPED => format!("{}；{parked}", self.phrase(first)),
+                None if [Reason::STOPPED, Reason::TEAM].contains(&first) => format!("{}；{parked}", self.phrase(first)),
                 None => parked,
             });
         }
@@ -142,7 +142,7 @@ impl Lang {
 
     /// What is always said in the same words; names and errors stay as they are.
     fn phrase(self, words: &str) -> &str {
-        const PHRASES: [(&str, &str); 12] = [
+        const PHRASES: [(&str, &str); 13] = [
             (Reason::YOU, "你"),
             (Reason::LEAD, "负责人"),
             (Reason::USER, "用户"),
@@ -150,6 +150,7 @@ impl Lang {
             (Reason::COPIES, "项目副本"),
             (Reason::BUDGET, "预算已用完"),
             (Reason::STOPPED, "被停止"),
+            (Reason::TEAM, "有团队等待开始"),
             (Reason::REFUSED, "模型拒绝回答"),
             (Reason::EMPTY, "模型没有回答"),
             (Reason::UNSTRUCTURED, "模型始终没有给出结构化的回答"),

@@ -45,6 +45,12 @@ impl Lang {
             (Self::En, Some(near)) => format!(
                 "there is nobody called `{name}`: did you mean `{near}`? nothing was sent (`@{lead}` before it says it to {lead})"
             ),
+            (Self::En, None) if there.is_empty() => format!(
+                "there is nobody called `{name}`, nor any other teammate; nothing was sent (`@{lead}` before it says it to {lead})"
+            ),
+            (Self::Zh, None) if there.is_empty() => {
+                format!("没有叫 `{name}` 的人，也没有其他队友；未发送（前面加 `@{lead}` 就是对 {lead} 说）")
+            }
             (Self::En, None) => format!(
                 "there is nobody called `{name}`: there are {}; nothing was sent (`@{lead}` before it says it to {lead})",
                 there.join(", ")

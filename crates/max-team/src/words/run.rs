@@ -10,6 +10,8 @@ use crate::figures::dollars;
 phrases! {
     nothing_open: "there is nothing to go on with in this session; give a prompt with -p",
         "此会话没有可以继续的内容；请用 -p 给出提示";
+    answered_before: "nothing new was said: this was answered before; give a prompt with -p to ask for more",
+        "没有新的内容：这是此前已有的回答；如需继续提问，请用 -p 给出提示";
     no_plan_came: "no plan came of this; nothing was written", "没有得到计划；未写入任何内容";
     demo_waits: "The plan waits for a person, and nobody sits here: run the demo in a terminal, or with --yes.",
         "计划在等待人工批准，但这里无人应答：请在终端运行演示，或加上 --yes。";
@@ -178,12 +180,33 @@ impl Lang {
         })
     }
 
-    pub(crate) fn interrupted(self, session: &str) -> String {
-        say!(
-            self,
-            "stopped; what was done is kept: go on with `max-team -r {session} -p \"\"`",
-            "已停止；已完成的内容均已保留：用 `max-team -r {session} -p \"\"` 继续"
-        )
+    /// That a run was stopped; and how to go on, where there is something to go on with.
+    pub(crate) fn interrupted(self, session: Option<&str>) -> String {
+        match session {
+            Some(session) => say!(
+                self,
+                "stopped; what was done is kept: go on with `max-team -r {session} -p \"\"`",
+                "已停止；已完成的内容均已保留：用 `max-team -r {session} -p \"\"` 继续"
+            ),
+            None => say!(self, "stopped; what was done is kept", "已停止；已完成的内容均已保留"),
+        }
+    }
+
+    /// Who was stopped while others came to an answer; and how to go on with them, where they can.
+    pub(crate) fn answered_without(self, names: &[&str], session: Option<&str>) -> String {
+        let names = names.join(if self == Self::En { ", " } else { "、" });
+        match session {
+            Some(session) => say!(
+                self,
+                "stopped by somebody before the answer: {names}; go on with `max-team -r {session} -p \"\"`",
+                "在回答之前被人停止：{names}；用 `max-team -r {session} -p \"\"` 继续"
+            ),
+            None => say!(
+                self,
+                "stopped by somebody before the answer, which was given without: {names}",
+                "在回答之前被人停止，回答未包含其结果：{names}"
+            ),
+        }
     }
 
     /// How to go on with a session without a chat.

@@ -112,12 +112,20 @@ impl Lang {
     }
 
     /// A skill that has not come to its end is talked to.
-    pub(crate) fn skill_talked_to(self, name: &str) -> String {
+    pub(crate) fn skill_talked_to(self, name: &str, goes_on: bool) -> String {
+        let back = match goes_on {
+            true => say!(
+                self,
+                "; `max-team -c -p \"\"` goes on under it afterwards",
+                "；之后可用 `max-team -c -p \"\"` 按约定继续"
+            ),
+            false => String::new(),
+        };
         say!(
             self,
             "this session carried out `{name}`, which has not come to its end: from here on it is a plain talk, without the time and the \
-             form of its contract; `max-team -c -p \"\"` goes on under it afterwards",
-            "此会话执行的 `{name}` 尚未完成：从这里起是普通的谈话，不受其约定的时限和格式限制；之后可用 `max-team -c -p \"\"` 按约定继续"
+             form of its contract{back}",
+            "此会话执行的 `{name}` 尚未完成：从这里起是普通的谈话，不受其约定的时限和格式限制{back}"
         )
     }
 

@@ -158,10 +158,12 @@ impl Lang {
     }
 
     pub(crate) fn told_by(self, by: &str, answer: &str) -> String {
+        let by = self.told(by);
         say!(self, "told by {by}: {answer}", "{by} 答复：{answer}")
     }
 
     pub(crate) fn decided_by(self, by: &str, ruling: &str) -> String {
+        let by = self.told(by);
         say!(self, "{by} decides: {ruling}", "{by} 决定：{ruling}")
     }
 
@@ -170,10 +172,17 @@ impl Lang {
     }
 
     pub(crate) fn given_up(self, detail: &str) -> String {
+        let detail = self.task_error(detail);
         say!(self, "given up: {detail}", "放弃：{detail}")
     }
 
+    /// Why a task came to nothing; who has stopped it is told with it.
+    pub(crate) fn task_error(self, error: &str) -> String {
+        error.strip_prefix("stopped by ").map_or_else(|| self.told(error), |by| self.stopped_by(by))
+    }
+
     pub(crate) fn stopped_by(self, by: &str) -> String {
+        let by = self.told(by);
         say!(self, "stopped by {by}", "由 {by} 停止")
     }
 

@@ -337,4 +337,11 @@ mod tests {
             assert!(zh.matches(GAP).count() == count || numbered == count, "{en}: {zh}");
         }
     }
+
+    #[test]
+    fn who_has_stopped_a_task_is_told_in_one_language() {
+        let by = "stopped by owner at cli";
+        assert_eq!(Lang::Zh.given_up(by), "放弃：由 owner（cli） 停止");
+        assert_eq!((Lang::En.given_up(by), Lang::En.task_error(by)), (format!("given up: {by}"), by.to_owned()));
+    }
 }

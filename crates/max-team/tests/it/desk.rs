@@ -94,7 +94,7 @@ fn the_desk_speaks_chinese_too() {
     shows(&["-r", &session, "-p", ""], &["计划在等待人工批准", "关键路径"]);
     shows(&["deny", &id, "-m", "以后再说"], &["已拒绝", "已记下"]);
     shows(&["stop"], &["没有进程运行该会话"]);
-    shows(&["-r", &session, "-p", ""], &["由 owner at cli 停止"]);
+    shows(&["-r", &session, "-p", ""], &["由 owner（cli） 停止"]);
     // As the settings say, whatever the locale.
     let program = program.file(".max-team/config.yaml", "ui: {language: en}\n");
     assert_eq!(ok(program.run(&["inbox"])).out, "nothing waits for you\n");
@@ -129,7 +129,13 @@ fn a_parked_plan_is_listed_shown_and_approved_once() {
 
     let yes = ok(program.run(&["approve", &id]));
     assert!(yes.out.contains("approved") && yes.err.contains(&format!("max-team -r {session}")), "{yes:?}");
-    assert!(ok(program.run(&["inbox"])).out.contains("said `approved` already"));
+    // What was answered is shown with how, and no way is offered that is not there any more.
+    for words in [&["inbox"][..], &["inbox", &id]] {
+        let shown = ok(program.run(words)).out;
+        assert!(shown.contains("said `approved` already") && !shown.contains("max-team approve"), "{shown}");
+    }
+    let ways = ok(program.run(&["inbox", "--json"])).json()[0]["answer_with"].clone();
+    assert_eq!(ways, json!([format!("max-team deny {id}")]));
     let late = program.run(&["approve", &id]);
     assert!(late.code == 5 && late.err.contains("`approved` by owner at cli"), "{late:?}");
 

@@ -38,5 +38,6 @@ mod rewind;
 mod running;
 mod sessions;
 mod skills;
+mod stops;
 mod tasks;
 mod worktrees;

@@ -17,6 +17,7 @@ fn a_session_goes_on_with_its_history() {
     // Nothing is open: the answer that is there is shown again, and nobody is called.
     let ran = program.run(&["-c", "-p", ""]);
     assert_eq!((ran.code, ran.out.as_str(), server.count()), (0, "new\n", 3), "{ran:?}");
+    assert!(ran.err.contains("answered before"), "{ran:?}");
 }
 
 #[test]

@@ -395,6 +395,8 @@ fn what_takes_longer_than_agreed_is_interrupted_and_written_down() {
     let late = program.run(&["skills", "run", "slow", "--record", "late.jsonl"]);
     assert_eq!((late.code, late.out.as_str()), (7, ""), "whoever reads it reads an object: {late:?}");
     assert!(late.err.contains("stopped after 1 s") && late.err.contains("recorded in"), "{late:?}");
+    let listed = program.run(&["sessions", "list"]).out;
+    assert!(listed.contains("skills run slow") && !listed.contains("# Input"), "{listed}");
     // It is over, and can be looked at as any other run.
     let replayed = program.run(&["replay", "late.jsonl"]);
     assert!(replayed.code == 0 && replayed.out.contains("byte for byte"), "{replayed:?}");
@@ -406,7 +408,11 @@ fn what_takes_longer_than_agreed_is_interrupted_and_written_down() {
     assert_eq!(server.requests().len(), 2);
     let talk = program.run(&["-c", "-p", "how far?"]);
     assert_eq!((talk.code, talk.out.as_str()), (0, "Half.\n"), "{talk:?}");
-    assert!(talk.err.contains("this session carried out `slow`"), "{talk:?}");
+    assert!(talk.err.contains("this session carried out `slow`") && talk.err.contains("goes on under it"), "{talk:?}");
+    // Nobody is sent to what is not there.
+    std::fs::remove_file(program.home().join("skills/slow.yaml")).unwrap();
+    let talk = program.run(&["-c", "-p", "how far?"]);
+    assert!(talk.err.contains("carried out `slow`") && !talk.err.contains("goes on under it"), "{talk:?}");
     let on = program.run(&["ps"]);
     assert!(!on.out.contains("busy"), "{on:?}");
 }

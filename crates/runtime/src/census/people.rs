@@ -77,6 +77,8 @@ impl Reason {
     pub const PLACE: &str = "a free place";
     /// What a team that is about to begin waits for.
     pub const COPIES: &str = "copies of the project";
+    /// The same, where nobody runs the session.
+    pub const TEAM: &str = "a team waits to begin";
     /// Why no model is called any more.
     pub const BUDGET: &str = "the budget is used up";
     /// Somebody said stop.
@@ -322,7 +324,7 @@ impl Census<'_> {
             let pid = self.owner(row.session)?.map(|worker| worker.pid);
             let works = unfinished.contains(&row.session.to_string())
                 || self.is_busy(row.lead)?
-                || !self.journal.pending_mail(&session::agent_stream(row.lead))?.is_empty();
+                || self.is_unread(row.lead, true)?;
             let shown = all && now_ms.saturating_sub(row.last_at_ms) <= RECENT_MS;
             if works || pid.is_some() || shown || self.is_any_unread(row.session)? {
                 people.extend(Room::new(*self, row, pid).fill(all)?);
@@ -337,15 +339,21 @@ impl Census<'_> {
     /// is nothing to go on with.
     fn is_any_unread(&self, session: SessionId) -> Result<bool, RuntimeError> {
         for (_, mate) in rows::mates_there(self.journal, session)? {
-            let mail = self.journal.pending_mail(&session::agent_stream(mate.agent))?;
-            if !mail.is_empty() {
-                let turn = self.turn(mate.agent)?;
-                if turn.waiting(&mail, false) > 0 || turn.would_begin(&mail, false) {
-                    return Ok(true);
-                }
+            if self.is_unread(mate.agent, false)? {
+                return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// The same of one of them, or of the lead.
+    fn is_unread(&self, agent: AgentId, lead: bool) -> Result<bool, RuntimeError> {
+        let mail = self.journal.pending_mail(&session::agent_stream(agent))?;
+        if mail.is_empty() {
+            return Ok(false);
+        }
+        let turn = self.turn(agent)?;
+        Ok(turn.waiting(&mail, lead) > 0 || turn.would_begin(&mail, lead))
     }
 }
 
@@ -607,6 +615,9 @@ impl<'c> Room<'c> {
             match person.reason.take() {
                 Some(Reason::Blocked(why)) if why.starts_with(Reason::LETTERS) => words = format!("{why}; {words}"),
                 Some(Reason::Failed(why)) if why == Reason::STOPPED => words = format!("{why}; {words}"),
+                Some(Reason::WaitingFor(what)) if what == Reason::COPIES => {
+                    words = format!("{}; {words}", Reason::TEAM)
+                }
                 _ => {}
             }
             (person.reason, person.doing) = (Some(Reason::Blocked(words)), None);

@@ -15,6 +15,7 @@ use crate::census::{Cast, Census};
 use crate::error::RuntimeError;
 use crate::memory;
 use crate::rows::{self, MateRow, put};
+use crate::skills::Contract;
 use crate::tasks;
 use crate::team_tools::Spawn;
 
@@ -121,7 +122,8 @@ impl<'j> Sessions<'j> {
         for last in self.journal.list(LAST, limit, None)? {
             let opened = self.journal.get(OPENED, &last.key)?;
             let asked = self.journal.get(ASKED, &last.key)?;
-            sessions.extend(opened.and_then(|opened| row_of(&last.key, &opened, Some(&last.value), asked.as_deref())));
+            let row = opened.and_then(|opened| row_of(&last.key, &opened, Some(&last.value), asked.as_deref()));
+            sessions.extend(row.map(|row| self.titled(row)).transpose()?);
         }
         for used in self.journal.list(USED, limit, None)? {
             if self.journal.get(LAST, &used.key)?.is_none()
@@ -135,6 +137,19 @@ impl<'j> Sessions<'j> {
         sessions.sort_by_key(|row| std::cmp::Reverse(row.last_at_ms));
         sessions.truncate(limit);
         Ok(sessions)
+    }
+
+    /// What a skill is given says nothing: its session is known by the command that carries it out.
+    fn titled(&self, row: SessionRow) -> Result<SessionRow, RuntimeError> {
+        if row.preview != Contract::HEAD {
+            return Ok(row);
+        }
+        let table = rows::agents_of(&row.session.to_string());
+        let lead = rows::row::<rows::AgentRow>(self.journal, &table, &row.lead.to_string())?;
+        Ok(match lead.filter(|lead| lead.role == Contract::ROLE) {
+            Some(lead) => SessionRow { preview: preview(&format!("skills run {}", lead.name)), ..row },
+            None => row,
+        })
     }
 
     /// What a session is known by in which nothing was said to the lead: who was started in it, or was to be.

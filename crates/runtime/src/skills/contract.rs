@@ -51,6 +51,11 @@ pub struct Misfit {
 }
 
 impl Contract {
+    /// What whoever carries out a skill by itself is: there is nobody else of this role.
+    pub const ROLE: &str = "skill";
+    /// The first line of what goes in.
+    pub(crate) const HEAD: &str = "# Input";
+
     /// Whether something can go in.
     pub fn takes(&self, input: &Json) -> Result<(), Misfit> {
         fits("input", &self.input, input)
@@ -63,7 +68,7 @@ impl Contract {
 
     /// What goes in, as whoever does it is told.
     pub fn asked(input: &Json) -> String {
-        format!("# Input\n\n```json\n{input:#}\n```\n")
+        format!("{}\n\n```json\n{input:#}\n```\n", Self::HEAD)
     }
 
     /// Why somebody cannot do it who has fewer tools than it takes.

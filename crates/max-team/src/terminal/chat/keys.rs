@@ -85,6 +85,8 @@ impl Chat {
         let chooses = match key.code {
             KeyCode::Char(_) => self.is_cleared,
             KeyCode::Enter => self.chosen_by.is_some(),
+            // There is nothing that it could complete.
+            KeyCode::Tab => true,
             _ => false,
         };
         let is_open = self.session.questions.first().is_some() && self.editor.is_empty() && self.question_fits;
@@ -205,9 +207,10 @@ impl Chat {
                 self.show_sheet();
             }
             Some(Err(unknown)) if !self.session.has_skill(&unknown.name) => {
-                let words = self.session.lang.unknown_command(&unknown.name, unknown.nearest);
+                let lang = self.session.lang;
+                let words = format!("{} {}", lang.unknown_command(&unknown.name, unknown.nearest), lang.up_has_it());
+                // It is not put back: what is written next is not behind it. Up has it.
                 self.show(vec![Item::Row(Row::Note(words))]);
-                self.editor.set(&text);
             }
             Some(Err(_)) | None => {
                 let items = self.session.speak(text, how);

@@ -66,7 +66,7 @@ impl Session {
                 self.write(to, text);
                 Vec::new()
             }
-            _ => match self.mates.nobody(&text, &self.who).filter(|name| !self.works_here(name)) {
+            _ => match self.mates.nobody(&text, &self.who, self.team.is_some()).filter(|name| !self.works_here(name)) {
                 Some(name) => {
                     let near = nearest(name, self.mates.iter().map(|known| known.name.as_str()));
                     let there: Vec<&str> = self.mates.iter().map(|known| known.name.as_str()).collect();

@@ -110,9 +110,7 @@ fn enter_with_nothing_chosen_answers_nothing() {
         let screen = stage.glass.screen();
         assert!(screen.contains("nothing is chosen yet: y, a, n, ←, → chooses, then Enter answers"), "{screen}");
     }
-    // Neither do words begin that would go along with nothing, nor is what was taken back still chosen.
-    stage.key(KeyCode::Tab);
-    assert!(!stage.glass.screen().contains("Your words along"), "{}", stage.glass.screen());
+    // Nor is what was taken back still chosen.
     for key in [KeyCode::Char('y'), KeyCode::Backspace, KeyCode::Enter] {
         stage.key(key);
     }
@@ -172,4 +170,49 @@ fn words_for_a_question_that_is_answered_elsewhere_come_back() {
     let Some(Act::Answer { question, answer }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
     stage.event(Event::QuestionAnswered(QuestionAnswered { question, answer }));
     assert!(!stage.glass.screen().contains("with tabs"), "{}", stage.glass.screen());
+}
+
+/// Words for an answer that nobody has chosen yet wait for it: they go along with it, and never to the lead.
+#[test]
+fn words_that_are_written_before_an_answer_is_chosen_go_along_with_it() {
+    let mut stage = asked();
+    // Also right behind a key that was for the draft.
+    for key in [KeyCode::Char('x'), KeyCode::Backspace, KeyCode::Tab] {
+        stage.key(key);
+    }
+    assert!(stage.glass.screen().contains("Your words along with the answer"), "{}", stage.glass.screen());
+    stage.write("use tabs, any");
+    stage.key(KeyCode::Enter);
+    let screen = stage.glass.screen();
+    assert!(says_nothing(&stage), "{:?}", stage.acts);
+    assert!(screen.contains("along with it: use tabs, any") && screen.contains("nothing is chosen yet"), "{screen}");
+    // They can be changed, and are dropped by Esc before the question is put off.
+    stage.key(KeyCode::Tab);
+    stage.write(" time");
+    stage.key(KeyCode::Enter);
+    stage.key(KeyCode::Char('n'));
+    stage.key(KeyCode::Enter);
+    let Some(Act::Answer { answer, .. }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
+    assert_eq!((answer.allow, answer.comment.as_str()), (false, "use tabs, any time"));
+    let mut stage = asked();
+    stage.key(KeyCode::Tab);
+    stage.write("no");
+    for key in [KeyCode::Enter, KeyCode::Esc, KeyCode::Char('y'), KeyCode::Enter] {
+        stage.key(key);
+    }
+    let Some(Act::Answer { answer, .. }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
+    assert_eq!((answer.allow, answer.comment.as_str()), (true, ""));
+}
+
+/// Where what is being written takes the place of the question, that is said.
+#[test]
+fn a_draft_that_takes_the_room_of_a_question_is_said_to() {
+    for (rows, name) in [(10, "draft_40x10"), (8, "draft_40x8")] {
+        let mut stage = Stage::new(40, rows);
+        conversation(&mut stage);
+        stage.asks(7, "2.0", edit("README.md", DIFF));
+        stage.wait(1_000);
+        stage.write("hello");
+        insta::assert_snapshot!(name, stage.glass.screen());
+    }
 }

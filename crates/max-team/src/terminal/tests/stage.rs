@@ -72,6 +72,7 @@ pub(crate) fn opened() -> Opened {
         agent: AgentId::new(Uuid::from_u128(2)),
         resumed: false,
         continuing: false,
+        lead_goes_on: false,
         history: Vec::new(),
         queued: Vec::new(),
         last: None,

@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use crossterm::event::KeyCode;
-use max_team_core::event::{End, Ending, Event, ToolDone};
+use max_team_core::chat::Usage;
+use max_team_core::event::{End, Ending, Event, ToolDone, TurnEnded};
 use max_team_core::id::{AgentId, QuestionId};
+use max_team_core::ledger::{Charge, Ledger};
 use max_team_core::message::Assignment;
 use max_team_core::plan::event::{Evidence, Proof, Ruling, Say};
 use max_team_core::plan::{Draft, Findings, Input, Report};
 use max_team_core::policy::{Action, Deed, Memory};
-use max_team_runtime::{AgentRow, Asked, Delta, Opened, Origin};
+use max_team_runtime::{AgentRow, Asked, Delta, Opened, Origin, Status};
 use uuid::Uuid;
 
 use super::super::chat::Hint;
-use super::super::link::{Act, Done};
+use super::super::link::{Act, Done, Reason};
 use super::house::{self, House, ask_user, asks, at_work, started, task, team};
 use super::stage::{self, Stage, edit as edit_action};
 use crate::words::Lang;
@@ -446,4 +448,40 @@ fn somebody_beside_the_session_keeps_nobody_waiting() {
         stage.say("/clear");
         assert_eq!(stage.acts.iter().any(|act| matches!(act, Act::Open { .. })), aside, "{}", stage.glass.screen());
     }
+}
+
+/// What the house says counts turns that are over: those who are at work have spent what was heard of them all the same.
+#[test]
+fn the_cost_in_the_status_line_does_not_go_down_while_others_work() {
+    let mut stage = Stage::new(110, 24);
+    let origin = Arc::new(Origin { name: "leo".into(), ..Origin::agent(AgentId::new(Uuid::from_u128(11))) });
+    let status = |others_nano| Status {
+        ledger: Ledger::default(),
+        others_nano,
+        others_unknown_nano: 0,
+        window_tokens: 0,
+        frame_bytes: 0,
+        messages: (0, 0),
+        settings: stage::settings(),
+        instructions: Vec::new(),
+        busy: false,
+    };
+    let told = |stage: &mut Stage, others_nano| {
+        let outcome = Ok(Box::new(status(others_nano)));
+        stage.chat.done(Done::Status { reason: Reason::Footer, outcome });
+        stage.chat.session().nano()
+    };
+    stage.event_from(origin.clone(), started(None));
+    stage.event_from(origin.clone(), stage::intent(1, 1));
+    stage.event_from(origin.clone(), stage::answered(1, "so far"));
+    let heard = stage.chat.session().nano();
+    assert!(heard > 0);
+    // The lead's turn has ended meanwhile, and the house is asked.
+    assert_eq!(told(&mut stage, 0), heard);
+    assert_eq!(told(&mut stage, 0), heard, "twice is no more");
+    let Event::TurnEnded(ended) = stage::ended(End::Answered) else { unreachable!() };
+    let lost = Charge { model: "m".into(), calls: 1, usage: Usage::default(), nano: 7, unknown_nano: 7 };
+    stage.event_from(origin, Event::TurnEnded(TurnEnded { charges: vec![lost], ..ended }));
+    assert_eq!((stage.chat.session().nano(), stage.chat.session().is_at_most()), (heard + 7, true));
+    assert_eq!(told(&mut stage, heard + 7), heard + 7);
 }

@@ -1,0 +1,212 @@
+//! What a run without a chat says when somebody is stopped, and what it goes on with: the code, the object and the words are one.
+
+use max_team_testkit::{Gate, ModelServer, Recorded, Reply, Script};
+use serde_json::{Value, json};
+
+use crate::chat::Terminal;
+use crate::desk::wait_for;
+use crate::program::{Program, Ran, finish};
+
+const GO_ON: [&str; 3] = ["-c", "-p", ""];
+
+fn ok(ran: Ran) -> Ran {
+    assert_eq!(ran.code, 0, "{ran:?}");
+    ran
+}
+
+/// Whether a request is a teammate's.
+fn is(request: &Recorded, name: &str) -> bool {
+    request.user_texts().first().is_some_and(|text| text.starts_with(&format!("You are `{name}`")))
+}
+
+fn spawn(name: &str, prompt: &str) -> Value {
+    json!({ "name": name, "role": "helper", "prompt": prompt })
+}
+
+/// What a run came to, in JSON: the code, and what the object says of it.
+fn stands(ran: &Ran) -> (i32, bool, String, Value) {
+    let result = ran.json();
+    let reason = result["terminal_reason"].as_str().unwrap().to_owned();
+    (ran.code, result["is_error"].as_bool().unwrap(), reason, result["stopped"].clone())
+}
+
+/// A lead with alice, who waits at a gate, and bert, who waits at another.
+fn two(alice: &Gate, bert: &Gate) -> ModelServer {
+    let (alice, bert) = (alice.clone(), bert.clone());
+    ModelServer::start(Script::new().when(move |request| {
+        let last = request.last_user();
+        Some(if is(request, "alice") {
+            Reply::text("There are 42.").gate_before(&alice)
+        } else if is(request, "bert") {
+            Reply::text("There are 7.").gate_before(&bert)
+        } else if request.tool_results() == 0 {
+            let (alice, bert) = (spawn("alice", "Count the files."), spawn("bert", "Count the folders."));
+            Reply::new().tool("s1", "spawn_teammate", alice).tool("s2", "spawn_teammate", bert)
+        } else if last.contains("There are 42.") {
+            Reply::text("42 files.")
+        } else if last.contains("There are 7.") {
+            Reply::text("7 folders.")
+        } else {
+            Reply::text("They are at it.")
+        })
+    }))
+}
+
+/// One of two is stopped and Max answers with what the other has found: that is the answer, and who is missing is said.
+#[test]
+fn a_run_that_max_answers_without_somebody_names_them() {
+    for format in ["json", "text"] {
+        let (alice, bert) = (Gate::new(), Gate::new());
+        let server = two(&alice, &bert);
+        let program = Program::team(&server);
+        let child = program.team_command(&["-p", "go", "--output-format", format]).spawn().unwrap();
+        alice.wait_reached();
+        bert.wait_reached();
+        wait_for(&program, "turn_ended", "They are at it.");
+        ok(program.run(&["stop", "alice"]));
+        bert.open();
+        let ran = finish(child);
+        alice.open();
+        if format == "json" {
+            assert_eq!(stands(&ran), (0, false, "answered".to_owned(), json!(["alice"])), "{ran:?}");
+        } else {
+            assert_eq!((ran.code, ran.out.as_str()), (0, "7 folders.\n"), "{ran:?}");
+        }
+        assert!(ran.err.contains("alice; go on with `max-team -r ses_"), "{ran:?}");
+        assert_eq!(ok(program.run(&GO_ON)).out, "42 files.\n");
+    }
+}
+
+/// Nothing came after the stop: what was asked for is not there, and everything says so.
+#[test]
+fn a_run_that_was_stopped_before_max_could_answer_is_an_error_for_everybody() {
+    let (alice, bert) = (Gate::new(), Gate::new());
+    let server = two(&alice, &bert);
+    let program = Program::team(&server);
+    let child = program.team_command(&["-p", "go", "--output-format", "json"]).spawn().unwrap();
+    alice.wait_reached();
+    bert.wait_reached();
+    wait_for(&program, "turn_ended", "They are at it.");
+    ok(program.run(&["stop", "alice"]));
+    ok(program.run(&["stop", "bert"]));
+    let ran = finish(child);
+    assert_eq!(stands(&ran), (130, true, "stopped".to_owned(), json!(["alice", "bert"])), "{ran:?}");
+    assert!(ran.err.contains("go on with `max-team -r ses_"), "{ran:?}");
+    alice.open();
+    bert.open();
+    let on = ok(program.run(&GO_ON));
+    assert!(!on.err.contains("answered before"), "{on:?}");
+    let again = ok(program.run(&["-c", "-p", "", "--output-format", "json"]));
+    assert!(again.json()["answered_before"] == true && again.err.contains("answered before"), "{again:?}");
+}
+
+/// A call of Max's that is stopped is his to make again: nothing is promised that would not go on.
+#[test]
+fn a_run_that_max_answers_without_a_call_names_no_way_to_go_on_with_it() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::new().when(move |request| {
+        Some(if request.contains("Look around.") && !request.contains("look, please") {
+            Reply::text("Nothing.").gate_before(&held)
+        } else if request.tool_results() == 0 {
+            Reply::new().tool("d1", "dispatch_task", json!({ "agent": "ada", "description": "Look around." }))
+        } else {
+            Reply::text("She was stopped.")
+        })
+    }));
+    let program = Program::team(&server);
+    let child = program.team_command(&["-p", "look, please", "--output-format", "json"]).spawn().unwrap();
+    gate.wait_reached();
+    ok(program.run(&["stop", "ada"]));
+    let ran = finish(child);
+    gate.open();
+    assert_eq!(stands(&ran), (0, false, "answered".to_owned(), json!(["ada"])), "{ran:?}");
+    assert!(ran.err.contains("without: ada") && !ran.err.contains("go on with"), "{ran:?}");
+    let again = ok(program.run(&GO_ON));
+    assert!(again.out == "She was stopped.\n" && again.err.contains("answered before"), "{again:?}");
+}
+
+/// A plan at work, of which only the task `look` has begun.
+const PLAN: &str = "goal: Say hello\ntasks:\n  - {id: look, agent: ada, do: Look around.}\n";
+
+/// A plan that was stopped is over: nobody is told to go on with it, and whoever tries is told, and not with a code that says done.
+#[test]
+fn nobody_is_told_to_go_on_with_a_plan_that_was_stopped() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::new().when(move |_| Some(Reply::text("Nothing.").gate_before(&held))));
+    let program = Program::team(&server).file("plan.yaml", PLAN);
+    let child = program.start(&["run", "plan.yaml", "--yes"]);
+    gate.wait_reached();
+    ok(program.run(&["stop"]));
+    let ran = finish(child);
+    assert!(ran.code == 130 && ran.err.contains("stopped; what was done is kept"), "{ran:?}");
+    assert!(!ran.err.contains("go on with"), "{ran:?}");
+    let on = program.run(&GO_ON);
+    assert!(on.code == 2 && on.err.contains("nothing to go on with") && on.out.is_empty(), "{on:?}");
+    let on = program.run(&["-c", "-p", "", "--output-format", "json"]);
+    assert!(on.code == 2 && on.json()["is_error"] == true, "{on:?}");
+    assert_eq!(ok(program.run(&["ps"])).out, "nobody is at work; `max-team ps --all` shows who was\n");
+    gate.open();
+}
+
+/// Max was interrupted, then the plan was stopped where nobody ran it: Max goes on at once, and no word of before is printed.
+#[test]
+fn an_interrupted_max_goes_on_though_a_plan_was_stopped_meanwhile() {
+    let (plan, words) = (Gate::new(), Gate::new());
+    let (looks, talks) = (plan.clone(), words.clone());
+    let server = ModelServer::start(Script::new().when(move |request| {
+        let last = request.last_user();
+        Some(if request.contains("Look around.") && !request.contains("make a plan") {
+            Reply::text("Nothing.").gate_before(&looks)
+        } else if last.contains("make a plan") {
+            let tasks = json!([{ "id": "look", "title": "look", "agent": "ada", "description": "Look around." }]);
+            Reply::new().tool("p", "submit_plan", json!({ "goal": "look", "tasks": tasks }))
+        } else if last.contains("Go on with what you were doing") {
+            Reply::text("the rest")
+        } else if last.contains("talk to me") {
+            Reply::text("half of it").chunk(5).gate_after(5, &talks)
+        } else {
+            Reply::text("It runs.")
+        })
+    }));
+    let program = Program::team(&server);
+    let mut terminal = Terminal::open(&program, &["--approve", "never"]);
+    terminal.wait("or give a task");
+    terminal.keys(&["make a plan", "Enter"]);
+    plan.wait_reached();
+    terminal.keys(&["talk to me", "Enter"]);
+    words.wait_reached();
+    terminal.keys(&["stop", "Enter"]);
+    terminal.wait("Interrupted.");
+    terminal.kill();
+    drop(terminal);
+    ok(program.run(&["stop"]));
+    plan.open();
+    words.open();
+    let ran = ok(program.run(&GO_ON));
+    assert_eq!(ran.out, "the rest\n", "{ran:?}");
+    assert!(ran.err.contains("plan: stopped by owner at cli"), "{ran:?}");
+}
+
+/// A team that was wanted while nobody ran the session, or that a kill has kept from beginning: its session says so.
+#[test]
+fn a_team_that_waits_to_begin_is_seen_where_nobody_runs_the_session() {
+    let server = ModelServer::start([Reply::text("hi")]);
+    let program =
+        Program::team(&server).file(".max-team/teams/web.yaml", "name: web\nmembers: [{name: eve, prompt: Wait.}]\n");
+    // Nobody has asked to continue anything.
+    let none = program.run(&["team", "save", "web"]);
+    assert!(
+        none.code == 1 && none.err.contains("no session in this folder yet") && !none.err.contains("-c"),
+        "{none:?}"
+    );
+    ok(program.run(&["-p", "hello"]));
+    let session = ok(program.run(&["sessions", "list", "--json"])).json()[0]["session"].as_str().unwrap().to_owned();
+    ok(program.run(&["team", "load", "web", "--session", &session]));
+    let shown = ok(program.run(&["ps"])).out;
+    assert!(shown.contains("a team waits to begin; nobody runs this session: max-team -r ses_"), "{shown}");
+    let chinese = program.variable("LC_ALL", "zh_CN.UTF-8");
+    let shown = ok(chinese.run(&["ps"])).out;
+    assert!(shown.contains("有团队等待开始；没有进程运行此会话"), "{shown}");
+}
