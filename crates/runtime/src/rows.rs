@@ -14,7 +14,7 @@ use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::event::{About, PlanEnd, Say, Tally};
 use max_team_core::policy::{Action, Answer, By, Memory};
 use max_team_core::stop::Held;
-use max_team_journal::{Commit, Entry, Journal, Projection};
+use max_team_journal::{Commit, Entry, Journal, JournalError, Projection};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -438,6 +438,17 @@ pub(crate) fn rows<T: DeserializeOwned>(journal: &Journal, table: &str) -> Resul
         let Some(last) = page.last() else { return Ok(found) };
         after = Some(last.cursor());
         found.extend(page.into_iter().filter_map(|item| Some((item.key, serde_json::from_slice(&item.value).ok()?))));
+    }
+}
+
+/// The keys of a table's rows.
+pub(crate) fn keys(journal: &Journal, table: &str) -> Result<Vec<String>, JournalError> {
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = journal.list(table, PAGE, after.as_ref())?;
+        let Some(last) = page.last() else { return Ok(found) };
+        after = Some(last.cursor());
+        found.extend(page.into_iter().map(|item| item.key));
     }
 }
 
