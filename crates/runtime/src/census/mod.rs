@@ -4,6 +4,7 @@
 //! It never writes, and what it says is as old as the moment it was asked.
 
 mod cast;
+mod claimers;
 mod costs;
 mod grants;
 mod mail;

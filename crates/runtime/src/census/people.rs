@@ -96,6 +96,9 @@ impl Reason {
     /// What stands in front of the number of letters that wait since somebody was stopped.
     pub const LETTERS: &str = "letters wait: ";
 
+    /// What stands in front of the name of one that takes tasks by itself, was stopped and takes none.
+    pub const CLAIMS: &str = "it was stopped and takes no tasks: /continue ";
+
     /// Whether it says that letters wait since a stop.
     fn is_unread(&self) -> bool {
         matches!(self, Self::Blocked(why) if why.starts_with(Self::LETTERS))
@@ -215,7 +218,7 @@ pub(super) struct Room<'c> {
 }
 
 impl Census<'_> {
-    /// Those of a session who are in the middle of a turn, or have unread mail that begins one once somebody runs the session.
+    /// Those of a session who are in the middle of a turn, or have unread mail or a task to take that begins one once somebody runs it.
     /// Whoever works in a plan is stopped with it, and whoever was called with the turn that waits for it.
     pub fn at_work(&self, session: SessionId) -> Result<Vec<AgentId>, RuntimeError> {
         let lead = Sessions::new(self.journal).row(session)?.lead;
@@ -223,6 +226,8 @@ impl Census<'_> {
         for row in self.perhaps_at_work(session, lead)? {
             at_work.extend(self.is_at_work(session, &row, lead)?.then_some(row.agent));
         }
+        let takers = self.would_take(session)?.into_iter().filter(|agent| !at_work.contains(agent));
+        at_work.extend(takers.collect::<Vec<_>>());
         Ok(at_work)
     }
 
@@ -256,7 +261,7 @@ impl Census<'_> {
         Ok(is_apart && begins)
     }
 
-    /// Who is told of a stop together with the lead: whoever is at work, and teammates with commands. Whoever rests knows of it from
+    /// Who is told of a stop together with the lead: whoever is at work or could take a task, and teammates with commands. Whoever else rests knows of it from
     /// the lead's own entry. Whoever cannot be read may be at work: a letter too many does no harm.
     pub(crate) fn stopped_with(&self, session: SessionId) -> Result<Vec<AgentId>, RuntimeError> {
         let lead = Sessions::new(self.journal).row(session)?.lead;
@@ -266,6 +271,7 @@ impl Census<'_> {
         let commands = rows::with_commands(self.journal)?;
         let there = rows::mates_there(self.journal, session)?.into_iter().map(|(_, row)| row.agent);
         all.extend(there.filter(|agent| commands.contains(agent)));
+        all.extend(self.would_take(session)?);
         Ok(all.into_iter().collect())
     }
 
@@ -520,6 +526,10 @@ impl<'c> Room<'c> {
                     let reason = is_made.then(|| Reason::WaitingFor(Reason::COPIES.to_owned()));
                     (Standing::Starting, reason, None)
                 }
+                0 if self.census.takes_none(self.row.session, turn, &mail)? => {
+                    let name = turn.mate().map(|mate| mate.name.as_str()).unwrap_or_default();
+                    (Standing::Stopped, Some(Reason::Blocked(format!("{}{name}", Reason::CLAIMS))), None)
+                }
                 0 => (Standing::Ready, last(turn), None),
                 count => (Standing::Stopped, Some(Reason::unread(count)), None),
             });
@@ -605,7 +615,9 @@ impl<'c> Room<'c> {
             person.state = Standing::Stopped;
             let mut words = format!("nobody runs this session: max-team -r {}", self.row.session);
             match person.reason.take() {
-                Some(Reason::Blocked(why)) if why.starts_with(Reason::LETTERS) => words = format!("{why}; {words}"),
+                Some(Reason::Blocked(why)) if why.starts_with(Reason::LETTERS) || why.starts_with(Reason::CLAIMS) => {
+                    words = format!("{why}; {words}")
+                }
                 Some(Reason::Failed(why)) if why == Reason::STOPPED => words = format!("{why}; {words}"),
                 _ => {}
             }
