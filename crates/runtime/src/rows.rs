@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use max_team_core::event::{Event, Interrupted};
-use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId};
+use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId, TurnId};
 use max_team_core::ledger::Charge;
 use max_team_core::mates::AgentEnded;
 use max_team_core::memory::Scope;
@@ -18,6 +18,7 @@ use max_team_journal::{Commit, Entry, Journal, JournalError, Projection};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::agent::since_of;
 use crate::error::RuntimeError;
 use crate::{cache, memory, session, tasks};
 
@@ -41,6 +42,17 @@ pub(crate) const COMMANDS: &str = "commands";
 
 /// Since when what others have written is no news, by whoever was stopped with everybody.
 pub(crate) const STOPPED: &str = "stopped";
+
+/// The same for whoever was told so and may not have read it: a row of its own, which no older stop takes the newer one from.
+fn told(address: &str) -> String {
+    format!("told/{address}")
+}
+
+/// Since when what others have written is no news for those who were stopped with this one: by what it has read, or has still to.
+pub(crate) fn stopped_since(journal: &Journal, lead: AgentId) -> Result<Option<TurnId>, RuntimeError> {
+    let read = row(journal, STOPPED, &lead.to_string())?;
+    Ok(read.max(row(journal, STOPPED, &told(&session::agent_stream(lead)))?))
+}
 
 /// The agents of a session.
 pub(crate) fn agents_of(session: &str) -> String {
@@ -266,6 +278,11 @@ fn of_letter(letter: &Envelope) -> Vec<Projection> {
         // Somebody else has said for an agent that it cannot work: it may have said nothing itself.
         (Kind::TaskResult, _) if letter.body.get("end").is_some_and(|end| end.get("broken").is_some()) => {
             letter.from.strip_prefix("agent/").map(|agent| delete(WORKING, agent)).into_iter().collect()
+        }
+        // It counts from when it was said, whenever it is read.
+        (Kind::Shutdown, _) => {
+            let since = since_of(letter).into_iter();
+            since.flat_map(|since| put(STOPPED, &told(&letter.to), letter.sent_at_ms, &since)).collect()
         }
         (_, Some(session)) => put(session::USED, session, letter.sent_at_ms, &true),
         _ => Vec::new(),

@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use max_team_core::chat::Usage;
-use max_team_core::event::{End, Event};
+use max_team_core::event::{End, Event, TurnEnded};
 use max_team_core::id::{AgentId, PlanId, SessionId, TurnId};
 use max_team_core::message::Kind;
 use max_team_core::plan::{Plan, Status, TaskView, Waits};
@@ -297,13 +297,23 @@ impl Census<'_> {
 
     /// The last turn of somebody; reads one entry, and folds only where that does not tell.
     fn last_turn(&self, agent: AgentId) -> Result<Option<TurnId>, RuntimeError> {
-        let stream = session::agent_stream(agent);
-        let Some(before) = self.journal.head(&stream)?.checked_sub(1) else { return Ok(None) };
-        let last = self.journal.read(&stream, before, 1)?;
-        match last.first().map(event_of).transpose()? {
+        match self.last_event(agent)? {
             Some(Event::TurnEnded(ended)) => Ok(Some(ended.turn)),
             _ => Ok(self.turn(agent)?.newest()),
         }
+    }
+
+    /// Whether somebody has ended its last turn by itself, and nothing was done to it since: one entry tells. Nobody has stopped it
+    /// then, whatever it has to read. What was asked about its work, without a model, says nothing about how that ended.
+    pub(crate) fn is_done(&self, agent: AgentId) -> Result<bool, RuntimeError> {
+        let is_answer = |ended: &TurnEnded| ended.end == End::Answered && !ended.charges.is_empty();
+        Ok(matches!(self.last_event(agent)?, Some(Event::TurnEnded(ended)) if is_answer(&ended)))
+    }
+
+    fn last_event(&self, agent: AgentId) -> Result<Option<Event>, RuntimeError> {
+        let stream = session::agent_stream(agent);
+        let Some(before) = self.journal.head(&stream)?.checked_sub(1) else { return Ok(None) };
+        self.journal.read(&stream, before, 1)?.first().map(event_of).transpose()
     }
 
     /// Everybody in sessions with unfinished work or a living owner; with `all`, also of those used within a day.

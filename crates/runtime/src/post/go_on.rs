@@ -94,8 +94,12 @@ impl Post<'_> {
         // Whoever works in a plan goes on with that.
         let is_given = |row: &&AgentRow| row.assignment.as_ref().is_some_and(|given| given.plan.is_none());
         for row in agents.iter().filter(is_given) {
-            let (turn, head) = fold_agent(self.journal, row.agent)?;
             let mail = self.journal.pending_mail(&agent_stream(row.agent))?;
+            // Most have: their conversations are not read again.
+            if mail.is_empty() && census.is_done(row.agent)? {
+                continue;
+            }
+            let (turn, head) = fold_agent(self.journal, row.agent)?;
             if !turn.is_apart(row.assignment.as_ref(), &mail) {
                 continue;
             }

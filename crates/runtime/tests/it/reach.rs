@@ -308,3 +308,25 @@ async fn a_stop_of_before_there_were_rows_for_it_is_no_fault() {
         assert_eq!(found.count(), faults, "{found:?}");
     }
 }
+
+/// Whoever ended its last turn by itself has nothing to go on with: that is told by one entry, and the others are not read, even where
+/// they cannot be.
+#[tokio::test]
+async fn whoever_is_done_is_not_read_again_to_go_on_with_others() {
+    let (folder, journal) = (project(), Journal::memory());
+    let team = house_of(&journal, folder.path(), &BOTH.replace("BOB", "Ready."));
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    while inputs(&journal, "max").len() < 2 {
+        until(&mut notices, "turn_started").await;
+    }
+    order(&team, Command::Halt { session }).await.unwrap();
+    rest(&mut notices).await;
+    let bob = agent(&journal, session, "bob");
+    let is_bobs = |stream: &str| stream == format!("agent/{bob}");
+    let ended = events(&journal).into_iter().rfind(|(stream, event)| is_bobs(stream) && event.name() == "turn_ended");
+    append(&journal, bob, "of_tomorrow", b"{}".to_vec()).await;
+    append(&journal, bob, "turn_ended", serde_json::to_vec(&ended.unwrap().1).unwrap()).await;
+    assert!(Census::new(&journal).turn(bob).is_err());
+    let stopped = Post::new(&journal).stopped(session).unwrap();
+    assert_eq!(stopped.iter().map(|reader| reader.name.as_str()).collect::<Vec<_>>(), ["ann"]);
+}
