@@ -279,10 +279,10 @@ fn of_letter(letter: &Envelope) -> Vec<Projection> {
         (Kind::TaskResult, _) if letter.body.get("end").is_some_and(|end| end.get("broken").is_some()) => {
             letter.from.strip_prefix("agent/").map(|agent| delete(WORKING, agent)).into_iter().collect()
         }
-        // It counts from when it was said, whenever it is read.
+        // It counts from when it was said, whenever it is read. Two may write the same one, of which the first is stored.
         (Kind::Shutdown, _) => {
             let since = since_of(letter).into_iter();
-            since.flat_map(|since| put(STOPPED, &told(&letter.to), letter.sent_at_ms, &since)).collect()
+            since.flat_map(|since| put(STOPPED, &told(&letter.to), 0, &since)).collect()
         }
         (_, Some(session)) => put(session::USED, session, letter.sent_at_ms, &true),
         _ => Vec::new(),
