@@ -595,6 +595,11 @@ impl TeamHandle {
         Census::new(&self.house.shared.journal).roll(session)
     }
 
+    /// Of those who are to begin in a session: who is there already or about to begin, and who is not.
+    pub fn newcomers(&self, session: SessionId, mates: Vec<Spawn>) -> Result<(Vec<Spawn>, Vec<Spawn>), RuntimeError> {
+        Census::new(&self.house.shared.journal).newcomers(session, mates)
+    }
+
     /// Whom of a session somebody has interrupted, and who has begun nothing since; its lead aside.
     pub fn stopped(&self, session: SessionId) -> Result<Vec<Reader>, RuntimeError> {
         Post::new(&self.house.shared.journal).stopped(session)

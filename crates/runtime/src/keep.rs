@@ -3,7 +3,7 @@
 mod forget;
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use max_team_core::event::Event;
 use max_team_core::memory::{Key, Scope};
@@ -25,7 +25,14 @@ pub use forget::{Forgotten as SessionsForgotten, Gone, forget_sessions, forks_of
 /// Compares every row and every kept state with what the log says; changes nothing.
 pub fn compare_rows(journal: &Journal) -> Result<Drifted, JournalError> {
     let maker = Maker::default();
-    journal.drift(|entry| maker.rows(entry), |stream, upto, version| refold(journal, stream, upto, version))
+    // Before there were such rows everybody had an entry of its own that says so: who has none since then needs none.
+    let stopped: HashSet<String> = rows::keys(journal, rows::STOPPED)?.into_iter().collect();
+    let is_wanted = |row: &Projection| match row {
+        Projection::Put { table, key, .. } => *table != rows::STOPPED || stopped.contains(key),
+        _ => true,
+    };
+    let made = |entry: &Entry| maker.rows(entry).into_iter().filter(is_wanted).collect();
+    journal.drift(made, |stream, upto, version| refold(journal, stream, upto, version))
 }
 
 /// Makes every row again from the log.

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use max_team_core::event::{Event, Interrupted};
-use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId};
+use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId, TurnId};
 use max_team_core::ledger::Charge;
 use max_team_core::mates::AgentEnded;
 use max_team_core::memory::Scope;
@@ -14,10 +14,11 @@ use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::event::{About, PlanEnd, Say, Tally};
 use max_team_core::policy::{Action, Answer, By, Memory};
 use max_team_core::stop::Held;
-use max_team_journal::{Commit, Entry, Journal, Projection};
+use max_team_journal::{Commit, Entry, Journal, JournalError, Projection};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::agent::since_of;
 use crate::error::RuntimeError;
 use crate::{cache, memory, session, tasks};
 
@@ -41,6 +42,17 @@ pub(crate) const COMMANDS: &str = "commands";
 
 /// Since when what others have written is no news, by whoever was stopped with everybody.
 pub(crate) const STOPPED: &str = "stopped";
+
+/// The same for whoever was told so and may not have read it: a row of its own, which no older stop takes the newer one from.
+fn told(address: &str) -> String {
+    format!("told/{address}")
+}
+
+/// Since when what others have written is no news for those who were stopped with this one: by what it has read, or has still to.
+pub(crate) fn stopped_since(journal: &Journal, lead: AgentId) -> Result<Option<TurnId>, RuntimeError> {
+    let read = row(journal, STOPPED, &lead.to_string())?;
+    Ok(read.max(row(journal, STOPPED, &told(&session::agent_stream(lead)))?))
+}
 
 /// The agents of a session.
 pub(crate) fn agents_of(session: &str) -> String {
@@ -267,6 +279,11 @@ fn of_letter(letter: &Envelope) -> Vec<Projection> {
         (Kind::TaskResult, _) if letter.body.get("end").is_some_and(|end| end.get("broken").is_some()) => {
             letter.from.strip_prefix("agent/").map(|agent| delete(WORKING, agent)).into_iter().collect()
         }
+        // It counts from when it was said, whenever it is read. Two may write the same one, of which the first is stored.
+        (Kind::Shutdown, _) => {
+            let since = since_of(letter).into_iter();
+            since.flat_map(|since| put(STOPPED, &told(&letter.to), 0, &since)).collect()
+        }
         (_, Some(session)) => put(session::USED, session, letter.sent_at_ms, &true),
         _ => Vec::new(),
     }
@@ -438,6 +455,17 @@ pub(crate) fn rows<T: DeserializeOwned>(journal: &Journal, table: &str) -> Resul
         let Some(last) = page.last() else { return Ok(found) };
         after = Some(last.cursor());
         found.extend(page.into_iter().filter_map(|item| Some((item.key, serde_json::from_slice(&item.value).ok()?))));
+    }
+}
+
+/// The keys of a table's rows.
+pub(crate) fn keys(journal: &Journal, table: &str) -> Result<Vec<String>, JournalError> {
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = journal.list(table, PAGE, after.as_ref())?;
+        let Some(last) = page.last() else { return Ok(found) };
+        after = Some(last.cursor());
+        found.extend(page.into_iter().map(|item| item.key));
     }
 }
 

@@ -52,6 +52,13 @@ impl Turn {
         if self.gone().is_some() { !mail.is_empty() } else { mail.iter().skip(stop).any(is_any) }
     }
 
+    /// Those of a lead's letters, in the order they came, whose wanted ones are about to begin: no stop has turned them down, nor
+    /// anything else.
+    pub fn recruiting<'m>(&self, mail: &'m [Envelope]) -> impl Iterator<Item = &'m Envelope> {
+        let is_open = |letter: &&Envelope| letter.kind == Kind::TeamRequest && !self.is_left(letter, true);
+        mail.iter().skip(before_stop(mail)).filter(is_open)
+    }
+
     /// How many of these letters, in the order they came, are gone on with: no stop has left them, or is behind them.
     pub fn going_on(&self, mail: &[Envelope], lead: bool) -> usize {
         let is_open = |letter: &&Envelope| !self.leaves(letter, lead);

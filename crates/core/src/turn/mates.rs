@@ -3,6 +3,7 @@
 use super::{Phase, Status, Turn};
 use crate::event::{Event, QuestionAnswered};
 use crate::id::{EnvelopeId, QuestionId, TurnId};
+use crate::limits::MAIL_WAITING_MAX;
 use crate::mates::requests::Requests;
 use crate::mates::{AgentEnded, CommandBegun, Teammate};
 use crate::message::{Assignment, Envelope, Kind};
@@ -20,7 +21,7 @@ impl Turn {
         match event {
             Event::Requested(asked) => self.requests.ask(asked),
             Event::Responded(responded) => self.requests.close(responded),
-            Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => self.refused.push(refused.letter),
+            Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => self.keep_refused(refused.letter),
             Event::AgentEnded(ended) => self.gone = Some(ended.clone()),
             Event::Granted(granted) => {
                 for grant in &granted.grants {
@@ -65,7 +66,14 @@ impl Turn {
         }
     }
 
-    /// Whether nobody begins whom this letter names.
+    /// It matters as long as the letter lies in the mailbox, which has no room for more.
+    fn keep_refused(&mut self, letter: EnvelopeId) {
+        let over = (self.refused.len() + 1).saturating_sub(MAIL_WAITING_MAX);
+        self.refused.drain(..over);
+        self.refused.push(letter);
+    }
+
+    /// Whether nobody begins whom this letter names, which lies in the mailbox until what was made for them is gone.
     pub fn has_refused(&self, letter: EnvelopeId) -> bool {
         self.refused.contains(&letter)
     }

@@ -13,6 +13,7 @@ use super::desk::{Desk, stop, wait};
 use super::table::table;
 use crate::args::{self, Of};
 use crate::exit::{Exit, Stop};
+use crate::headless::talk;
 use crate::setup::{self, Place};
 use crate::terminal::text::clean;
 
@@ -24,6 +25,10 @@ pub(crate) fn run(place: &Place, command: args::Tasks) -> anyhow::Result<Exit> {
         args::Tasks::Show { id, of, json } => counter.show(&id, &of, json)?,
         args::Tasks::Add { subject, description, of } => {
             counter.write(&of, &Input::Create(New { subject, description, ..New::default() }))?;
+            let stopped = counter.desk.census().nobody_takes(counter.session(&of)?).map_err(stop)?;
+            if !stopped.is_empty() {
+                talk(&counter.desk.lang.nobody_takes(&stopped));
+            }
         }
         args::Tasks::Update(update) => {
             let args::Update { id, status, owner, subject, description, blocked_by, blocks, of } = update;

@@ -184,7 +184,7 @@ fn load(desk: &Desk, place: &Place, name: &str, prompt: Option<&str>, session: O
     let session = this_session(desk, place, session)?;
     let roll = desk.census().roll(session).map_err(stop)?;
     tell_of_lead(&team, roll.lead.as_ref().map(|lead| lead.person.name.as_str()), desk.lang);
-    let (there, members) = roll.newcomers(team.members);
+    let (there, members) = desk.census().newcomers(session, team.members).map_err(stop)?;
     let called = |members: &[Spawn]| members.iter().map(|member| member.name.clone()).collect::<Vec<_>>().join(", ");
     if !there.is_empty() {
         talk(&desk.lang.there_already(&called(&there)));

@@ -255,7 +255,7 @@ impl Headless {
         if self.mates.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(self.handle.roll(session)?.newcomers(self.mates.clone()).1)
+        Ok(self.handle.newcomers(session, self.mates.clone())?.1)
     }
 
     async fn order(&self, key: EnvelopeId, command: Command) -> anyhow::Result<()> {

@@ -132,14 +132,32 @@ type Outcome<T> = Result<T, RuntimeError>;
 /// What became of it.
 #[derive(Debug)]
 pub(super) enum Done {
-    Said { key: EnvelopeId, text: String, outcome: Outcome<()>, news: News },
-    Withdrawn { key: EnvelopeId, text: String, outcome: Outcome<()> },
-    Answered { question: QuestionId, outcome: Outcome<()> },
+    Said {
+        key: EnvelopeId,
+        text: String,
+        outcome: Outcome<()>,
+        news: News,
+    },
+    Withdrawn {
+        key: EnvelopeId,
+        text: String,
+        outcome: Outcome<()>,
+    },
+    Answered {
+        question: QuestionId,
+        outcome: Outcome<()>,
+    },
     Remembered(Result<(), String>),
-    Decided { question: QuestionId, outcome: Outcome<()> },
+    Decided {
+        question: QuestionId,
+        outcome: Outcome<()>,
+    },
     Proposed(Outcome<()>),
     Stopped(Outcome<()>),
-    Plan { plan: PlanId, outcome: Outcome<Box<Plan>> },
+    Plan {
+        plan: PlanId,
+        outcome: Outcome<Box<Plan>>,
+    },
     Tasks(Outcome<Tasks>),
     Interrupted(Outcome<()>),
     Compacted(Outcome<()>),
@@ -147,18 +165,45 @@ pub(super) enum Done {
     Rewinding(Outcome<(rewind::Plan, Vec<Sheet>)>),
     Rewound(Outcome<rewind::Outcome>),
     Configured(Outcome<()>),
-    Status { reason: Reason, outcome: Outcome<Box<Status>> },
-    Written { key: EnvelopeId, to: Vec<String>, text: String, outcome: Outcome<()> },
-    Continued { lead: bool, outcome: Outcome<(Vec<String>, usize)> },
-    Held { read: bool, outcome: Outcome<usize> },
+    Status {
+        reason: Reason,
+        outcome: Outcome<Box<Status>>,
+    },
+    Written {
+        key: EnvelopeId,
+        to: Vec<String>,
+        text: String,
+        outcome: Outcome<()>,
+    },
+    Continued {
+        lead: bool,
+        outcome: Outcome<(Vec<String>, usize)>,
+    },
+    Held {
+        read: bool,
+        outcome: Outcome<usize>,
+    },
     MatesHeld(Outcome<Vec<(String, usize)>>),
-    Recruited(Outcome<()>),
-    Roll { shown: bool, outcome: Outcome<Box<Roll>> },
+    /// Who of them was there already, or about to begin.
+    Recruited(Outcome<Vec<String>>),
+    Roll {
+        shown: bool,
+        outcome: Outcome<Box<Roll>>,
+    },
     Letters(Outcome<Vec<Letter>>),
-    Shown { wanted: Option<String>, outcome: Outcome<Shown> },
-    Sessions { wanted: Option<String>, outcome: Outcome<Vec<SessionRow>> },
+    Shown {
+        wanted: Option<String>,
+        outcome: Outcome<Shown>,
+    },
+    Sessions {
+        wanted: Option<String>,
+        outcome: Outcome<Vec<SessionRow>>,
+    },
     Left,
-    Opened { outcome: Outcome<Arrival>, news: News },
+    Opened {
+        outcome: Outcome<Arrival>,
+        news: News,
+    },
 }
 
 /// Those who were called, and the one who is meant with what it has done.
@@ -286,7 +331,7 @@ impl Desk {
                 let count = |(name, agent)| Ok((name, self.handle.held_by(agent)?));
                 Done::MatesHeld(mates.into_iter().map(count).collect())
             }
-            Act::Recruit(mates) => Done::Recruited(self.command(fresh(), Command::Team { session, mates }).await),
+            Act::Recruit(mates) => Done::Recruited(self.recruit(mates).await),
             Act::Roll(shown) => Done::Roll { shown, outcome: self.handle.roll(session).map(Box::new) },
             Act::Letters => Done::Letters(self.letters().await),
             Act::Show(wanted) => Done::Shown { outcome: self.show(wanted.as_deref()), wanted },
@@ -306,6 +351,15 @@ impl Desk {
             self.taken(&news);
         }
         Done::Opened { outcome, news }
+    }
+
+    /// Asks for those who are not there and of whom nobody has asked for before; who of them is, or was asked for.
+    async fn recruit(&self, mates: Vec<Spawn>) -> Outcome<Vec<String>> {
+        let (there, mates) = self.handle.newcomers(self.session, mates)?;
+        if !mates.is_empty() {
+            self.command(fresh(), Command::Team { session: self.session, mates }).await?;
+        }
+        Ok(there.into_iter().map(|mate| mate.name).collect())
     }
 
     /// Lets those go on who were stopped; who does, and, where all are to, how many letters wait for the lead.

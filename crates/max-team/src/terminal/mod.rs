@@ -162,7 +162,7 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
     let mut begun = session.begin(&opened, events);
     if !mates.is_empty() {
         // A chat that goes on is begun with the same words.
-        let (_, new) = handle.roll(opened.session)?.newcomers(mates);
+        let (_, new) = handle.newcomers(opened.session, mates)?;
         if !new.is_empty() {
             session.recruit(new);
         }

@@ -114,10 +114,13 @@ impl Lang {
         if let (Self::Zh, Reason::Blocked(why), true) = (self, reason, is_parked) {
             let parked = format!("没有进程运行此会话：max-team -r {}", person.session);
             let first = why.split("; ").next().unwrap_or_default();
-            return Some(match first.strip_prefix(Reason::LETTERS) {
-                Some(count) => format!("有 {count} 封信在等待；{parked}"),
-                None if [Reason::STOPPED, Reason::TEAM].contains(&first) => format!("{}；{parked}", self.phrase(first)),
-                None => parked,
+            return Some(match (first.strip_prefix(Reason::LETTERS), first.strip_prefix(Reason::CLAIMS)) {
+                (Some(count), _) => format!("有 {count} 封信在等待；{parked}"),
+                (None, Some(name)) => format!("{}；{parked}", self.takes_none(name)),
+                (None, None) if [Reason::STOPPED, Reason::TEAM].contains(&first) => {
+                    format!("{}；{parked}", self.phrase(first))
+                }
+                (None, None) => parked,
             });
         }
         Some(self.idle_because(reason))
@@ -131,13 +134,22 @@ impl Lang {
                 let what = self.phrase(what);
                 say!(self, "waiting for {what}", "等待 {what}")
             }
-            Reason::Blocked(what) => match (what.strip_prefix(Reason::DECISION), what.strip_prefix(Reason::LETTERS)) {
-                (Some(error), _) => say!(self, "a decision: {error}", "需要决定：{error}"),
-                (None, Some(count)) => say!(self, "letters wait: {count}", "有 {count} 封信在等待"),
-                (None, None) => self.phrase(what).to_owned(),
-            },
+            Reason::Blocked(what) => {
+                let behind = [Reason::DECISION, Reason::LETTERS, Reason::CLAIMS].map(|front| what.strip_prefix(front));
+                match behind {
+                    [Some(error), ..] => say!(self, "a decision: {error}", "需要决定：{error}"),
+                    [_, Some(count), _] => say!(self, "letters wait: {count}", "有 {count} 封信在等待"),
+                    [.., Some(name)] => self.takes_none(name),
+                    [None, None, None] => self.phrase(what).to_owned(),
+                }
+            }
             Reason::Failed(why) => self.failed_with(self.phrase(why), false),
         }
+    }
+
+    /// Somebody who takes tasks by itself was stopped.
+    fn takes_none(self, name: &str) -> String {
+        say!(self, "it was stopped and takes no tasks: /continue {name}", "已被停止，不再领取任务：/continue {name}")
     }
 
     /// What is always said in the same words; names and errors stay as they are.

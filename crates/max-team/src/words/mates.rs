@@ -319,7 +319,7 @@ impl Lang {
     }
 
     pub(crate) fn there_already(self, names: &str) -> String {
-        say!(self, "{names}: there already", "{names}：已在团队中")
+        say!(self, "{names}: there already or about to begin", "{names}：已在团队中或即将开始")
     }
 
     pub(crate) fn they_go_on(self, names: &[String]) -> String {

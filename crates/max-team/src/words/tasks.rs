@@ -41,6 +41,16 @@ impl Lang {
         say!(self, "#{id} added: {subject}", "已添加 #{id}：{subject}")
     }
 
+    /// Everybody who takes tasks by itself was stopped with one in hand.
+    pub(crate) fn nobody_takes(self, stopped: &[String]) -> String {
+        let (names, first) = (stopped.join(", "), stopped.first().map(String::as_str).unwrap_or_default());
+        say!(
+            self,
+            "nobody takes it by itself: stopped, and at another task: {names} (`/continue {first}` in the chat goes on)",
+            "无人自行领取：{names} 已被停止，手中还有任务（在对话中用 `/continue {first}` 继续）"
+        )
+    }
+
     pub(crate) fn list_written(self, id: &str) -> String {
         say!(self, "#{id} changed", "已修改 #{id}")
     }

@@ -438,7 +438,11 @@ fn a_written_team_begins_with_the_first_message() {
     let session = team["session"].as_str().unwrap();
     let noted = ok(program.run(&["team", "load", "more.yaml", "--session", session]));
     assert!(noted.err.contains("nobody runs the session"), "{noted:?}");
-    ok(program.run(&["-c", "-p", ""]));
+    // Whom somebody has asked for is not asked for twice.
+    let again = ok(program.run(&["team", "load", "more.yaml", "--session", session]));
+    assert!(again.err.contains("dora: there already or about to begin"), "{again:?}");
+    let begun = ok(program.run(&["-c", "-p", ""]));
+    assert!(!begun.err.contains("nobody of these"), "{begun:?}");
     assert!(ok(program.run(&["team", "show"])).out.contains("dora"));
     // Nobody begins twice in a chat either; whoever was written down since begins.
     let web = format!("{WEB}  - {{name: fay, prompt: Wait.}}\n");

@@ -130,12 +130,13 @@ impl Agent {
     ) -> Result<Stopper, RuntimeError> {
         let is_person = matches!(by.who, Some(By::Person(_))) && !by.ends;
         let claims = self.turn.mate().is_some_and(|mate| mate.claims);
-        // Whoever rests over an empty list was not taken from it. A lead passes it on to those who were.
-        let is_taken = self.lead || (claims && (self.turn.is_busy() || !letters.is_empty()));
+        // Whoever rests over a list with nothing to take was not taken from it. A lead passes it on to those who were.
+        let is_at_any = self.turn.is_busy() || !letters.is_empty();
+        let is_taken = self.lead || (claims && (is_at_any || self.floor.has_free(&self.origin.name)?));
         let listed = if is_taken { Some(listed.map_or_else(|| self.floor.list_head(), Ok)?) } else { None };
         // For whoever does nothing and has nothing to read it changes nothing, unless everybody was stopped: what others still write
         // must not begin it.
-        let is_any = self.turn.is_busy() || !letters.is_empty() || (since.is_some() && !self.lead);
+        let is_any = is_at_any || (!self.lead && (since.is_some() || listed.is_some()));
         // Of two stops the later counts for all, whichever is read last, and whatever has begun between them.
         let known = if self.lead && since.is_some() { self.floor.stopped_since()? } else { None };
         let since = since.max(known);

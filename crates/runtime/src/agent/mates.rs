@@ -62,6 +62,10 @@ pub(super) struct Joining {
     pub(super) names: Vec<String>,
     /// What they are painted in, or are to be.
     pub(super) colors: Vec<String>,
+    /// How many of the names are those of others, who were asked for before and for whom copies are still made.
+    pub(super) coming: usize,
+    /// Whether a user wants them, who is told in other words than a model.
+    pub(super) is_users: bool,
 }
 
 impl Joining {
@@ -70,6 +74,23 @@ impl Joining {
             self.names.push(mate.name.clone());
             self.colors.push(mate.color.clone());
         }
+    }
+
+    /// Whose name people would take for this one.
+    fn namesake(&self, name: &str) -> Option<&String> {
+        self.names.iter().find(|other| name::looks_like(other, name))
+    }
+
+    /// Why nobody can be called like somebody who is there, or will be.
+    fn taken(&self, there: &str) -> String {
+        let is_coming = self.names.iter().take(self.coming).any(|name| name == there);
+        let when = if is_coming { "is about to begin" } else { "is there already" };
+        let write = match (self.is_users, is_coming) {
+            (true, _) => "",
+            (false, true) => " write to it with `send_message` once it is there, or",
+            (false, false) => " write to it with `send_message`, or",
+        };
+        format!("`{there}` {when}:{write} choose another name")
     }
 }
 
@@ -81,7 +102,7 @@ impl Agent {
     /// Starts the teammates that an answer asks for, in one commit with what the model is told about it.
     pub(super) async fn spawn(&mut self, keys: Vec<String>) -> Result<(), RuntimeError> {
         self.floor.bind(&self.stream, self.frame.settings());
-        let (mut acted, mut guests, mut new) = (Vec::new(), Vec::new(), Joining::default());
+        let (mut acted, mut guests, mut new) = (Vec::new(), Vec::new(), self.coming(None)?);
         for key in keys {
             let Some(input) = self.turn.call(&key).map(|call| call.input.clone()) else { continue };
             let started = match Act::read(SPAWN_TEAMMATE, input) {
@@ -136,10 +157,8 @@ impl Agent {
             let words = format!("`{other}` is called so already, and works here without being a teammate");
             return Ok(Err(format!("{words}: choose another name")));
         }
-        let new_namesake = || new.names.iter().find(|other| name::looks_like(other, name)).cloned();
-        if let Some(there) = self.floor.namesake(name)?.or_else(new_namesake) {
-            let words = format!("`{there}` is there already: write to it with `send_message`, or choose another name");
-            return Ok(Err(words));
+        if let Some(there) = self.floor.namesake(name)?.or_else(|| new.namesake(name).cloned()) {
+            return Ok(Err(new.taken(&there)));
         }
         let (there, ever) = self.floor.count_mates()?;
         if there + new.names.len() >= MATES_MAX {

@@ -75,6 +75,7 @@ pub(crate) use mates::asked_of;
 pub(crate) use newcomer::Newcomer;
 pub(crate) use parting::to_people;
 pub(crate) use protocol::sharing_letter;
+pub(crate) use recruit::wanted;
 pub(crate) use review::decided;
 use steer::Steering;
 pub(crate) use steer::waits;

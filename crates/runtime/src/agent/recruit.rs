@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use max_team_core::event::{Event, Nudged};
+use max_team_core::id::EnvelopeId;
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::stop::Held;
 use serde::Deserialize;
@@ -36,8 +37,7 @@ impl Agent {
         if !self.lead || !letter.from.starts_with("user/") {
             return self.refuse(letter, "only a user asks for teammates, and only a lead has any").await;
         }
-        let mates = letter.body.get("mates").and_then(|mates| Vec::<Spawn>::deserialize(mates).ok());
-        let Some(mates) = mates else { return self.refuse(letter, "it names nobody").await };
+        let Some(mates) = wanted(letter) else { return self.refuse(letter, "it names nobody").await };
         if self.turn.holds(letter) || self.turn.has_refused(letter.id) {
             return self.turn_down(letter, mates.len(), HALTED).await;
         }
@@ -48,10 +48,11 @@ impl Agent {
         }
         let mates: Vec<Spawn> = mates.into_iter().map(Spawn::repainted).collect();
         self.floor.bind(&self.stream, self.frame.settings());
-        let (mut guests, mut new, mut told) = (Vec::new(), Joining::default(), Vec::new());
+        let (mut guests, mut new, mut told) = (Vec::new(), self.coming(Some(letter.id))?, Vec::new());
         let (mut refused, mut unmade) = (Vec::new(), Vec::new());
+        new.is_users = true;
         // What some are to be painted in is nobody else's.
-        new.colors = mates.iter().filter_map(|mate| mate.color.clone()).collect();
+        new.colors.extend(mates.iter().filter_map(|mate| mate.color.clone()));
         let count = mates.len();
         for (index, spawn) in mates.into_iter().enumerate() {
             let (key, name) = (key_of(letter, index), spawn.name.clone());
@@ -89,6 +90,21 @@ impl Agent {
         unmade.into_iter().for_each(|(key, _, worker)| self.awaits_copy(&key, *worker));
         self.tell_of_copies(letter, count, left);
         Ok(())
+    }
+
+    /// Those who are about to begin because a letter asks for them that came before this one: their names are taken, although copies
+    /// are still made for them.
+    pub(super) fn coming(&self, before: Option<EnvelopeId>) -> Result<Joining, RuntimeError> {
+        let mut waiting = self.floor.unread(&self.stream)?;
+        let place = waiting.iter().position(|letter| Some(letter.id) == before);
+        waiting.truncate(place.unwrap_or(waiting.len()));
+        let there = self.floor.teammates()?;
+        let mates = self.turn.recruiting(&waiting).filter_map(wanted).flatten();
+        // That they have begun may not be stored yet.
+        let mates: Vec<Spawn> = mates.filter(|mate| there.iter().all(|(name, _)| *name != mate.name)).collect();
+        let colors = mates.iter().filter_map(|mate| mate.color.clone()).collect();
+        let names: Vec<String> = mates.into_iter().map(|mate| mate.name).collect();
+        Ok(Joining { coming: names.len(), names, colors, is_users: false })
     }
 
     /// Whoever watches is told how many of a letter's copies are still to be made: it takes a while on a large project.
@@ -183,6 +199,11 @@ impl Agent {
         }
         waits
     }
+}
+
+/// Those whom a letter names; `None`: it does not say.
+pub(crate) fn wanted(letter: &Envelope) -> Option<Vec<Spawn>> {
+    Vec::<Spawn>::deserialize(letter.body.get("mates")?).ok()
 }
 
 /// What the start of one of those is called whom a letter names.

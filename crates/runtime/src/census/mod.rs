@@ -4,6 +4,7 @@
 //! It never writes, and what it says is as old as the moment it was asked.
 
 mod cast;
+mod claimers;
 mod costs;
 mod grants;
 mod mail;
@@ -20,7 +21,7 @@ use max_team_core::plan::Plan;
 use max_team_core::turn::Turn;
 use max_team_journal::{Entry, Journal, WorkerInfo};
 
-use crate::agent::{SNAPSHOT_VERSION, since_of};
+use crate::agent::SNAPSHOT_VERSION;
 use crate::error::RuntimeError;
 use crate::keep::{Gone, gone};
 use crate::plan::{PLAN_SNAPSHOT_VERSION, plan_stream};
@@ -297,9 +298,8 @@ pub(crate) fn fold_agent(journal: &Journal, agent: AgentId) -> Result<(Turn, u64
 }
 
 /// Since when what is written to the teammates of a session is no news, if somebody has stopped everybody: by what its lead has
-/// read, or has still to read.
+/// read, or has still to read. Rows say so, however much there is to read.
 pub(crate) fn stopped_since(journal: &Journal, session: SessionId) -> Result<Option<TurnId>, RuntimeError> {
     let lead = Sessions::new(journal).row(session)?.lead;
-    let said = journal.pending_mail(&session::agent_stream(lead))?.iter().filter_map(since_of).max();
-    Ok(said.max(rows::row(journal, rows::STOPPED, &lead.to_string())?))
+    rows::stopped_since(journal, lead)
 }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use max_team_core::chat::Usage;
-use max_team_core::event::{End, Event};
+use max_team_core::event::{End, Event, TurnEnded};
 use max_team_core::id::{AgentId, PlanId, SessionId, TurnId};
 use max_team_core::message::Kind;
 use max_team_core::plan::{Plan, Status, TaskView, Waits};
@@ -97,6 +97,9 @@ impl Reason {
     pub const DECISION: &str = "a decision: ";
     /// What stands in front of the number of letters that wait since somebody was stopped.
     pub const LETTERS: &str = "letters wait: ";
+
+    /// What stands in front of the name of one that takes tasks by itself, was stopped and takes none.
+    pub const CLAIMS: &str = "it was stopped and takes no tasks: /continue ";
 
     /// Whether it says that letters wait since a stop.
     fn is_unread(&self) -> bool {
@@ -217,7 +220,7 @@ pub(super) struct Room<'c> {
 }
 
 impl Census<'_> {
-    /// Those of a session who are in the middle of a turn, or have unread mail that begins one once somebody runs the session.
+    /// Those of a session who are in the middle of a turn, or have unread mail or a task to take that begins one once somebody runs it.
     /// Whoever works in a plan is stopped with it, and whoever was called with the turn that waits for it.
     pub fn at_work(&self, session: SessionId) -> Result<Vec<AgentId>, RuntimeError> {
         let lead = Sessions::new(self.journal).row(session)?.lead;
@@ -225,6 +228,8 @@ impl Census<'_> {
         for row in self.perhaps_at_work(session, lead)? {
             at_work.extend(self.is_at_work(session, &row, lead)?.then_some(row.agent));
         }
+        let takers = self.would_take(session)?.into_iter().filter(|agent| !at_work.contains(agent));
+        at_work.extend(takers.collect::<Vec<_>>());
         Ok(at_work)
     }
 
@@ -258,7 +263,7 @@ impl Census<'_> {
         Ok(is_apart && begins)
     }
 
-    /// Who is told of a stop together with the lead: whoever is at work, and teammates with commands. Whoever rests knows of it from
+    /// Who is told of a stop together with the lead: whoever is at work or could take a task, and teammates with commands. Whoever else rests knows of it from
     /// the lead's own entry. Whoever cannot be read may be at work: a letter too many does no harm.
     pub(crate) fn stopped_with(&self, session: SessionId) -> Result<Vec<AgentId>, RuntimeError> {
         let lead = Sessions::new(self.journal).row(session)?.lead;
@@ -268,6 +273,7 @@ impl Census<'_> {
         let commands = rows::with_commands(self.journal)?;
         let there = rows::mates_there(self.journal, session)?.into_iter().map(|(_, row)| row.agent);
         all.extend(there.filter(|agent| commands.contains(agent)));
+        all.extend(self.would_take(session)?);
         Ok(all.into_iter().collect())
     }
 
@@ -293,13 +299,23 @@ impl Census<'_> {
 
     /// The last turn of somebody; reads one entry, and folds only where that does not tell.
     fn last_turn(&self, agent: AgentId) -> Result<Option<TurnId>, RuntimeError> {
-        let stream = session::agent_stream(agent);
-        let Some(before) = self.journal.head(&stream)?.checked_sub(1) else { return Ok(None) };
-        let last = self.journal.read(&stream, before, 1)?;
-        match last.first().map(event_of).transpose()? {
+        match self.last_event(agent)? {
             Some(Event::TurnEnded(ended)) => Ok(Some(ended.turn)),
             _ => Ok(self.turn(agent)?.newest()),
         }
+    }
+
+    /// Whether somebody has ended its last turn by itself, and nothing was done to it since: one entry tells. Nobody has stopped it
+    /// then, whatever it has to read. What was asked about its work, without a model, says nothing about how that ended.
+    pub(crate) fn is_done(&self, agent: AgentId) -> Result<bool, RuntimeError> {
+        let is_answer = |ended: &TurnEnded| ended.end == End::Answered && !ended.charges.is_empty();
+        Ok(matches!(self.last_event(agent)?, Some(Event::TurnEnded(ended)) if is_answer(&ended)))
+    }
+
+    fn last_event(&self, agent: AgentId) -> Result<Option<Event>, RuntimeError> {
+        let stream = session::agent_stream(agent);
+        let Some(before) = self.journal.head(&stream)?.checked_sub(1) else { return Ok(None) };
+        self.journal.read(&stream, before, 1)?.first().map(event_of).transpose()
     }
 
     /// Everybody in sessions with unfinished work or a living owner; with `all`, also of those used within a day.
@@ -528,6 +544,10 @@ impl<'c> Room<'c> {
                     let reason = is_made.then(|| Reason::WaitingFor(Reason::COPIES.to_owned()));
                     (Standing::Starting, reason, None)
                 }
+                0 if self.census.takes_none(self.row.session, turn, &mail)? => {
+                    let name = turn.mate().map(|mate| mate.name.as_str()).unwrap_or_default();
+                    (Standing::Stopped, Some(Reason::Blocked(format!("{}{name}", Reason::CLAIMS))), None)
+                }
                 0 => (Standing::Ready, last(turn), None),
                 count => (Standing::Stopped, Some(Reason::unread(count)), None),
             });
@@ -613,7 +633,9 @@ impl<'c> Room<'c> {
             person.state = Standing::Stopped;
             let mut words = format!("nobody runs this session: max-team -r {}", self.row.session);
             match person.reason.take() {
-                Some(Reason::Blocked(why)) if why.starts_with(Reason::LETTERS) => words = format!("{why}; {words}"),
+                Some(Reason::Blocked(why)) if why.starts_with(Reason::LETTERS) || why.starts_with(Reason::CLAIMS) => {
+                    words = format!("{why}; {words}")
+                }
                 Some(Reason::Failed(why)) if why == Reason::STOPPED => words = format!("{why}; {words}"),
                 Some(Reason::WaitingFor(what)) if what == Reason::COPIES => {
                     words = format!("{}; {words}", Reason::TEAM)

@@ -1,18 +1,20 @@
 //! The registry of a session's team: its lead and its teammates, with what everybody is called, painted in and waits for.
 
+use std::collections::HashSet;
+
 use max_team_core::calling::hands::GENERAL;
 use max_team_core::chat::Part;
 use max_team_core::event::Event;
 use max_team_core::id::SessionId;
 use max_team_core::mates::{AgentEnded, color, parting};
-use max_team_core::message::Envelope;
+use max_team_core::message::{Envelope, Kind};
 use max_team_core::policy::Mode;
 use max_team_core::team::Isolation;
 use max_team_core::turn::{Turn, is_note};
 
 use super::people::{Person, Reason, Room};
 use super::{Census, Standing};
-use crate::agent::{asked_of, text_at};
+use crate::agent::{asked_of, text_at, wanted};
 use crate::error::RuntimeError;
 use crate::rows::{self, AgentRow, MateRow, event_of};
 use crate::session::{self, Sessions};
@@ -65,12 +67,6 @@ impl Enrolled {
 }
 
 impl Roll {
-    /// Of those who are to begin: who is there already, and who is not. Whoever goes on says the same words again.
-    pub fn newcomers(&self, mates: Vec<Spawn>) -> (Vec<Spawn>, Vec<Spawn>) {
-        let is_there = |name: &str| self.mates.iter().any(|mate| mate.is_active() && mate.person.name == name);
-        mates.into_iter().partition(|mate| is_there(&mate.name))
-    }
-
     /// What the team is called.
     pub fn name(&self) -> String {
         let id = self.session.to_string();
@@ -104,6 +100,20 @@ impl Census<'_> {
             }
         }
         Ok(roll)
+    }
+
+    /// Of those who are to begin in a session: who is there already, or about to begin because somebody has asked for them before,
+    /// and who is not. Whoever goes on says the same words again.
+    pub fn newcomers(&self, session: SessionId, mates: Vec<Spawn>) -> Result<(Vec<Spawn>, Vec<Spawn>), RuntimeError> {
+        let lead = Sessions::new(self.journal).row(session)?.lead;
+        let mail = self.journal.pending_mail(&session::agent_stream(lead))?;
+        let there = rows::mates_there(self.journal, session)?.into_iter().map(|(name, _)| name);
+        let mut taken: HashSet<String> = there.collect();
+        if mail.iter().any(|letter| letter.kind == Kind::TeamRequest) {
+            let turn = self.turn(lead)?;
+            taken.extend(turn.recruiting(&mail).filter_map(wanted).flatten().map(|mate| mate.name));
+        }
+        Ok(mates.into_iter().partition(|mate| taken.contains(&mate.name)))
     }
 
     /// What a teammate was started for.

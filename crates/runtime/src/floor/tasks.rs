@@ -9,14 +9,14 @@ use std::sync::Arc;
 use max_team_core::event::Event;
 use max_team_core::id::AgentId;
 use max_team_core::stop::Held;
-use max_team_core::tasks::{Doer, Input, Item, Move, Status, Why};
+use max_team_core::tasks::{Doer, Input, Item, Why};
 
 use super::Floor;
 use crate::error::RuntimeError;
 use crate::handle::{Notice, Origin};
 use crate::rows::event_of;
 use crate::shared::{commit_at, lock, now_ms};
-use crate::tasks::{self, Change, TaskLists};
+use crate::tasks::{self, Change, Put, TaskLists};
 use crate::{rows, session};
 
 /// What a task is called that is meant for the user.
@@ -84,19 +84,22 @@ impl Floor {
             let entries = self.shared.journal.read(&tasks::stream(self.session), news.read, LIST_READ)?;
             for entry in &entries {
                 news.read = entry.stream_seq;
-                let is_said = entry.actor.starts_with("user/") || entry.actor == lead;
-                match event_of(entry).ok().filter(|_| is_said) {
-                    Some(Event::ItemAdded(_)) => news.added = entry.stream_seq,
-                    Some(Event::ItemMoved(moved)) if moved.what == Move::Assigned => {
-                        news.given.insert(moved.state.owner, entry.stream_seq);
-                    }
-                    _ => {}
+                match tasks::put(entry, &lead) {
+                    Some(Put::Added) => news.added = entry.stream_seq,
+                    Some(Put::Given(name)) => drop(news.given.insert(name, entry.stream_seq)),
+                    None => {}
                 }
             }
             if entries.len() < LIST_READ {
                 return Ok(news.added > listed || news.given.get(name).is_some_and(|given| *given > listed));
             }
         }
+    }
+
+    /// Whether there is a task on the list that somebody could begin with.
+    pub(crate) fn has_free(&self, name: &str) -> Result<bool, RuntimeError> {
+        let tasks = TaskLists::new(&self.shared.journal).tasks(self.session)?;
+        Ok(tasks::free_for(&tasks, name).next().is_some())
     }
 
     /// Somebody who takes tasks by itself rests, with what a stop has left: who wakes it need not look that up.
@@ -122,10 +125,8 @@ impl Floor {
             return Ok(());
         }
         let tasks = TaskLists::new(&self.shared.journal).tasks(self.session)?;
-        let is_free = |item: &&Item| item.state.status == Status::Pending && tasks.blockers(item).next().is_none();
-        let free: Vec<&Item> = tasks.items().filter(is_free).collect();
         let (meant, anybodys): (Vec<&Item>, Vec<&Item>) =
-            free.into_iter().partition(|item| !item.state.owner.is_empty());
+            tasks::free(&tasks).partition(|item| !item.state.owner.is_empty());
         let mut left = anybodys.len();
         for (name, agent) in claimers {
             let address = session::agent_stream(agent);

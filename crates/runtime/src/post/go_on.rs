@@ -24,16 +24,21 @@ pub const CONTINUE: &str = include_str!("../../../../prompts/continue.md");
 /// What somebody is told who was stopped with nothing but unread letters.
 pub const READ_ON: &str = include_str!("../../../../prompts/read_on.md");
 
+/// What somebody is told who takes tasks by itself and was stopped before it could.
+const TAKE_ON: &str = include_str!("../../../../prompts/take_on.md");
+
 /// Whether words are those that the program tells whoever goes on: nobody wrote them.
 pub fn is_go_on(words: &str) -> bool {
-    [CONTINUE, READ_ON].iter().any(|own| own.trim_end() == words.trim_end())
+    [CONTINUE, READ_ON, TAKE_ON].iter().any(|own| own.trim_end() == words.trim_end())
 }
 
 /// Somebody who was stopped.
 struct Stopped {
     row: AgentRow,
-    /// What it was at; nothing, if it was at rest and only what it was written waits.
+    /// What it was at; nothing, if it was at rest and only what it was written waits, or what it could take.
     given: Option<Assignment>,
+    /// Whether letters wait for it.
+    is_held: bool,
     /// Where its stream ends.
     head: u64,
 }
@@ -55,12 +60,13 @@ impl Post<'_> {
         halted.retain(|halted| to.is_empty() || to.iter().any(|name| halted.row.is(name)));
         let at_ms = now_ms();
         let (mut commit, mut readers) = (commit_at(at_ms), Vec::new());
-        for Stopped { row, given, head } in halted {
+        for Stopped { row, given, is_held, head } in halted {
             let reader = reader(&row);
             // Whoever says it twice before it is heard says it once.
             let id = derived(&[reader.address().as_bytes(), &head.to_le_bytes(), b"go on"]);
             if !self.journal.has_mail(id)? {
-                let mut body = json!({ "text": READ_ON.trim_end(), "by": person(by), "session": session });
+                let text = if is_held { READ_ON } else { TAKE_ON };
+                let mut body = json!({ "text": text.trim_end(), "by": person(by), "session": session });
                 let kind = if given.is_some() { Kind::TaskAssign } else { Kind::UserInput };
                 if let (Some(given), Some(body)) = (given, body.as_object_mut()) {
                     let assignment = Assignment { attempt: given.attempt + 1, ..given };
@@ -77,7 +83,8 @@ impl Post<'_> {
 
     /// Those who were stopped, with what they were at. Whom an agent has stopped, or the time, is not meant to go on.
     fn halted(&self, session: SessionId) -> Result<Vec<Stopped>, RuntimeError> {
-        let agents = Census::new(self.journal).agents(session)?;
+        let census = Census::new(self.journal);
+        let agents = census.agents(session)?;
         let is_person = |halted: &Halted| match &halted.who {
             Some(who) => matches!(who, By::Person(_)),
             // Entries of before have only a name.
@@ -87,8 +94,12 @@ impl Post<'_> {
         // Whoever works in a plan goes on with that.
         let is_given = |row: &&AgentRow| row.assignment.as_ref().is_some_and(|given| given.plan.is_none());
         for row in agents.iter().filter(is_given) {
-            let (turn, head) = fold_agent(self.journal, row.agent)?;
             let mail = self.journal.pending_mail(&agent_stream(row.agent))?;
+            // Most have: their conversations are not read again.
+            if mail.is_empty() && census.is_done(row.agent)? {
+                continue;
+            }
+            let (turn, head) = fold_agent(self.journal, row.agent)?;
             if !turn.is_apart(row.assignment.as_ref(), &mail) {
                 continue;
             }
@@ -97,8 +108,8 @@ impl Post<'_> {
             let is_ours = |given: &Assignment| !given.life.is_call() || given.is_for_user();
             let given = halted.and_then(|halted| halted.assignment.clone()).filter(is_ours);
             let is_held = turn.gone().is_none() && turn.waiting(&mail, false) > 0;
-            if given.is_some() || is_held {
-                found.push(Stopped { row: row.clone(), given, head });
+            if given.is_some() || is_held || census.takes_none(session, &turn, &mail)? {
+                found.push(Stopped { row: row.clone(), given, is_held, head });
             }
         }
         Ok(found)

@@ -13,10 +13,11 @@ use max_team_core::event::Event;
 use max_team_core::id::SessionId;
 use max_team_core::limits::LIST_WRITE_TRIES_MAX;
 use max_team_core::message::Principal;
-use max_team_core::tasks::{Doer, Input, Tasks};
-use max_team_journal::{Commit, Expect, Journal, JournalError, Strength};
+use max_team_core::tasks::{Doer, Input, Item, Move, Status, Tasks};
+use max_team_journal::{Commit, Entry, Expect, Journal, JournalError, Strength};
 
 use crate::error::RuntimeError;
+use crate::rows::event_of;
 use crate::shared::{append, commit_at, now_ms};
 
 pub use lines::Line;
@@ -43,6 +44,37 @@ pub(crate) struct Change {
 /// The stream of a session's list.
 pub(crate) fn stream(session: SessionId) -> String {
     format!("{}{session}", rows::STREAM)
+}
+
+/// What was put on a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Put {
+    /// A task.
+    Added,
+    /// One that was there, to somebody by name.
+    Given(String),
+}
+
+/// What a person, or the lead as the actor of its entries, has put on a list with one: that is newer than a stop before it. What a
+/// colleague lists may be the last thing it did before it read of the stop.
+pub(crate) fn put(entry: &Entry, lead: &str) -> Option<Put> {
+    let is_said = entry.actor.starts_with("user/") || entry.actor == lead;
+    match event_of(entry).ok().filter(|_| is_said)? {
+        Event::ItemAdded(_) => Some(Put::Added),
+        Event::ItemMoved(moved) if moved.what == Move::Assigned => Some(Put::Given(moved.state.owner)),
+        _ => None,
+    }
+}
+
+/// The tasks that can be begun with.
+pub(crate) fn free(tasks: &Tasks) -> impl Iterator<Item = &Item> {
+    let is_free = |item: &&Item| item.state.status == Status::Pending && tasks.blockers(item).next().is_none();
+    tasks.items().filter(is_free)
+}
+
+/// Those of them that somebody may take: anybody's, and what is meant for it.
+pub(crate) fn free_for<'t>(tasks: &'t Tasks, name: &'t str) -> impl Iterator<Item = &'t Item> {
+    free(tasks).filter(move |item| item.state.owner.is_empty() || item.state.owner == name)
 }
 
 /// The user, as somebody who does something with a list.

@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use max_team_core::calling::hands::GENERAL;
-use max_team_core::event::{End, Event};
+use max_team_core::event::{End, Event, Interrupted};
 use max_team_core::id::{AgentId, SessionId, TurnId};
 use max_team_core::message::{Envelope, Kind};
+use max_team_core::stop::Held;
 use max_team_core::tasks::{Input, New};
 use max_team_core::turn::is_stop;
-use max_team_journal::{Append, Commit, Journal};
-use max_team_runtime::{Census, Command, Post, TaskLists, Which};
+use max_team_journal::{Append, Commit, Journal, Projection};
+use max_team_runtime::{Census, Command, Post, Reason, Standing, TaskLists, Which, compare_rows};
 use serde_json::json;
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -203,4 +204,129 @@ async fn what_the_user_has_written_to_one_that_was_called_waits_with_everything(
     }
     let told = inputs(&journal, "explore").split_off(1).join("|");
     assert!(told.contains("and b?") && !told.contains('|'), "{told}");
+}
+
+const TAKER: &str = r#"
+answers:
+  - parts: [{tool: spawn_teammate, input: {name: ann, role: worker, prompt: Work., auto_claim: true}}]
+  - text: At it.
+  - text: Noted.
+  - text: Noted.
+  - text: Noted.
+members:
+  ann: [{text: Ready.}, {text: Taken.}, {text: Taken.}, {text: Taken.}]
+"#;
+
+fn subject(subject: &str) -> Input {
+    Input::Create(New { subject: subject.into(), ..New::default() })
+}
+
+/// Where somebody stands, and why.
+fn stands(journal: &Journal, session: SessionId, name: &str) -> (Standing, Option<Reason>) {
+    let roll = Census::new(journal).roll(session).unwrap();
+    let person = roll.mates.into_iter().find(|mate| mate.person.name == name).unwrap().person;
+    (person.state, person.reason)
+}
+
+fn takes_none(name: &str) -> (Standing, Option<Reason>) {
+    (Standing::Stopped, Some(Reason::Blocked(format!("{}{name}", Reason::CLAIMS))))
+}
+
+/// Tasks were listed while nobody ran the session, and everybody was stopped before somebody did: whoever takes them by itself takes
+/// none of them until it is told to, or something newer is listed.
+#[tokio::test]
+async fn a_stop_holds_who_could_take_a_task() {
+    for is_newer in [false, true] {
+        let (folder, journal) = (project(), Journal::memory());
+        let team = house_of(&journal, folder.path(), TAKER);
+        let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+        while inputs(&journal, "max").len() < 2 {
+            rest(&mut notices).await;
+        }
+        team.settle(session).await;
+        team.close(session).await;
+        for name in ["first", "second"] {
+            TaskLists::new(&journal).write(session, &owner(), &subject(name)).await.unwrap();
+        }
+        let [lead, ann] = ["max", "ann"].map(|name| agent(&journal, session, name));
+        assert_eq!(Census::new(&journal).at_work(session).unwrap(), [ann], "there is something to stop");
+        Post::new(&journal).interrupt(&owner(), key("stop"), lead).await.unwrap();
+        assert!(Census::new(&journal).at_work(session).unwrap().is_empty(), "and then there is not");
+        team.open(owner(), folder.path(), leading(Which::Id(session))).await.unwrap();
+        team.settle(session).await;
+        assert_eq!(inputs(&journal, GENERAL).len(), 1, "newer: {is_newer}");
+        assert_eq!(stands(&journal, session, "ann"), takes_none("ann"));
+        match is_newer {
+            true => drop(TaskLists::new(&journal).write(session, &owner(), &subject("third")).await.unwrap()),
+            false => order(&team, Command::Continue { session, to: vec!["ann".into()] }).await.unwrap(),
+        }
+        while !inputs(&journal, GENERAL).iter().any(|told| told.contains("You have taken")) {
+            rest(&mut notices).await;
+        }
+    }
+}
+
+/// What it was at it keeps, and takes no other; whoever looks at it, or adds a task that nobody takes, is told so.
+#[tokio::test]
+async fn whoever_was_stopped_with_a_task_is_shown_as_stopped() {
+    let (folder, journal) = (project(), Journal::memory());
+    let team = house_of(&journal, folder.path(), CLAIMER);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    while inputs(&journal, "max").len() < 2 {
+        rest(&mut notices).await;
+    }
+    TaskLists::new(&journal).write(session, &owner(), &subject("first")).await.unwrap();
+    until(&mut notices, "turn_started").await;
+    assert!(Census::new(&journal).nobody_takes(session).unwrap().is_empty());
+    order(&team, Command::Halt { session }).await.unwrap();
+    rest(&mut notices).await;
+    team.settle(session).await;
+    assert_eq!(stands(&journal, session, "ann"), takes_none("ann"));
+    TaskLists::new(&journal).write(session, &owner(), &subject("second")).await.unwrap();
+    team.settle(session).await;
+    assert_eq!(Census::new(&journal).nobody_takes(session).unwrap(), ["ann"]);
+    assert_eq!(stands(&journal, session, "ann"), takes_none("ann"));
+    assert_eq!(inputs(&journal, GENERAL).len(), 2, "she takes no other");
+}
+
+/// A journal of before there were rows for it is sound; a row that says something else than its entry is told of.
+#[tokio::test]
+async fn a_stop_of_before_there_were_rows_for_it_is_no_fault() {
+    let folder = project();
+    let journal = Journal::open(folder.path().join("journal"), Default::default()).unwrap();
+    let turn = |number| TurnId::new(Uuid::from_u128(number));
+    let lead = AgentId::new(Uuid::from_u128(1));
+    let held = Some(Held { since: Some(turn(5)), ..Held::default() });
+    let stop = Event::Interrupted(Interrupted { by: "ada".into(), who: None, ends: false, held });
+    append(&journal, lead, "interrupted", serde_json::to_vec(&stop).unwrap()).await;
+    assert!(compare_rows(&journal).unwrap().is_empty());
+    for (since, faults) in [(5, 0), (4, 1)] {
+        let (table, value) = ("stopped".into(), serde_json::to_vec(&turn(since)).unwrap());
+        let row = Projection::Put { table, key: lead.to_string(), value, sort_ms: 0 };
+        journal.commit(Commit { projections: vec![row], ..Commit::default() }).await.unwrap();
+        let found = compare_rows(&journal).unwrap();
+        assert_eq!(found.count(), faults, "{found:?}");
+    }
+}
+
+/// Whoever ended its last turn by itself has nothing to go on with: that is told by one entry, and the others are not read, even where
+/// they cannot be.
+#[tokio::test]
+async fn whoever_is_done_is_not_read_again_to_go_on_with_others() {
+    let (folder, journal) = (project(), Journal::memory());
+    let team = house_of(&journal, folder.path(), &BOTH.replace("BOB", "Ready."));
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    while inputs(&journal, "max").len() < 2 {
+        until(&mut notices, "turn_started").await;
+    }
+    order(&team, Command::Halt { session }).await.unwrap();
+    rest(&mut notices).await;
+    let bob = agent(&journal, session, "bob");
+    let is_bobs = |stream: &str| stream == format!("agent/{bob}");
+    let ended = events(&journal).into_iter().rfind(|(stream, event)| is_bobs(stream) && event.name() == "turn_ended");
+    append(&journal, bob, "of_tomorrow", b"{}".to_vec()).await;
+    append(&journal, bob, "turn_ended", serde_json::to_vec(&ended.unwrap().1).unwrap()).await;
+    assert!(Census::new(&journal).turn(bob).is_err());
+    let stopped = Post::new(&journal).stopped(session).unwrap();
+    assert_eq!(stopped.iter().map(|reader| reader.name.as_str()).collect::<Vec<_>>(), ["ann"]);
 }

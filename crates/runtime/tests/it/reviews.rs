@@ -520,6 +520,58 @@ async fn a_team_that_works_in_copies_begins_after_a_turn() {
     check_rest(&journal);
 }
 
+/// The lead's model wants somebody, too, while copies are made for those whom the user wants.
+const WANTED_TWICE: &str = r#"
+answers:
+  - text: Hello.
+  - parts: [{tool: spawn_teammate, input: {name: ann, role: another, prompt: Be there.}}]
+  - text: I leave it.
+  - text: Noted.
+  - text: Noted.
+  - text: Noted.
+members:
+  ann: [{text: Here.}]
+  bob: [{text: Here.}]
+  cid: [{text: Here.}]
+"#;
+
+/// Whom somebody has asked for is as good as there, although copies are still made for them: a later order takes no name from them
+/// and is told so at once, and the lead's model, too.
+#[tokio::test]
+async fn the_names_of_a_team_that_is_about_to_begin_are_taken() {
+    let folder = repository();
+    let root = folder.path();
+    let journal = Journal::memory();
+    let team = house_of(&journal, root, WANTED_TWICE);
+    let (session, mut notices) = say(&team, root, editing(Which::New)).await;
+    rest(&mut notices).await;
+    team.close(session).await;
+    let (post, number) = (Post::new(&journal), |number| EnvelopeId::new(Uuid::from_u128(number)));
+    let plain = |name: &str| Spawn { name: name.into(), prompt: "Be there.".into(), ..Spawn::default() };
+    let wanted = || vec![plain("ann"), plain("dan")];
+    let names = |mates: Vec<Spawn>| mates.into_iter().map(|mate| mate.name).collect::<Vec<_>>();
+    let (there, new) = team.newcomers(session, wanted()).unwrap();
+    assert_eq!((names(there), names(new)), (vec![], vec!["ann".to_owned(), "dan".to_owned()]));
+    post.recruit(&owner(), number(9), session, &loaded()).await.unwrap();
+    let (there, new) = team.newcomers(session, wanted()).unwrap();
+    assert_eq!((names(there), names(new)), (vec!["ann".to_owned()], vec!["dan".to_owned()]));
+    // Somebody did not look before.
+    post.recruit(&owner(), number(10), session, &wanted()).await.unwrap();
+    post.write(&owner(), number(11), session, &["max".to_owned()], "start ann").await.unwrap();
+    team.open(owner(), root, editing(Which::Id(session))).await.unwrap();
+    let heard = rest(&mut notices).await;
+    let refused = events(&journal).into_iter().filter_map(|(_, event)| match event {
+        Event::LetterRefused(refused) => Some((refused.letter, refused.why)),
+        _ => None,
+    });
+    let words = "`ann`: `ann` is about to begin: choose another name";
+    assert_eq!(refused.collect::<Vec<_>>(), [(number(10), words.to_owned())]);
+    let [(words, is_error)] = came_to(&heard, "max");
+    assert!(is_error && words.contains("`ann` is about to begin: write to it with `send_message` once"), "{words}");
+    assert_eq!(mates(&journal, session), ["ann", "bob", "cid"]);
+    check_rest(&journal);
+}
+
 /// Somebody says stop while the copies are made, wherever the program then dies: nobody begins, and no copy stays. Also where
 /// something newer is said at once.
 #[test]

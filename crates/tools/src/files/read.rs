@@ -18,7 +18,7 @@ use serde::Deserialize;
 use super::place::Place;
 use super::root::Opened;
 use super::twin;
-use super::window::{Window, window};
+use super::window::{Window, is_no_text, window};
 use crate::document;
 use crate::text::{many, size};
 use crate::tool::{Cx, Output, ToolError};
@@ -26,8 +26,6 @@ use crate::typed::Typed;
 
 /// Bytes at the start of a file that tell what it is.
 const HEAD_BYTES: usize = 8 << 10;
-/// Bytes that are not UTF-8 in something that is still taken for a text: so many, and one in ten more.
-const INVALID_MAX: usize = 8;
 
 /// Read a file of the project. Each line comes as `number<TAB>text`; the number and the tab are not part of the file.
 /// At most 2000 lines or 64 KiB come at once; a note at the end says how to read on. PNG, JPEG, GIF and WebP files
@@ -183,7 +181,8 @@ fn read(cx: &Cx, place: &Place, args: &ReadFile, begun: Begun) -> Result<Output,
         window(all, wanted.offset, wanted.limit, &cx.cancel)
     };
     let found = found.map_err(failed)?;
-    if found.has_nul || found.invalid > INVALID_MAX + found.seen / 10 {
+    // A few such bytes, or lines, among text make only themselves unreadable.
+    if is_no_text(found.invalid + found.nuls, found.seen) || found.dark.1 > found.seen {
         return Err(binary(place, whole, &head));
     }
     wanted.show(place, whole, &found, None)
@@ -235,14 +234,26 @@ impl Wanted {
         if found.cut > 0 {
             notes.push(format!("{} cut; look inside with search_code", many(found.cut, "long line")));
         }
-        if found.has_crlf {
-            notes.push("lines end in CR LF".to_owned());
+        match (found.ends.crlf, found.ends.lf) {
+            (true, false) => notes.push("lines end in CR LF".to_owned()),
+            (true, true) => notes.push("mixed line ends".to_owned()),
+            (false, _) => {}
+        }
+        if found.ends.cr {
+            notes.push("CR alone ends no line".to_owned());
+        }
+        if let (lines @ 1.., _) = found.dark {
+            let are = if lines == 1 { "is no text and is" } else { "are no text and are" };
+            notes.push(format!("{} {are} not shown", many(lines, "line")));
+        }
+        if found.nuls > 0 {
+            let (is, noun) = if found.nuls == 1 { ("is", "NUL") } else { ("are", "NULs") };
+            notes.push(format!("{} {noun} {is} shown as \u{fffd}", found.nuls));
         }
         if found.invalid > 0 {
-            notes.push(format!(
-                "{} that are not UTF-8 are shown as \u{fffd}; edit_file cannot edit this file",
-                many(found.invalid, "byte")
-            ));
+            let is = if found.invalid == 1 { "is" } else { "are" };
+            let bytes = many(found.invalid, "byte");
+            notes.push(format!("{bytes} that {is} not UTF-8 {is} shown as \u{fffd}; edit_file cannot edit this file"));
         }
         let mut text = found.text.clone();
         if !notes.is_empty() {

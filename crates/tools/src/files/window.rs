@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::io::{self, BufRead};
 
 use max_team_core::limits::{READ_BYTES_MAX, READ_LINES_MAX};
-use memchr::{memchr, memchr_iter};
+use memchr::{memchr, memchr_iter, memchr2};
 use tokio_util::sync::CancellationToken;
 
 use crate::text::many;
@@ -16,6 +16,9 @@ use crate::text::many;
 pub(crate) const LINE_BYTES_MAX: usize = 2_000;
 /// Bytes that are looked at from the first wanted line on, to find the end of long lines and of the text.
 const AHEAD_BYTES_MAX: usize = 4 << 20;
+
+/// Bytes that are not UTF-8, or NUL, in something that is still taken for a text: so many, and one in ten more.
+const ODD_MAX: usize = 8;
 
 /// Lines as they were found.
 #[derive(Debug, Default)]
@@ -28,14 +31,27 @@ pub(crate) struct Window {
     pub(crate) total: Option<usize>,
     /// Lines that were cut for their length.
     pub(crate) cut: usize,
-    /// Whether lines end in CR LF.
-    pub(crate) has_crlf: bool,
-    /// Bytes that were looked at for what kind of text it is …
+    /// How the lines end that are shown whole.
+    pub(crate) ends: Ends,
+    /// Lines that are no text among those that are, and how many bytes of them were looked at.
+    pub(crate) dark: (usize, usize),
+    /// Bytes of the others that were looked at for what kind of text it is …
     pub(crate) seen: usize,
     /// … how many of them are not UTF-8 …
     pub(crate) invalid: usize,
-    /// … and whether one is NUL.
-    pub(crate) has_nul: bool,
+    /// … and how many are NUL.
+    pub(crate) nuls: usize,
+}
+
+/// How lines end.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ends {
+    /// Some in CR LF.
+    pub(crate) crlf: bool,
+    /// Some in LF alone.
+    pub(crate) lf: bool,
+    /// And some have a CR within, which ends none.
+    pub(crate) cr: bool,
 }
 
 /// Collects up to `limit` lines from line `offset` (counted from 1) on.
@@ -81,16 +97,26 @@ impl Window {
         if !self.text.is_empty() && self.text.len() + kept_whole.len() + 16 > READ_BYTES_MAX {
             return false;
         }
-        let over = match next {
-            Next::Line { over } => *over,
-            Next::TooFar => usize::MAX,
-            Next::End => 0,
+        let (over, is_ended) = match next {
+            Next::Line { over, is_ended } => (*over, *is_ended),
+            Next::TooFar => (usize::MAX, false),
+            Next::End => (0, false),
         };
-        self.has_crlf |= over == 0 && kept_whole.len() < kept.len();
-        self.has_nul |= memchr(0, kept).is_some();
-        self.seen += kept.len();
+        if over == 0 && is_ended {
+            self.ends.crlf |= kept_whole.len() < kept.len();
+            self.ends.lf |= kept_whole.len() == kept.len();
+        }
         let _ = write!(self.text, "{number}\t");
+        let (start, odd) = (self.text.len(), (self.invalid, self.nuls));
         self.decode(if over > 0 { untorn(kept) } else { kept_whole });
+        if is_no_text(self.invalid - odd.0 + self.nuls - odd.1, kept.len()) {
+            self.text.truncate(start);
+            (self.invalid, self.nuls) = odd;
+            self.dark = (self.dark.0 + 1, self.dark.1 + kept.len());
+            self.text.push_str("[no text]\n");
+            return true;
+        }
+        self.seen += kept.len();
         if over > 0 {
             self.cut += 1;
             let rest = if over == usize::MAX { "much more".to_owned() } else { format!("{} more", many(over, "byte")) };
@@ -102,17 +128,29 @@ impl Window {
 
     fn decode(&mut self, line: &[u8]) {
         // Nearly every line is whole, and to see that is much quicker than to go through its characters.
-        if let Ok(line) = std::str::from_utf8(line) {
+        let is_odd = memchr2(0, b'\r', line).is_some();
+        self.ends.cr |= is_odd && memchr(b'\r', line).is_some();
+        if let Some(line) = std::str::from_utf8(line).ok().filter(|_| !is_odd) {
             return self.text.push_str(line);
         }
         for chunk in line.utf8_chunks() {
-            self.text.push_str(chunk.valid());
+            let nuls = memchr_iter(0, chunk.valid().as_bytes()).count();
+            match nuls {
+                0 => self.text.push_str(chunk.valid()),
+                _ => self.text.push_str(&chunk.valid().replace('\0', "\u{fffd}")),
+            }
+            self.nuls += nuls;
             if !chunk.invalid().is_empty() {
                 self.invalid += chunk.invalid().len();
                 self.text.push(char::REPLACEMENT_CHARACTER);
             }
         }
     }
+}
+
+/// Whether so many bytes that are no UTF-8, or NUL, are too many for a text of this length.
+pub(crate) fn is_no_text(odd: usize, length: usize) -> bool {
+    odd > ODD_MAX + length / 10
 }
 
 /// The bytes without a character at their end that the cut went through: that is no fault of the text.
@@ -125,8 +163,8 @@ fn untorn(kept: &[u8]) -> &[u8] {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
-    /// A line; so many bytes of it were not kept.
-    Line { over: usize },
+    /// A line; so many bytes of it were not kept, and whether a line feed ends it.
+    Line { over: usize, is_ended: bool },
     /// More of a line than anybody wants to look at.
     TooFar,
     /// No line.
@@ -179,7 +217,8 @@ impl<R: BufRead> Lines<'_, R> {
             }
             let buffer = self.reader.fill_buf()?;
             if buffer.is_empty() {
-                return Ok(if length == 0 { Next::End } else { Next::Line { over: length - line.len() } });
+                let over = length - line.len();
+                return Ok(if length == 0 { Next::End } else { Next::Line { over, is_ended: false } });
             }
             if self.ahead == 0 {
                 return Ok(Next::TooFar);
@@ -196,7 +235,7 @@ impl<R: BufRead> Lines<'_, R> {
             self.ahead -= taken.min(self.ahead);
             self.reader.consume(taken);
             if end.is_some() {
-                return Ok(Next::Line { over: length - line.len() });
+                return Ok(Next::Line { over: length - line.len(), is_ended: true });
             }
         }
     }
@@ -254,10 +293,24 @@ mod tests {
 
     #[test]
     fn what_kind_of_text_it_is_comes_along() {
-        assert!(take("a\r\nb\r\n", 1, 10).has_crlf);
         assert_eq!(take("a\r\nb\r\n", 1, 10).text, "1\ta\n2\tb\n");
-        assert!(!take("a\nb\n", 1, 10).has_crlf);
-        assert!(take("a\0b\n", 1, 10).has_nul);
+        // CR LF, LF alone, CR within a line.
+        let table = [
+            ("a\r\nb\r\n", (true, false, false)),
+            ("a\r\nb", (true, false, false)),
+            ("a\nb\n", (false, true, false)),
+            ("a\r\nb\n", (true, true, false)),
+            ("a\rb", (false, false, true)),
+            ("a\rb\r\nc\n", (true, true, true)),
+            ("a", (false, false, false)),
+        ];
+        for (text, (crlf, lf, cr)) in table {
+            assert_eq!(take(text, 1, 10).ends, Ends { crlf, lf, cr }, "{text:?}");
+        }
+        let nul = take("a\0b\nc\n", 1, 10);
+        assert_eq!((nul.text.as_str(), nul.nuls, nul.invalid), ("1\ta\u{fffd}b\n2\tc\n", 1, 0));
+        let dark = take(format!("a\n{}\nc\n", "\0".repeat(40)), 1, 10);
+        assert_eq!((dark.text.as_str(), dark.dark, dark.nuls), ("1\ta\n2\t[no text]\n3\tc\n", (1, 40), 0));
         let broken = take(b"caf\xe9 \xff\xfe\n", 1, 10);
         assert_eq!((broken.text.as_str(), broken.invalid), ("1\tcaf\u{fffd} \u{fffd}\u{fffd}\n", 3));
     }

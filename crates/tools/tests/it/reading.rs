@@ -21,6 +21,8 @@ fn ranges_say_how_to_read_on() {
     project.write("short", "a\nb");
     project.write("empty", "");
     project.write("dos", "a\r\nb\r\n");
+    project.write("mixed", "one\n two\r\n three\rthree-b\n four");
+    project.write("cr", "one\rtwo\rthree");
     project.write("bom", "\u{feff}a\n");
     let wide: String = format!("{}\n", "w".repeat(1_000)).repeat(500);
     project.write("wide", &wide);
@@ -29,6 +31,8 @@ fn ranges_say_how_to_read_on() {
         (json!({ "path": "short", "offset": null, "limit": null }), "1\ta\n", "2\tb\n"),
         (json!({ "path": "empty" }), "[`empty` is empty]", "[`empty` is empty]"),
         (json!({ "path": "dos" }), "1\ta\n2\tb\n", "[lines end in CR LF]"),
+        (json!({ "path": "mixed" }), "1\tone\n2\t two\n", "[mixed line ends; CR alone ends no line]"),
+        (json!({ "path": "cr" }), "1\tone\r", "[CR alone ends no line]"),
         (json!({ "path": "bom" }), "1\ta\n", "1\ta\n"),
         (json!({ "path": "n" }), "1\t1\n2\t2\n", "2000\t2000\n\n[lines 1-2000 of 5321; read on with offset 2001]"),
         (json!({ "path": "n", "limit": 99_999 }), "1\t1\n", "[lines 1-2000 of 5321; read on with offset 2001]"),
@@ -128,6 +132,20 @@ fn what_is_no_text_is_named_and_what_nearly_is_is_shown() {
     project.write("latin", b"un caf\xe9 tr\xe8s bon\n");
     let told = project.call("read_file", json!({ "path": "latin" })).unwrap();
     assert!(told.starts_with("1\tun caf\u{fffd} tr\u{fffd}s bon\n\n[2 bytes that are not UTF-8"), "{told}");
+
+    project.write("one", b"un caf\xe9\n");
+    let told = project.call("read_file", json!({ "path": "one" })).unwrap();
+    assert!(told.contains("[1 byte that is not UTF-8 is shown as \u{fffd}; edit_file cannot"), "{told}");
+    // Behind a beginning that is text, only what cannot be shown is not.
+    let numbers: String = (1..=20_000).map(|n| format!("{n}\n")).collect();
+    for (late, shown, note) in [
+        ("a\0b".to_owned(), "20001\ta\u{fffd}b\n", "1 NUL is shown as \u{fffd}]"),
+        ("\0".repeat(100), "20001\t[no text]\n", "1 line is no text and is not shown]"),
+    ] {
+        project.write("late", format!("{numbers}{late}\nend\n"));
+        let told = project.call("read_file", json!({ "path": "late", "offset": 18_003 })).unwrap();
+        assert!(told.starts_with("18003\t18003\n") && told.contains(shown) && told.ends_with(note), "{shown}: {note}");
+    }
 
     let cyrillic: Vec<u8> = (0..400).map(|n: u16| 0xc0 + u8::try_from(n % 32).unwrap()).collect();
     let table: [(&[u8], &str); 5] = [

@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 
 use super::*;
+use crate::limits::MAIL_WAITING_MAX;
 use crate::mates::parting::{self, Parting};
 use crate::mates::requests::{Requested, Responded};
 use crate::mates::{AgentEnded, LetterRefused, Life, Teammate};
@@ -488,4 +489,19 @@ fn a_stop_of_everybody_is_known_to_who_rests_and_not_kept() {
     turn.know_stop(since);
     assert_eq!(turn.held().and_then(|held| held.since), since);
     assert_eq!(serde_json::to_value(&turn).unwrap(), kept);
+}
+
+/// Only those that may still lie in the mailbox matter.
+#[test]
+fn what_was_refused_is_not_kept_for_ever() {
+    let letter = |number: usize| EnvelopeId::new(id(u128::try_from(number).unwrap()));
+    let refused = |number: usize| {
+        let kind = Kind::TeamRequest;
+        Event::LetterRefused(LetterRefused { letter: letter(number), from: "user/a".into(), kind, why: String::new() })
+    };
+    let mut events = vec![started(None)];
+    events.extend((0..=MAIL_WAITING_MAX).map(refused));
+    let turn = folded(&events);
+    assert!(!turn.has_refused(letter(0)));
+    assert!((1..=MAIL_WAITING_MAX).all(|number| turn.has_refused(letter(number))));
 }

@@ -154,6 +154,7 @@ impl Session {
                 error
             }
             Done::Letters(Ok(letters)) => return self.retold(&letters),
+            Done::Recruited(Ok(there)) => return self.left_out(&there),
             Done::Recruited(Err(error)) | Done::Roll { outcome: Err(error), .. } | Done::Letters(Err(error)) => error,
             _ => return Vec::new(),
         };
@@ -187,8 +188,21 @@ impl Session {
         self.quiet = false;
         // The house says when all of it is over.
         self.turns = self.turns.max(1);
-        self.joining = mates.iter().map(|mate| mate.name.clone()).collect();
+        self.joining.extend(mates.iter().map(|mate| mate.name.clone()));
         self.acts.push(Act::Recruit(mates));
+    }
+
+    /// Of those who were to begin, these were there already or are about to begin: nobody waits for them a second time.
+    fn left_out(&mut self, there: &[String]) -> Vec<Item> {
+        for name in there {
+            let last = self.joining.iter().rposition(|joining| joining == name);
+            last.into_iter().for_each(|last| drop(self.joining.remove(last)));
+        }
+        if there.is_empty() {
+            return Vec::new();
+        }
+        self.quiet |= self.joining.is_empty();
+        vec![note(self.lang.there_already(&there.join(", ")))]
     }
 
     /// `/team load NAME`.

@@ -8,7 +8,7 @@ use max_team_core::ledger::Charge;
 use max_team_core::message::{Principal, Role};
 use max_team_core::rewind::Told;
 use max_team_core::stop::Held;
-use max_team_runtime::{Notice, Opened, Queued, RuntimeError};
+use max_team_runtime::{Notice, Opened, Queued, RuntimeError, Spawn};
 use uuid::Uuid;
 
 use super::super::link::{Act, Done};
@@ -431,4 +431,20 @@ fn counted_for(stage: &mut Stage, name: &str, count: usize) {
     stage.acts.clear();
     stage.chat.done(Done::MatesHeld(Ok(vec![(name.to_owned(), count)])));
     stage.paint();
+}
+
+/// Whom somebody has asked for before is left out of a later order, which says so, and is still waited for.
+#[test]
+fn whoever_is_about_to_begin_is_left_out_of_a_later_order() {
+    let mut stage = Stage::new(80, 24);
+    for _ in 0..2 {
+        stage.chat.session_mut().recruit(vec![Spawn { name: "eva".into(), ..Spawn::default() }]);
+    }
+    stage.chat.done(Done::Recruited(Ok(Vec::new())));
+    stage.chat.done(Done::Recruited(Ok(vec!["eva".into()])));
+    stage.paint();
+    let screen = stage.glass.screen();
+    assert!(screen.contains("eva: there already or about to begin"), "{screen}");
+    stage.say("stop");
+    assert!(matches!(stage.acts.last(), Some(Act::Halt)), "the first order goes on: {:?}", stage.acts);
 }
