@@ -75,12 +75,8 @@ impl Lines {
         if !fresh && let Some(line) = place.take().await {
             return Ok((line, true));
         }
-        // Whether the other side takes many requests over one connection is known when the first one stands. Until then
-        // everybody waits for it, rather than connect for themselves.
-        let _first = match endpoint.uri().scheme_str() == Some("https") && !place.kept().one_at_a_time {
-            true => Some(place.first.lock().await),
-            false => None,
-        };
+        let is_known = endpoint.uri().scheme_str() != Some("https") || place.kept().one_at_a_time;
+        let _first = if is_known { None } else { place.first().await };
         if let Some(sender) = place.shared() {
             return Ok((Line::Many(sender), true));
         }
@@ -140,6 +136,17 @@ impl Place {
                 return Some(Line::One(line));
             }
         }
+    }
+
+    /// Whether the other side takes many requests over one connection is known when the first one stands. Until then
+    /// everybody waits for whoever is at it, rather than connect for themselves; but once only: if nothing came of
+    /// that, a crowd does not fail one after another.
+    async fn first(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        let first = self.first.try_lock().ok();
+        if first.is_none() {
+            drop(self.first.lock().await);
+        }
+        first
     }
 
     fn shared(&self) -> Option<http2::SendRequest<Outgoing>> {

@@ -183,3 +183,23 @@ async fn what_lies_too_long_is_closed() {
     }
     assert!(!place.kept().is_swept, "nobody watches over nothing");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_crowd_does_not_fail_one_after_another() {
+    // It takes connections and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = endpoint(&format!("https://{}", silent.local_addr().unwrap()));
+    let lines = Arc::new(Lines::new(None));
+    let began = Instant::now();
+    let one = || {
+        let (lines, endpoint) = (Arc::clone(&lines), endpoint.clone());
+        tokio::spawn(async move {
+            let place = lines.place(endpoint.origin());
+            lines.line(&endpoint, &place, false).await.map(drop).unwrap_err().to_string()
+        })
+    };
+    for failed in [one(), one(), one(), one()] {
+        assert_eq!(failed.await.unwrap(), "it took longer than 10s");
+    }
+    assert!(began.elapsed() <= Duration::from_secs(21), "{:?}", began.elapsed());
+}
