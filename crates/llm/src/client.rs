@@ -1,9 +1,9 @@
 //! One attempt at a call, over HTTP.
 //!
-//! One connection pool for all agents, built on first use. Redirects are never followed (the key would travel
-//! along), servers on this machine are never reached through a proxy, nothing is retried but a request that nobody has
-//! read: its kept connection turned out to be dead, or the other side has refused it unread. `idle_timeout` bounds the wait for the first byte and between bytes; there is
-//! no bound on the whole, because long answers are long.
+//! All agents share the connections of `lines`. Redirects are never followed (the key would travel along), servers on
+//! this machine are never reached through a proxy, nothing is retried but a request that nobody has read: its kept
+//! connection turned out to be dead, or the other side has refused it unread. `idle_timeout` bounds the wait for the first
+//! byte and between bytes; there is no bound on the whole, because long answers are long.
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use max_team_core::chat::Answer;
 use max_team_core::limits::{ANSWER_BYTES_MAX, ERROR_BODY_BYTES_MAX};
 use max_team_core::recovery::Failure;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::{CallError, Delta, Fault, Sink};
@@ -27,6 +28,9 @@ use crate::sse;
 use crate::wire::Request;
 
 const NAME: &str = concat!("max-team/", env!("CARGO_PKG_VERSION"));
+/// A kept connection that was dead shows it within this time; one that breaks later may have brought the request to
+/// somebody, and asking again is for whoever keeps the books.
+const STALE_WITHIN: Duration = Duration::from_secs(2);
 /// After the closing event, the end of the body is waited for this long, so that the connection can be kept.
 const DRAIN: Duration = Duration::from_millis(20);
 
@@ -137,9 +141,10 @@ impl Client {
         headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(NAME));
         headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static(accept));
+        let began = Instant::now();
         let mut sent = patience.with(lines.ask(endpoint, headers.clone(), request.body.to_http(), false)).await?;
         if let Err(Broken::Sent { error, kept }) = &sent
-            && (was_refused(error) || (*kept && was_dropped(error)))
+            && (was_refused(error) || (*kept && was_dropped(error) && began.elapsed() < STALE_WITHIN))
         {
             sent = patience.with(lines.ask(endpoint, headers, request.body.to_http(), true)).await?;
         }
@@ -265,6 +270,7 @@ fn unreachable_host(broken: &Broken, endpoint: &Endpoint) -> Fault {
     let place = endpoint.host().to_str().unwrap_or_default();
     let (what, cause) = match broken {
         Broken::Connect(trouble) => ("cannot be reached", cause(&**trouble)),
+        Broken::Sent { error, .. } if error.is_parse() => ("answered with what is not HTTP", cause(error)),
         Broken::Sent { error, .. } => ("closed the connection without an answer", cause(error)),
     };
     let advice = if cause.contains("certificate") {

@@ -41,12 +41,30 @@ impl One {
         .await;
         self.connection.is_some() && self.sender.is_ready()
     }
+
+    fn request(&self, endpoint: &Endpoint, mut headers: HeaderMap, body: Outgoing) -> Request<Outgoing> {
+        let mut request = Request::new(body);
+        *request.method_mut() = Method::POST;
+        headers.insert(HOST, endpoint.host().clone());
+        *request.uri_mut() = match &self.forward {
+            None => endpoint.path().clone(),
+            Some(forward) => {
+                if let Some(authorization) = &forward.authorization {
+                    headers.insert(PROXY_AUTHORIZATION, authorization.clone());
+                }
+                endpoint.uri().clone()
+            }
+        };
+        *request.headers_mut() = headers;
+        request
+    }
 }
 
 /// A way to ask.
 pub(super) enum Line {
     One(Box<One>),
-    Many(http2::SendRequest<Outgoing>),
+    /// One that is everybody's, and its number among those to this host.
+    Many(http2::SendRequest<Outgoing>, u64),
 }
 
 impl Line {
@@ -58,10 +76,18 @@ impl Line {
             let (sender, connection) = builder.timer(TokioTimer::new()).handshake(io).await?;
             // How it ended, each of its users hears.
             tokio::spawn(async { drop(connection.await) });
-            return Ok(Self::Many(sender));
+            return Ok(Self::Many(sender, 0));
         }
         let (sender, connection) = http1::handshake(io).await?;
         Ok(Self::One(Box::new(One { sender, connection: Some(connection), forward })))
+    }
+
+    /// Its number, if others have it too.
+    pub(super) fn number(&self) -> Option<u64> {
+        match self {
+            Self::One(_) => None,
+            Self::Many(_, number) => Some(*number),
+        }
     }
 
     /// Sends a request and waits for the head of the response.
@@ -80,7 +106,7 @@ impl Line {
                 let response = drive(&mut line.connection, asked).await?;
                 Ok(Reply { response, line: Some(line), home: Arc::clone(home) })
             }
-            Self::Many(mut sender) => {
+            Self::Many(mut sender, _) => {
                 let mut request = Request::new(body);
                 *request.method_mut() = Method::POST;
                 *request.uri_mut() = endpoint.uri().clone();
@@ -89,25 +115,6 @@ impl Line {
                 Ok(Reply { response, line: None, home: Arc::clone(home) })
             }
         }
-    }
-}
-
-impl One {
-    fn request(&self, endpoint: &Endpoint, mut headers: HeaderMap, body: Outgoing) -> Request<Outgoing> {
-        let mut request = Request::new(body);
-        *request.method_mut() = Method::POST;
-        headers.insert(HOST, endpoint.host().clone());
-        *request.uri_mut() = match &self.forward {
-            None => endpoint.path().clone(),
-            Some(forward) => {
-                if let Some(authorization) = &forward.authorization {
-                    headers.insert(PROXY_AUTHORIZATION, authorization.clone());
-                }
-                endpoint.uri().clone()
-            }
-        };
-        *request.headers_mut() = headers;
-        request
     }
 }
 

@@ -52,7 +52,7 @@ impl Lines {
         self.road.warm(endpoint.uri());
     }
 
-    /// Sends a request and waits for the head of the response; over a new connection if `fresh`.
+    /// Sends a request and waits for the head of the response; over none that has lain idle, if `fresh`.
     pub(crate) async fn ask(
         &self,
         endpoint: &Endpoint,
@@ -62,10 +62,9 @@ impl Lines {
     ) -> Result<Reply, Broken> {
         let place = self.place(endpoint.origin());
         let (line, kept) = self.line(endpoint, &place, fresh).await.map_err(Broken::Connect)?;
-        let asked = line.ask(endpoint, headers, body, &place).await;
-        asked.map_err(|error| {
-            // Whatever befell it, what is asked next has a connection that nothing has befallen.
-            place.kept().shared = None;
+        let number = line.number();
+        line.ask(endpoint, headers, body, &place).await.map_err(|error| {
+            place.forget(number);
             Broken::Sent { error, kept }
         })
     }
@@ -77,16 +76,12 @@ impl Lines {
         }
         let is_known = endpoint.uri().scheme_str() != Some("https") || place.kept().one_at_a_time;
         let _first = if is_known { None } else { place.first().await };
-        if let Some(sender) = place.shared() {
-            return Ok((Line::Many(sender), true));
+        if let Some(line) = place.shared() {
+            return Ok((line, true));
         }
         let reached = self.road.reach(endpoint.uri(), endpoint.is_loopback()).await?;
         let line = Line::begin(reached).await?;
-        match &line {
-            Line::One(_) => place.kept().one_at_a_time = true,
-            Line::Many(sender) => place.share(sender.clone()),
-        }
-        Ok((line, false))
+        Ok((place.know(line), false))
     }
 
     fn place(&self, origin: &str) -> Arc<Place> {
@@ -108,7 +103,9 @@ pub(crate) struct Place {
 #[derive(Default)]
 struct Kept {
     idle: Vec<(Instant, Box<One>)>,
+    /// The connection that is everybody's, when it was last asked for, and how many there were before.
     shared: Option<(Instant, http2::SendRequest<Outgoing>)>,
+    number: u64,
     one_at_a_time: bool,
     /// Whether somebody closes what has lain too long.
     is_swept: bool,
@@ -127,12 +124,12 @@ impl Place {
 
     /// A connection that is there already; the one that was used last, which is the least likely to have been closed.
     async fn take(&self) -> Option<Line> {
-        if let Some(sender) = self.shared() {
-            return Some(Line::Many(sender));
+        if let Some(line) = self.shared() {
+            return Some(line);
         }
         loop {
-            let (_, mut line) = self.kept().idle.pop()?;
-            if line.is_alive().await {
+            let (since, mut line) = self.kept().idle.pop()?;
+            if since.elapsed() < KEEP_ALIVE && line.is_alive().await {
                 return Some(Line::One(line));
             }
         }
@@ -149,20 +146,39 @@ impl Place {
         first
     }
 
-    fn shared(&self) -> Option<http2::SendRequest<Outgoing>> {
+    fn shared(&self) -> Option<Line> {
         let mut kept = self.kept();
+        let number = kept.number;
         let (used, sender) = kept.shared.as_mut()?;
         if sender.is_closed() {
             kept.shared = None;
             return None;
         }
         *used = Instant::now();
-        Some(sender.clone())
+        Some(Line::Many(sender.clone(), number))
     }
 
-    fn share(self: &Arc<Self>, sender: http2::SendRequest<Outgoing>) {
-        self.kept().shared = Some((Instant::now(), sender));
+    /// Knows by a new connection what the other side speaks, and shares it if it can be shared.
+    fn know(self: &Arc<Self>, line: Line) -> Line {
+        let mut kept = self.kept();
+        let Line::Many(sender, _) = line else {
+            kept.one_at_a_time = true;
+            return line;
+        };
+        kept.number += 1;
+        kept.shared = Some((Instant::now(), sender.clone()));
+        let line = Line::Many(sender, kept.number);
+        drop(kept);
         self.see_to_sweeping();
+        line
+    }
+
+    /// Whatever befell a shared connection, what is asked next has one that nothing has befallen.
+    fn forget(&self, number: Option<u64>) {
+        let mut kept = self.kept();
+        if number == Some(kept.number) {
+            kept.shared = None;
+        }
     }
 
     /// Keeps a connection for whoever comes next.

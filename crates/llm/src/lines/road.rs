@@ -78,8 +78,7 @@ impl Road {
         let reached = tokio::time::timeout(CONNECT_TIMEOUT, async {
             match if direct { None } else { self.proxies().intercept(to) } {
                 Some(proxy) => self.reach_by(&proxy, to).await,
-                None if is_secure(to) => over(tcp(), self.tls()?, to).await,
-                None => open(tcp(), to).await,
+                None => self.over(tcp(), to).await,
             }
         });
         reached.await.unwrap_or_else(|_| Err(format!("it took longer than {CONNECT_TIMEOUT:?}").into()))
@@ -94,33 +93,60 @@ impl Road {
         let at = with_port(at, SOCKS_PORT)?;
         let to = &with_port(to, if is_secure(to) { 443 } else { 80 })?;
         match scheme {
-            "socks4" | "socks4a" => over(SocksV4::new(at, tcp()).local_dns(scheme == "socks4"), self.tls()?, to).await,
+            "socks4" | "socks4a" => self.over(SocksV4::new(at, tcp()).local_dns(scheme == "socks4"), to).await,
             _ => {
                 let mut socks = SocksV5::new(at, tcp()).local_dns(scheme == "socks5");
                 if let Some((user, word)) = proxy.raw_auth() {
                     socks = socks.with_auth(user.to_owned(), word.to_owned());
                 }
-                over(socks, self.tls()?, to).await
+                self.over(socks, to).await
             }
         }
     }
 
-    /// Asks for a tunnel where the host speaks TLS; a plain request is told to the proxy, which passes it on.
     async fn reach_by_http(&self, proxy: &Intercept, to: &Uri) -> Result<Reached, Trouble> {
+        if !is_secure(proxy.uri()) {
+            return self.ask_proxy(tcp(), proxy, to).await;
+        }
         let mut tls = ClientConfig::clone(&*self.tls()?);
         // The proxy itself is asked in HTTP/1.1.
         tls.alpn_protocols.clear();
-        let mut leg = HttpsConnector::from((tcp(), tls));
-        let (at, authorization) = (proxy.uri().clone(), proxy.basic_auth().cloned());
-        if is_secure(to) {
-            let mut tunnel = Tunnel::new(at, leg);
-            if let Some(authorization) = authorization {
-                tunnel = tunnel.with_auth(authorization);
-            }
-            return over(tunnel, self.tls()?, to).await;
+        self.ask_proxy(HttpsConnector::from((tcp(), tls)), proxy, to).await
+    }
+
+    /// Asks for a tunnel where the host speaks TLS; a plain request is told to the proxy, which passes it on.
+    async fn ask_proxy<C>(&self, leg: C, proxy: &Intercept, to: &Uri) -> Result<Reached, Trouble>
+    where
+        C: Service<Uri>,
+        C::Response: Connection + Read + Write + Send + Unpin + 'static,
+        C::Future: Send + 'static,
+        C::Error: Into<Trouble>,
+    {
+        let authorization = proxy.basic_auth().cloned();
+        if !is_secure(to) {
+            let reached = open(leg, proxy.uri()).await?;
+            return Ok(Reached { forward: Some(Forward { authorization }), ..reached });
         }
-        let io = leg.call(at).await?;
-        Ok(Reached { io: Box::new(io), speaks_two: false, forward: Some(Forward { authorization }) })
+        let mut tunnel = Tunnel::new(proxy.uri().clone(), leg);
+        if let Some(authorization) = authorization {
+            tunnel = tunnel.with_auth(authorization);
+        }
+        self.over(tunnel, to).await
+    }
+
+    /// TLS, if the address asks for it, over a connection that this connector makes.
+    async fn over<C>(&self, connector: C, to: &Uri) -> Result<Reached, Trouble>
+    where
+        C: Service<Uri>,
+        C::Response: Connection + Read + Write + Send + Unpin + 'static,
+        C::Future: Send + 'static,
+        C::Error: Into<Trouble>,
+    {
+        if is_secure(to) {
+            open(HttpsConnector::from((connector, self.tls()?)), to).await
+        } else {
+            open(connector, to).await
+        }
     }
 
     fn proxies(&self) -> &Matcher {
@@ -152,17 +178,6 @@ fn tcp() -> HttpConnector {
     tcp.set_keepalive_interval(Some(PROBE));
     tcp.set_keepalive_retries(Some(PROBES_MAX));
     tcp
-}
-
-/// TLS, if the address asks for it, over a connection that this connector makes.
-async fn over<C>(connector: C, tls: Arc<ClientConfig>, to: &Uri) -> Result<Reached, Trouble>
-where
-    C: Service<Uri>,
-    C::Response: Connection + Read + Write + Send + Unpin + 'static,
-    C::Future: Send + 'static,
-    C::Error: Into<Trouble>,
-{
-    open(HttpsConnector::from((connector, tls)), to).await
 }
 
 async fn open<C>(mut connector: C, to: &Uri) -> Result<Reached, Trouble>

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use max_team_core::recovery::Failure;
 use max_team_llm::Dialect;
@@ -76,6 +77,35 @@ async fn a_dead_kept_connection_is_replaced_without_a_word() {
         assert_eq!(ask(&router, Dialect::Anthropic).await.unwrap().message.text(), "Hi");
     }
     assert_eq!(told.try_iter().collect::<Vec<_>>(), [0, 0, 1]);
+}
+
+#[tokio::test]
+async fn what_may_have_been_read_is_not_sent_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (tell, told) = mpsc::channel();
+    let (let_go, wait) = mpsc::channel::<()>();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        assert!(read_request(&mut stream));
+        stream.write_all(response("application/json", ANSWER).unwrap().as_bytes()).unwrap();
+        assert!(read_request(&mut stream));
+        tell.send("read").unwrap();
+        wait.recv().unwrap();
+        drop(stream);
+        let _ = listener.accept().map(|_| tell.send("again"));
+    });
+    let router = router(Dialect::Anthropic, &url, options());
+    ask(&router, Dialect::Anthropic).await.unwrap();
+    let second = tokio::spawn(async move { ask(&router, Dialect::Anthropic).await });
+    let told = tokio::task::spawn_blocking(move || (told.recv(), told)).await.unwrap();
+    // Somebody has thought about it for a while.
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(3)).await;
+    tokio::time::resume();
+    let_go.send(()).unwrap();
+    assert_eq!(failed(second.await.unwrap()).0, Failure::Network);
+    assert_eq!((told.0, told.1.try_recv().ok()), (Ok("read"), None));
 }
 
 #[tokio::test]
