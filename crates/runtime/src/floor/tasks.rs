@@ -118,7 +118,7 @@ impl Floor {
     }
 
     /// The list has changed: as many of those who take tasks by themselves and rest as there are tasks to take look at it. Whoever
-    /// was stopped and takes none is not one of them: the bell is for somebody else.
+    /// takes none is not one of them, stopped or with a task in hand: the bell is for somebody else.
     pub(crate) fn wake_claimers(self: &Arc<Self>) -> Result<(), RuntimeError> {
         let claimers = self.claimers()?;
         if claimers.is_empty() {
@@ -130,7 +130,8 @@ impl Floor {
         let mut left = anybodys.len();
         for (name, agent) in claimers {
             let address = session::agent_stream(agent);
-            if self.is_working(&address) {
+            // Whoever still holds one takes no other.
+            if self.is_working(&address) || tasks.held_by(&address).next().is_some() {
                 continue;
             }
             let is_meant = meant.iter().any(|item| item.state.owner == name);

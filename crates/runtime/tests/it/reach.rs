@@ -330,3 +330,34 @@ async fn whoever_is_done_is_not_read_again_to_go_on_with_others() {
     let stopped = Post::new(&journal).stopped(session).unwrap();
     assert_eq!(stopped.iter().map(|reader| reader.name.as_str()).collect::<Vec<_>>(), ["ann"]);
 }
+
+const HOLDERS: &str = r#"
+answers:
+  - parts:
+      - {tool: spawn_teammate, input: {name: ann, role: worker, prompt: Work., auto_claim: true}}
+      - {tool: spawn_teammate, input: {name: bob, role: worker, prompt: Work., auto_claim: true}}
+  - text: They are here.
+  - text: Well.
+  - text: Well.
+  - text: Well.
+  - text: Well.
+members:
+  ann: [{text: Here.}, {text: I have begun with it.}]
+  bob: [{text: Here.}, {text: I have begun with it.}]
+"#;
+
+/// Whoever rests with a task in hand takes no other: the bell is for somebody who does.
+#[tokio::test]
+async fn a_task_rings_for_somebody_with_empty_hands() {
+    let (folder, journal) = (project(), Journal::memory());
+    let team = house_of(&journal, folder.path(), HOLDERS);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    team.settle(session).await;
+    for (name, taken) in [("first", 1), ("second", 2)] {
+        TaskLists::new(&journal).write(session, &owner(), &subject(name)).await.unwrap();
+        while inputs(&journal, GENERAL).iter().filter(|told| told.contains("You have taken")).count() < taken {
+            rest(&mut notices).await;
+        }
+        team.settle(session).await;
+    }
+}
