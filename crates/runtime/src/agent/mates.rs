@@ -102,7 +102,9 @@ impl Agent {
     /// Starts the teammates that an answer asks for, in one commit with what the model is told about it.
     pub(super) async fn spawn(&mut self, keys: Vec<String>) -> Result<(), RuntimeError> {
         self.floor.bind(&self.stream, self.frame.settings());
-        let (mut acted, mut guests, mut new) = (Vec::new(), Vec::new(), self.coming(None)?);
+        // Whom an order that nobody has read yet is about is not known here: it will find these there.
+        let mut new = if self.copying.is_making() { self.coming(None)? } else { Joining::default() };
+        let (mut acted, mut guests) = (Vec::new(), Vec::new());
         for key in keys {
             let Some(input) = self.turn.call(&key).map(|call| call.input.clone()) else { continue };
             let started = match Act::read(SPAWN_TEAMMATE, input) {

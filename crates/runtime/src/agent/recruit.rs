@@ -230,6 +230,11 @@ pub(super) struct Copying {
 }
 
 impl Copying {
+    /// Whether somebody waits for a copy.
+    pub(super) fn is_making(&self) -> bool {
+        !self.begun.is_empty()
+    }
+
     fn begin(&mut self, key: &str) -> Making {
         self.given_up.remove(key);
         let making = Making { stop: self.over.child_token(), ..Making::default() };
