@@ -10,7 +10,7 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use http::header::{HOST, PROXY_AUTHORIZATION};
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
@@ -43,10 +43,8 @@ impl One {
     }
 
     fn request(&self, endpoint: &Endpoint, mut headers: HeaderMap, body: Outgoing) -> Request<Outgoing> {
-        let mut request = Request::new(body);
-        *request.method_mut() = Method::POST;
         headers.insert(HOST, endpoint.host().clone());
-        *request.uri_mut() = match &self.forward {
+        let uri = match &self.forward {
             None => endpoint.path().clone(),
             Some(forward) => {
                 if let Some(authorization) = &forward.authorization {
@@ -55,9 +53,17 @@ impl One {
                 endpoint.uri().clone()
             }
         };
-        *request.headers_mut() = headers;
-        request
+        post(uri, headers, body)
     }
+}
+
+/// Put together by hand: a builder would go through the headers one by one, for each request of each agent.
+fn post(uri: Uri, headers: HeaderMap, body: Outgoing) -> Request<Outgoing> {
+    let mut request = Request::new(body);
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = uri;
+    *request.headers_mut() = headers;
+    request
 }
 
 /// A way to ask.
@@ -107,11 +113,7 @@ impl Line {
                 Ok(Reply { response, line: Some(line), home: Arc::clone(home) })
             }
             Self::Many(mut sender, _) => {
-                let mut request = Request::new(body);
-                *request.method_mut() = Method::POST;
-                *request.uri_mut() = endpoint.uri().clone();
-                *request.headers_mut() = headers;
-                let response = sender.send_request(request).await?;
+                let response = sender.send_request(post(endpoint.uri().clone(), headers, body)).await?;
                 Ok(Reply { response, line: None, home: Arc::clone(home) })
             }
         }

@@ -103,9 +103,11 @@ pub(crate) struct Place {
 #[derive(Default)]
 struct Kept {
     idle: Vec<(Instant, Box<One>)>,
-    /// The connection that is everybody's, when it was last asked for, and how many there were before.
+    /// The connection that is everybody's, and when it was last asked for.
     shared: Option<(Instant, http2::SendRequest<Outgoing>)>,
+    /// How many of those there have been.
     number: u64,
+    /// Whether the other side is known to take one request at a time.
     one_at_a_time: bool,
     /// Whether somebody closes what has lain too long.
     is_swept: bool,

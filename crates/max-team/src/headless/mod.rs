@@ -171,7 +171,10 @@ impl Headless {
             return Ok(stopped.unwrap_or(Exit::Terminated));
         }
         self.emit_team(&mut tally)?;
-        let exit = tally.exit(self.finish(&opened, &tally, started, stopped).await?);
+        let exit = match self.finish(&opened, &tally, started, stopped).await {
+            Ok(exit) => tally.exit(exit),
+            Err(none) => return self.leave(session, stopped.is_none(), signals).await.and(Err(none)),
+        };
         self.tell_of_the_stopped(session, &tally, stopped, exit)?;
         self.tell_of_copies(session).await?;
         drop(notices);

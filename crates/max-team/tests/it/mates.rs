@@ -10,17 +10,17 @@ use crate::chat::Terminal;
 use crate::desk::wait_for;
 use crate::program::{Program, Ran, finish, kill, signal};
 
-fn ok(ran: Ran) -> Ran {
+pub(crate) fn ok(ran: Ran) -> Ran {
     assert_eq!(ran.code, 0, "{ran:?}");
     ran
 }
 
 /// Whether a request is a teammate's.
-fn is(request: &Recorded, name: &str) -> bool {
+pub(crate) fn is(request: &Recorded, name: &str) -> bool {
     request.user_texts().first().is_some_and(|text| text.starts_with(&format!("You are `{name}`")))
 }
 
-fn spawn(name: &str, prompt: &str) -> Value {
+pub(crate) fn spawn(name: &str, prompt: &str) -> Value {
     json!({ "name": name, "role": "helper", "prompt": prompt })
 }
 

@@ -1,27 +1,14 @@
 //! What a run without a chat says when somebody is stopped, and what it goes on with: the code, the object and the words are one.
 
-use max_team_testkit::{Gate, ModelServer, Recorded, Reply, Script};
+use max_team_testkit::{Gate, ModelServer, Reply, Script};
 use serde_json::{Value, json};
 
 use crate::chat::Terminal;
 use crate::desk::wait_for;
+use crate::mates::{is, ok, spawn};
 use crate::program::{Program, Ran, finish};
 
 const GO_ON: [&str; 3] = ["-c", "-p", ""];
-
-fn ok(ran: Ran) -> Ran {
-    assert_eq!(ran.code, 0, "{ran:?}");
-    ran
-}
-
-/// Whether a request is a teammate's.
-fn is(request: &Recorded, name: &str) -> bool {
-    request.user_texts().first().is_some_and(|text| text.starts_with(&format!("You are `{name}`")))
-}
-
-fn spawn(name: &str, prompt: &str) -> Value {
-    json!({ "name": name, "role": "helper", "prompt": prompt })
-}
 
 /// What a run came to, in JSON: the code, and what the object says of it.
 fn stands(ran: &Ran) -> (i32, bool, String, Value) {

@@ -12,9 +12,6 @@ use crate::rows;
 use crate::session::{self, Sessions};
 use crate::tasks::{self, Put, TaskLists};
 
-/// Entries of a list's stream that are read at once.
-const LIST_READ: usize = 256;
-
 impl Census<'_> {
     /// Those of a session who rest and would take a task that is free as soon as they look. Whoever cannot be read may be one.
     pub(super) fn would_take(&self, session: SessionId) -> Result<Vec<AgentId>, RuntimeError> {
@@ -86,17 +83,10 @@ impl Census<'_> {
         let lead = Sessions::new(self.journal).row(session)?.lead;
         let lead = self.agents(session)?.into_iter().find(|row| row.agent == lead).map(|row| row.name);
         let lead = format!("agent:{}", lead.unwrap_or_default());
-        let mut read = listed;
-        loop {
-            let entries = self.journal.read(&tasks::stream(session), read, LIST_READ)?;
-            let is_new = |put: Put| put == Put::Added || put == Put::Given(name.to_owned());
-            if entries.iter().filter_map(|entry| tasks::put(entry, &lead)).any(is_new) {
-                return Ok(true);
-            }
-            match entries.last() {
-                Some(last) if entries.len() == LIST_READ => read = last.stream_seq,
-                _ => return Ok(false),
-            }
-        }
+        let mut is_any = false;
+        tasks::each_put(self.journal, session, listed, &lead, |put, _| {
+            is_any |= put == Put::Added || put == Put::Given(name.to_owned());
+        })?;
+        Ok(is_any)
     }
 }

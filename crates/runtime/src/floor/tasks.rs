@@ -16,13 +16,11 @@ use crate::error::RuntimeError;
 use crate::handle::{Notice, Origin};
 use crate::rows::event_of;
 use crate::shared::{commit_at, lock, now_ms};
-use crate::tasks::{self, Change, Put, TaskLists};
+use crate::tasks::{self, Change, LIST_READ, Put, TaskLists};
 use crate::{rows, session};
 
 /// What a task is called that is meant for the user.
 const USER: &str = "user";
-/// Entries of the list's stream that are read at once.
-const LIST_READ: usize = 256;
 
 /// What somebody takes from the list by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,20 +78,12 @@ impl Floor {
     pub(crate) fn may_claim(&self, takes: Takes, name: &str) -> Result<bool, RuntimeError> {
         let Takes::Newer(listed) = takes else { return Ok(takes == Takes::Any) };
         let (lead, mut news) = (format!("agent:{}", self.lead_name()), lock(&self.news));
-        loop {
-            let entries = self.shared.journal.read(&tasks::stream(self.session), news.read, LIST_READ)?;
-            for entry in &entries {
-                news.read = entry.stream_seq;
-                match tasks::put(entry, &lead) {
-                    Some(Put::Added) => news.added = entry.stream_seq,
-                    Some(Put::Given(name)) => drop(news.given.insert(name, entry.stream_seq)),
-                    None => {}
-                }
-            }
-            if entries.len() < LIST_READ {
-                return Ok(news.added > listed || news.given.get(name).is_some_and(|given| *given > listed));
-            }
-        }
+        let News { read, added, given } = &mut *news;
+        *read = tasks::each_put(&self.shared.journal, self.session, *read, &lead, |put, at| match put {
+            Put::Added => *added = at,
+            Put::Given(name) => drop(given.insert(name, at)),
+        })?;
+        Ok(*added > listed || given.get(name).is_some_and(|given| *given > listed))
     }
 
     /// Whether there is a task on the list that somebody could begin with.

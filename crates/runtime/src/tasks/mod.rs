@@ -46,6 +46,9 @@ pub(crate) fn stream(session: SessionId) -> String {
     format!("{}{session}", rows::STREAM)
 }
 
+/// Entries of a list's stream that are read at once.
+pub(crate) const LIST_READ: usize = 256;
+
 /// What was put on a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Put {
@@ -57,12 +60,34 @@ pub(crate) enum Put {
 
 /// What a person, or the lead as the actor of its entries, has put on a list with one: that is newer than a stop before it. What a
 /// colleague lists may be the last thing it did before it read of the stop.
-pub(crate) fn put(entry: &Entry, lead: &str) -> Option<Put> {
+fn put(entry: &Entry, lead: &str) -> Option<Put> {
     let is_said = entry.actor.starts_with("user/") || entry.actor == lead;
     match event_of(entry).ok().filter(|_| is_said)? {
         Event::ItemAdded(_) => Some(Put::Added),
         Event::ItemMoved(moved) if moved.what == Move::Assigned => Some(Put::Given(moved.state.owner)),
         _ => None,
+    }
+}
+
+/// Reads on in a list behind so many entries, and tells of all that was put there with how many there are then; how far it has come.
+pub(crate) fn each_put(
+    journal: &Journal,
+    session: SessionId,
+    mut read: u64,
+    lead: &str,
+    mut hear: impl FnMut(Put, u64),
+) -> Result<u64, RuntimeError> {
+    loop {
+        let entries = journal.read(&stream(session), read, LIST_READ)?;
+        for entry in &entries {
+            read = entry.stream_seq;
+            if let Some(put) = put(entry, lead) {
+                hear(put, read);
+            }
+        }
+        if entries.len() < LIST_READ {
+            return Ok(read);
+        }
     }
 }
 
