@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 use std::io;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -49,7 +50,7 @@ pub enum Part {
         /// The tool.
         name: String,
         /// Its input as the model gave it; anything but an object is refused later, with a reason.
-        input: Value,
+        input: Arc<Value>,
     },
     /// What came of it.
     ToolResult {
@@ -160,7 +161,7 @@ impl Message {
     }
 
     /// The tool calls, in order: id, name, input.
-    pub fn tool_uses(&self) -> impl Iterator<Item = (&str, &str, &Value)> {
+    pub fn tool_uses(&self) -> impl Iterator<Item = (&str, &str, &Arc<Value>)> {
         self.parts.iter().filter_map(|part| match part {
             Part::ToolUse { id, name, input } => Some((id.as_str(), name.as_str(), input)),
             _ => None,
@@ -263,7 +264,7 @@ mod tests {
     use super::*;
 
     fn call(id: &str) -> Part {
-        Part::ToolUse { id: id.into(), name: "t".into(), input: json!({}) }
+        Part::ToolUse { id: id.into(), name: "t".into(), input: json!({}).into() }
     }
 
     #[test]

@@ -7,6 +7,8 @@
 
 mod names;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -312,23 +314,23 @@ pub struct AgentStarted {
     /// The session it serves.
     pub session: SessionId,
     /// What makes it itself.
-    pub definition: Definition,
+    pub definition: Arc<Definition>,
     /// What it was started for; nothing for a session's lead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub assignment: Option<Assignment>,
+    pub assignment: Option<Arc<Assignment>>,
     /// What it works under from the beginning, where nobody configures it afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub settings: Option<Box<Settings>>,
+    pub settings: Option<Arc<Settings>>,
 }
 
 /// An agent works under these settings from now on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Configured {
     /// All of them.
-    pub settings: Settings,
+    pub settings: Arc<Settings>,
     /// What the agent is from now on, if it is written otherwise than before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub definition: Option<Box<Definition>>,
+    pub definition: Option<Arc<Definition>>,
     /// Who wants that; nobody, if it follows from what its session works under.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<By>,
@@ -345,7 +347,7 @@ pub struct TurnStarted {
     pub input: Vec<Part>,
     /// What it is a part of, if somebody other than the user waits for the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub assignment: Option<Assignment>,
+    pub assignment: Option<Arc<Assignment>>,
     /// What it is told from memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recall: Option<Recall>,

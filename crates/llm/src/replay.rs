@@ -315,7 +315,7 @@ impl Piece {
             (None, None, Some(name)) => Ok(Part::ToolUse {
                 id: self.id.unwrap_or_else(|| format!("call_{number}_{index}")),
                 name,
-                input: self.input.unwrap_or_else(|| Value::Object(Default::default())),
+                input: self.input.unwrap_or_else(|| Value::Object(Default::default())).into(),
             }),
             _ => Err("a part is exactly one of `text`, `thinking` and `tool`"),
         }

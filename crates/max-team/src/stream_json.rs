@@ -4,6 +4,7 @@
 //! which other readers skip: events of the one stream that `max-team events` reads, too.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use max_team_core::chat::{Message, Part, Usage};
 use max_team_core::context::summary::{Compacted, Why};
@@ -134,7 +135,7 @@ impl Lines {
                 self.failures = 0;
                 self.ids.clear();
                 let uses = answer.message.tool_uses().enumerate();
-                let known = |(index, (id, tool, _)): (usize, (&str, &str, &Value))| {
+                let known = |(index, (id, tool, _)): (usize, (&str, &str, &Arc<Value>))| {
                     (call_key(ended.call, index), (id.to_owned(), tool.to_owned()))
                 };
                 self.ids.extend(uses.map(known));

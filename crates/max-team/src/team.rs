@@ -7,6 +7,7 @@ mod coordinator;
 mod crew;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use max_team_core::plan::event::Approve;
 use max_team_core::team::{Constraints, Definition, Member, Model, Settings};
@@ -77,6 +78,7 @@ impl Who {
                 // Nobody works for it, but whoever it calls.
                 let crew = agent.crew.mates(chosen, settings);
                 let team = ways.team(Vec::new(), crew, BTreeMap::new(), chosen);
+                let definition = Arc::unwrap_or_clone(definition);
                 Ok(Seated { definition, settings: own, team: Some(team), crew: Some(agent.crew) })
             }
             Self::Skill(definition) => {
@@ -190,10 +192,10 @@ fn colleagues(
         allot(&mut own, &member.definition);
         let mut mate = seated(member.definition.clone(), own, &member.constraints);
         if !mate.definition.tools.iter().any(|tool| tool == NEED_CLARIFY) {
-            mate.definition.tools.push(NEED_CLARIFY.to_owned());
+            Arc::make_mut(&mut mate.definition).tools.push(NEED_CLARIFY.to_owned());
         }
         let given = agents::given(&mate.definition);
-        mate.definition.tools.extend(given);
+        Arc::make_mut(&mut mate.definition).tools.extend(given);
         mates.push(mate);
     }
     Ok(mates)
@@ -247,5 +249,5 @@ fn seated(definition: Definition, mut own: Settings, constraints: &Constraints) 
     }
     let times = [constraints.timeout_ms, definition.budget.wall_ms];
     let constraints = Constraints { timeout_ms: times.into_iter().flatten().min(), ..constraints.clone() };
-    Mate { definition, settings: own.under(&constraints) }
+    Mate { definition: definition.into(), settings: own.under(&constraints) }
 }

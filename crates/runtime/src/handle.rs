@@ -251,7 +251,7 @@ pub struct Lead {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mate {
     /// What makes it itself.
-    pub definition: Definition,
+    pub definition: Arc<Definition>,
     /// What it works under.
     pub settings: Settings,
 }

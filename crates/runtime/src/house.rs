@@ -200,8 +200,8 @@ impl House {
         // Whoever has led it before goes on, as it is written now.
         let known = turn.identity().map(|(_, _, definition)| definition);
         let is_other =
-            |known: &&Definition| (&known.name, known.place) != (&open.definition.name, open.definition.place);
-        let definition = known.filter(is_other).unwrap_or(&open.definition).clone();
+            |known: &&Arc<Definition>| (&known.name, known.place) != (&open.definition.name, open.definition.place);
+        let definition = known.filter(is_other).map_or_else(|| Arc::new(open.definition.clone()), Arc::clone);
         let coordinates = open.team.as_ref().is_some_and(|team| team.coordinator);
         let copy = self.copy_for(floor, &turn, &definition, open).await?;
         let (copy, settings) = copy.map_or((None, open.settings.clone()), |(copy, settings)| (Some(copy), settings));
@@ -304,7 +304,7 @@ impl House {
         seat: &mut Seat,
         by: Principal,
         open: &Open,
-        definition: Definition,
+        definition: Arc<Definition>,
         resumed: bool,
     ) -> Result<(), RuntimeError> {
         // Before anybody begins anything.
@@ -327,7 +327,7 @@ impl House {
             let session_stream = session::stream(floor.session);
             commit.projections.extend(rows::project(&session_stream, at_ms, &opened));
             commit.appends.push(append(&session_stream, &opened, "house")?);
-            let definition = definition.clone();
+            let definition = Arc::clone(&definition);
             let (agent, session) = (seat.agent, floor.session);
             events.push(Event::AgentStarted(AgentStarted {
                 agent,
@@ -337,12 +337,12 @@ impl House {
                 settings: None,
             }));
         }
-        let settings = &**seat.frame.settings();
+        let settings = seat.frame.settings();
         let changed = seat.turn.identity().is_some_and(|(_, _, known)| *known != definition);
         if seat.turn.settings() != Some(settings) || changed {
-            let definition = changed.then(|| Box::new(definition));
+            let definition = changed.then_some(definition);
             let by = Some(By::person(&by));
-            events.push(Event::Configured(Configured { settings: settings.clone(), definition, by }));
+            events.push(Event::Configured(Configured { settings: Arc::clone(settings), definition, by }));
         }
         if let Which::Fork(forked) = &open.which {
             events.push(Event::Forked(forked.clone()));
@@ -523,8 +523,8 @@ impl House {
             "" => Ok(None),
             _ => worktree::Worker::leading(&floor, &settings, &definition).place(&self.shared).map(Some),
         };
-        let framed =
-            copy.and_then(|copy| self.lead_frame(&floor, copy.as_ref(), definition, settings, None, coordinates));
+        let framed = copy
+            .and_then(|copy| self.lead_frame(&floor, copy.as_ref(), definition.into(), settings, None, coordinates));
         match framed {
             Ok((definition, frame)) => {
                 let redefined = Control::Redefine(Box::new(Redefined { definition, frame, model }));
@@ -542,18 +542,18 @@ impl House {
         &self,
         floor: &Floor,
         copy: Option<&Copy>,
-        definition: Definition,
+        definition: Arc<Definition>,
         settings: Settings,
         schema: Option<serde_json::Value>,
         coordinates: bool,
-    ) -> Result<(Definition, Frame), RuntimeError> {
-        let mut seen = definition.clone();
+    ) -> Result<(Arc<Definition>, Frame), RuntimeError> {
+        let mut seen = Arc::clone(&definition);
         if coordinates {
-            seen.tools = COORDINATING.map(str::to_owned).to_vec();
+            Arc::make_mut(&mut seen).tools = COORDINATING.map(str::to_owned).to_vec();
         }
         let callees = floor.callees(&seen, true);
         let root = copy.map_or_else(|| floor.root.clone(), Copy::root);
-        let frame = Frame::new(&self.shared, &root, seen, settings, schema, callees)?;
+        let frame = Frame::new(&self.shared, &root, seen, settings.into(), schema, callees)?;
         let frame = if let Some(copy) = copy { frame.at_work_in(copy) } else { frame };
         let frame = if floor.call_depth() > 0 { frame } else { frame.left_alone(&self.shared) };
         Ok((definition, if self.shared.recalls() { frame.recalling() } else { frame }))
@@ -706,7 +706,7 @@ impl House {
             let given = known.transpose()?.flatten().and_then(|row| row.assignment);
             let mate = given.as_ref().and_then(|given| given.life.mate());
             let turn = agent.map(|agent| Census::new(&self.shared.journal).turn(agent)).transpose()?;
-            let now = turn.as_ref().and_then(|turn| turn.assignment()).or(given.as_ref());
+            let now = turn.as_ref().and_then(|turn| turn.assignment()).or(given.as_deref());
             let task = given.as_ref().and_then(|given| match given.plan {
                 Some(_) => Some(given.task.clone()),
                 None => mate.and(now).map(|now| now.title.clone()),

@@ -194,7 +194,7 @@ impl<'j> Post<'j> {
             session: known.as_ref().map(|known| known.session),
             who: known.map_or_else(String::new, |known| known.name),
             plan: assignment.as_ref().and_then(|assignment| assignment.plan),
-            task: assignment.filter(|assignment| assignment.plan.is_some()).map(|assignment| assignment.task),
+            task: assignment.filter(|assignment| assignment.plan.is_some()).map(|assignment| assignment.task.clone()),
             row,
             noted,
         })

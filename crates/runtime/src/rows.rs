@@ -3,6 +3,8 @@
 //! Each row is computed from one entry, by its stream and its event, so that all of them can be thrown away and made
 //! again. What needs more than one entry to know is looked up when it is asked for, never stored.
 
+use std::sync::Arc;
+
 use std::collections::BTreeSet;
 
 use max_team_core::event::{Event, Interrupted};
@@ -110,7 +112,7 @@ pub struct AgentRow {
     /// Its role.
     pub role: String,
     /// What it was started for.
-    pub assignment: Option<Assignment>,
+    pub assignment: Option<Arc<Assignment>>,
     /// When.
     pub at_ms: i64,
 }

@@ -1,5 +1,6 @@
 //! What every loop of this process shares: the journal, the models, the tools, and whoever watches.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -25,6 +26,9 @@ use crate::{session, team_tools};
 
 /// How long what was read of the instruction files holds.
 const INSTRUCTIONS_FRESH: Duration = Duration::from_secs(1);
+
+/// Room for an event that is kept for the next.
+const DRAFT_BYTES_KEPT: usize = 64 << 10;
 
 /// What every loop of this process shares.
 #[derive(Debug)]
@@ -112,16 +116,25 @@ impl Shared {
     }
 }
 
+thread_local! {
+    /// Room to write the next event in: what grows while it is written is copied again and again.
+    static DRAFT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
 /// An event as the journal takes it.
 pub(crate) fn append(stream: &str, event: &Event, actor: &str) -> Result<Append, RuntimeError> {
     let malformed =
         |error: serde_json::Error| JournalError::Malformed { what: "an event".to_owned(), detail: error.to_string() };
-    let payload = serde_json::to_vec(event).map_err(malformed)?;
+    let payload = DRAFT.with_borrow_mut(|draft| {
+        draft.clear();
+        draft.shrink_to(DRAFT_BYTES_KEPT);
+        serde_json::to_writer(&mut *draft, event).map(|()| draft.to_vec())
+    });
     Ok(Append {
         stream: stream.to_owned(),
         event: event.name().into(),
         version: VERSION,
-        payload,
+        payload: payload.map_err(malformed)?,
         actor: actor.to_owned(),
         cause: None,
     })

@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn the_last_state_of_each_file_counts_and_failures_do_not() {
         let call = |id: &str, tool: &str, input: Value| {
-            let used = Part::ToolUse { id: id.into(), name: tool.into(), input };
+            let used = Part::ToolUse { id: id.into(), name: tool.into(), input: input.into() };
             let is_error = id.starts_with("bad");
             let done = Part::ToolResult { id: id.into(), content: vec![], is_error };
             [Message::assistant(vec![used]), Message::user(vec![done])]

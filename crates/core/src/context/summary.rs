@@ -230,7 +230,7 @@ mod tests {
     fn what_is_summed_up_is_bounded_and_begins_with_the_last_summary() {
         let result =
             Part::ToolResult { id: "a".into(), content: vec![Part::text("字".repeat(9_000))], is_error: true };
-        let call = Part::ToolUse { id: "a".into(), name: "grep".into(), input: serde_json::json!({"q": 1}) };
+        let call = Part::ToolUse { id: "a".into(), name: "grep".into(), input: serde_json::json!({"q": 1}).into() };
         let messages = [
             Message::user(vec![Part::text("first words")]),
             Message::assistant(vec![Part::Thinking { text: "hm".into() }, call]),

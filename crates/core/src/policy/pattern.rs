@@ -50,7 +50,11 @@ impl Spelt {
     /// With `folds`, letters of either case are alike.
     pub(super) fn new(path: &str, folds: bool) -> Self {
         let letters = |part: &str| -> Vec<char> {
-            if folds { part.chars().flat_map(char::to_lowercase).collect() } else { part.chars().collect() }
+            match (folds, part.is_ascii()) {
+                (true, true) => part.bytes().map(|letter| char::from(letter.to_ascii_lowercase())).collect(),
+                (true, false) => part.chars().flat_map(char::to_lowercase).collect(),
+                (false, _) => part.chars().collect(),
+            }
         };
         Self(path.split('/').map(letters).collect())
     }

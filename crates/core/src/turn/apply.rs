@@ -1,5 +1,7 @@
 //! Folding events in. Nothing here chooses: the same events always give the same state.
 
+use std::sync::Arc;
+
 use super::tools::{joined, misfits};
 use super::{Call, Calling, Current, Identity, Phase, Status, Turn, call_key};
 use crate::chat::{Message, Part, write};
@@ -83,11 +85,11 @@ impl Turn {
             agent: started.agent,
             session: started.session,
             definition: started.definition.clone(),
-            mate: started.assignment.clone().filter(|given| given.life.mate().is_some()).map(Box::new),
+            mate: started.assignment.clone().filter(|given| given.life.mate().is_some()),
         });
         if let Some(settings) = &started.settings {
             self.ledger.cap_nano = settings.budget_nano;
-            self.settings = Some((**settings).clone());
+            self.settings = Some(Arc::clone(settings));
         }
     }
 
@@ -104,9 +106,9 @@ impl Turn {
 
     fn reconfigure(&mut self, configured: &Configured) {
         self.ledger.cap_nano = configured.settings.budget_nano;
-        self.settings = Some(configured.settings.clone());
+        self.settings = Some(Arc::clone(&configured.settings));
         if let (Some(identity), Some(definition)) = (&mut self.identity, &configured.definition) {
-            identity.definition = (**definition).clone();
+            identity.definition = Arc::clone(definition);
         }
     }
 
@@ -325,7 +327,7 @@ pub(super) fn calls_of(call: u32, message: &Message) -> Vec<Call> {
         key: call_key(call, index),
         id: id.to_owned(),
         tool: name.to_owned(),
-        input: input.clone(),
+        input: Arc::clone(input),
         status: Status::Open,
     })
     .collect()

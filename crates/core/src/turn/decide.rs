@@ -2,6 +2,8 @@
 //!
 //! This file says which input fits which phase; `call` decides about model calls, `tools` about tool calls.
 
+use std::sync::Arc;
+
 use super::review::{is_settling, left_alone, moot};
 use super::tools::{PUT_OFF, came_to, close, close_idle, finish_with, told};
 use super::{Call, Calling, Current, Input, Now, Phase, Status, Turn};
@@ -37,8 +39,8 @@ impl Turn {
 
     fn decide_any(&self, input: Input, now: &Now) -> Vec<Event> {
         match (input, &self.current) {
-            (Input::Configure(settings), _) => self.configure(*settings, None),
-            (Input::Redefine(definition, settings), _) => self.configure(*settings, Some(definition)),
+            (Input::Configure(settings), _) => self.configure(settings, None),
+            (Input::Redefine(definition, settings), _) => self.configure(settings, Some(definition)),
             (Input::Begin { turn, envelope, input, assignment, recall, rewound, letters, quiet, hops }, None)
                 if self.can_begin() =>
             {
@@ -124,9 +126,9 @@ impl Turn {
         }
     }
 
-    fn configure(&self, settings: Settings, definition: Option<Box<Definition>>) -> Vec<Event> {
+    fn configure(&self, settings: Arc<Settings>, definition: Option<Arc<Definition>>) -> Vec<Event> {
         let known = self.identity.as_ref().map(|identity| &identity.definition);
-        let definition = definition.filter(|definition| known.is_some_and(|known| *known != **definition));
+        let definition = definition.filter(|definition| known.is_some_and(|known| known != definition));
         if self.settings.as_ref() == Some(&settings) && definition.is_none() {
             return Vec::new();
         }

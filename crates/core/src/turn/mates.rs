@@ -49,7 +49,7 @@ impl Turn {
     /// Whether nobody waits for it, neither a plan nor a call, by what it was started with (nothing: a lead) and what it has to
     /// read: also one that was called once and goes on for a person, or will, or did when it was stopped.
     pub fn is_apart(&self, given: Option<&Assignment>, mail: &[Envelope]) -> bool {
-        let halted = || self.halted().and_then(|halted| halted.assignment.as_ref());
+        let halted = || self.halted().and_then(|halted| halted.assignment.as_deref());
         let is_users = || {
             let is_at = self.assignment().or_else(halted).is_some_and(Assignment::is_for_user);
             is_at || mail.iter().any(|letter| letter.from.starts_with("user/"))

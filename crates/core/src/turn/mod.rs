@@ -48,7 +48,7 @@ pub use tools::{SETTLE, STRUCTURED_OUTPUT, SUBMIT_PLAN};
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Turn {
     identity: Option<Identity>,
-    settings: Option<Settings>,
+    settings: Option<Arc<Settings>>,
     history: Vec<Message>,
     weights: Vec<Weight>,
     window: Window,
@@ -101,10 +101,10 @@ pub struct Turn {
 struct Identity {
     agent: AgentId,
     session: SessionId,
-    definition: Definition,
+    definition: Arc<Definition>,
     /// What a teammate was started for, and who it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    mate: Option<Box<Assignment>>,
+    mate: Option<Arc<Assignment>>,
 }
 
 /// A turn that was stopped.
@@ -116,7 +116,7 @@ pub struct Halted {
     #[serde(default)]
     pub who: Option<By>,
     /// What it was a part of, if somebody other than the user waited for it.
-    pub assignment: Option<Assignment>,
+    pub assignment: Option<Arc<Assignment>>,
 }
 
 /// What is known of the turn that runs.
@@ -163,7 +163,7 @@ struct Current {
 }
 
 impl Current {
-    fn new(turn: TurnId, assignment: Option<Assignment>) -> Self {
+    fn new(turn: TurnId, assignment: Option<Arc<Assignment>>) -> Self {
         Self {
             turn,
             rounds: 0,
@@ -174,7 +174,7 @@ impl Current {
             interrupted: None,
             stopper: None,
             text: String::new(),
-            assignment: assignment.map(Arc::new),
+            assignment,
             charges: Vec::new(),
             compacting: false,
             unsummarised: false,
@@ -187,7 +187,7 @@ impl Current {
 
     /// What is kept of it if somebody has stopped it.
     fn halted(self) -> Option<Box<Halted>> {
-        let (assignment, who) = (self.assignment.map(Arc::unwrap_or_clone), self.stopper);
+        let (assignment, who) = (self.assignment, self.stopper);
         self.interrupted.map(|by| Box::new(Halted { by, who, assignment }))
     }
 }
@@ -265,7 +265,7 @@ pub struct Call {
     /// The tool.
     pub tool: String,
     /// Its input.
-    pub input: Value,
+    pub input: Arc<Value>,
     status: Status,
 }
 
@@ -366,7 +366,7 @@ pub enum Input {
         /// What it says.
         input: Vec<Part>,
         /// Who waits for the answer, if not the user.
-        assignment: Option<Assignment>,
+        assignment: Option<Arc<Assignment>>,
         /// What it is told from memory.
         recall: Option<Recall>,
         /// What it is told of files that were put back.
@@ -388,9 +388,9 @@ pub enum Input {
     /// The last compaction is taken back.
     Uncompact,
     /// Other settings from now on.
-    Configure(Box<Settings>),
+    Configure(Arc<Settings>),
     /// Another definition from now on, with the settings that go with it.
-    Redefine(Box<Definition>, Box<Settings>),
+    Redefine(Arc<Definition>, Arc<Settings>),
     /// The model call ended.
     ModelEnded {
         /// Which call, and which attempt at it: one that was given up on changes nothing when it lands late.
@@ -646,12 +646,12 @@ impl Turn {
     }
 
     /// What it works under.
-    pub fn settings(&self) -> Option<&Settings> {
+    pub fn settings(&self) -> Option<&Arc<Settings>> {
         self.settings.as_ref()
     }
 
     /// Which agent and session it serves.
-    pub fn identity(&self) -> Option<(AgentId, SessionId, &Definition)> {
+    pub fn identity(&self) -> Option<(AgentId, SessionId, &Arc<Definition>)> {
         self.identity.as_ref().map(|identity| (identity.agent, identity.session, &identity.definition))
     }
 

@@ -31,7 +31,7 @@ impl Turn {
             key: begun.turn.to_string(),
             id: String::new(),
             tool: TOOL.to_owned(),
-            input: Value::Null,
+            input: Value::Null.into(),
             status: Status::Intended { action, class: Class::Idempotent, attended: false, words: String::new() },
         }]);
     }

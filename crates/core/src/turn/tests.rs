@@ -52,7 +52,7 @@ fn uses(tools: &[(&str, Value)]) -> Outcome {
     let part = |(n, (name, input)): (usize, &(&str, Value))| Part::ToolUse {
         id: format!("t{n}"),
         name: (*name).into(),
-        input: input.clone(),
+        input: input.clone().into(),
     };
     answer(tools.iter().enumerate().map(part).collect(), Stop::ToolUse)
 }
@@ -93,7 +93,7 @@ impl World {
         let started = AgentStarted {
             agent: AgentId::new(id(1)),
             session: SessionId::new(id(2)),
-            definition,
+            definition: definition.into(),
             assignment: None,
             settings: None,
         };
@@ -110,7 +110,7 @@ impl World {
             steer: None,
         };
         let _ = world.commit(vec![Event::AgentStarted(started)]);
-        let _ = world.input(Input::Configure(Box::new(settings)));
+        let _ = world.input(Input::Configure(settings.into()));
         world
     }
 
@@ -438,7 +438,7 @@ fn a_call_is_settled_at_the_price_it_was_made_at() {
     let mut world = World::new(vec![]);
     assert!(world.begin().is_ok());
     let dear = Model { price: Some(Price { input: 9, output: 9, cache_read: 9, cache_write: 9 }), ..model("other") };
-    assert!(world.input(Input::Configure(Box::new(Settings::new(dear)))).is_ok());
+    assert!(world.input(Input::Configure(Settings::new(dear).into())).is_ok());
     assert!(world.run().is_ok());
     assert_eq!(world.turn.ledger().spent_nano, 100 * 1_000 + 10 * 5_000);
 }
@@ -584,7 +584,7 @@ fn an_answer_under_contract_is_sent_back_once() {
         let mut world = World::with(settings.clone(), script);
         let definition = Definition { name: "solo".into(), output, ..Definition::default() };
         let mut redefine = || {
-            let _ = world.input(Input::Redefine(Box::new(definition.clone()), Box::new(settings.clone())));
+            let _ = world.input(Input::Redefine(definition.clone().into(), settings.clone().into()));
             world.log.len()
         };
         assert_eq!(redefine(), redefine(), "the same once more changes nothing");
@@ -603,7 +603,10 @@ fn a_small_budget_hands_back_and_never_overruns() {
     let settings = Settings { budget_nano: Some(cap), ..Settings::new(model("m")) };
     let script = (0..50).map(|n| {
         answer(
-            vec![Part::text("so far"), Part::ToolUse { id: "t".into(), name: "read".into(), input: json!({"n": n}) }],
+            vec![
+                Part::text("so far"),
+                Part::ToolUse { id: "t".into(), name: "read".into(), input: json!({"n": n}).into() },
+            ],
             Stop::ToolUse,
         )
     });

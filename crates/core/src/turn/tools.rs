@@ -11,7 +11,7 @@ use crate::hash::Hash;
 use crate::id::QuestionId;
 use crate::limits::{CALLS_PER_ANSWER_MAX, CORRECTIONS_MAX, REPEATS_MAX};
 use crate::policy::{self, Action, By, Class, Deed, Mode, Rules, Settled, Verdict};
-use crate::team::{Constraints, Settings};
+use crate::team::Constraints;
 
 use super::call::TOLD_INTERRUPTED;
 
@@ -74,7 +74,7 @@ impl Turn {
         let (settings, free) = (self.settings.as_ref(), Constraints::default());
         let rules = Rules {
             grants: &self.grants,
-            ..settings.map_or_else(|| Rules::new(Mode::Default, &free), Settings::rules)
+            ..settings.map_or_else(|| Rules::new(Mode::Default, &free), |settings| settings.rules())
         };
         let judgement = policy::judge(&rules, &call.tool, &action);
         match judgement.verdict {
@@ -194,7 +194,7 @@ impl Turn {
         let over = if current.interrupted.is_some() {
             Some(ended(current, End::Interrupted, None))
         } else if let Some(call) = structured {
-            Some(ended(current, End::Answered, Some(call.input.clone())))
+            Some(ended(current, End::Answered, Some((*call.input).clone())))
         } else if calls.iter().any(|call| call.tool == SUBMIT_PLAN && ran_well(call, &done)) {
             Some(ended(current, End::Proposed, None))
         } else if current.repeats >= REPEATS_MAX {

@@ -33,7 +33,11 @@ async fn the_same_answer_comes_in_every_form() {
         let router_of = |stream| router(dialect, &server.url(), Options { stream, ..options() });
         for stream in [true, true, true, true, true, false] {
             let answer = ask(&router_of(stream), dialect).await.unwrap();
-            let call = |id: &str, name: &str, input: Value| Part::ToolUse { id: id.into(), name: name.into(), input };
+            let call = |id: &str, name: &str, input: Value| Part::ToolUse {
+                id: id.into(),
+                name: name.into(),
+                input: input.into(),
+            };
             let parts = [
                 Part::Thinking { text: "Hm, 你好.".into() },
                 Part::text("I look. 🦀"),

@@ -35,7 +35,8 @@ async fn answers_come_by_number() {
     let nobody = CancellationToken::new();
     let mut deltas = Vec::new();
     let first = router.call(&request(&router, 1), &nobody, |delta| deltas.push(format!("{delta:?}"))).await.unwrap();
-    let call = Part::ToolUse { id: "call_1_1".into(), name: "read_file".into(), input: json!({"path": "README.md"}) };
+    let call =
+        Part::ToolUse { id: "call_1_1".into(), name: "read_file".into(), input: json!({"path": "README.md"}).into() };
     assert_eq!(first.message, Message::assistant(vec![Part::Thinking { text: "A look first.".into() }, call]));
     assert_eq!(first.stop, Stop::ToolUse);
     assert_eq!(first.usage, Usage { input: 1_200, output: 40, ..Usage::default() });

@@ -395,7 +395,7 @@ impl Session {
             items.extend(self.hear_of_mates(from, event));
         }
         match event {
-            Event::Configured(configured) => self.settings = configured.settings.clone(),
+            Event::Configured(configured) => self.settings = Settings::clone(&configured.settings),
             // A session that was opened earlier keeps its own lead.
             Event::AgentStarted(started) => self.who.clone_from(&started.definition.name),
             Event::Said(said) if !self.is_known(said.envelope) => {

@@ -4,6 +4,8 @@
 //! when the answer is there, and whatever was missed is shown then. So a session replayed from its journal looks
 //! like one that was watched. It also knows what is going on right now. It neither draws nor sends anything.
 
+use std::sync::Arc;
+
 use max_team_core::calling::hands::SPAWN_TEAMMATE;
 use max_team_core::chat::{Answer, Part, Role, Usage};
 use max_team_core::event::{Event, LlmEnded, LlmIntent, Outcome, ToolDone, TurnEnded};
@@ -231,7 +233,7 @@ impl Transcript {
     pub(super) fn event(&mut self, at_ms: i64, event: &Event) -> Vec<Item> {
         let mut out = Vec::new();
         match event {
-            Event::Configured(configured) => self.settings = configured.settings.clone(),
+            Event::Configured(configured) => self.settings = Settings::clone(&configured.settings),
             Event::TurnStarted(started) => {
                 if is_news(started.envelope) {
                     out.push(self.news());
@@ -482,7 +484,7 @@ fn is_news(letter: EnvelopeId) -> bool {
 
 /// The calls of an answer, under the keys that their events will carry.
 fn tools_of(call: u32, answer: &Answer) -> Vec<Tool> {
-    let named = |(index, (_, name, input)): (usize, (&str, &str, &Value))| {
+    let named = |(index, (_, name, input)): (usize, (&str, &str, &Arc<Value>))| {
         let starts = input.get("name").and_then(Value::as_str).filter(|_| name == SPAWN_TEAMMATE).map(str::to_owned);
         Tool { starts, ..Tool::new(format!("{call}.{index}"), name.to_owned(), brief(input)) }
     };

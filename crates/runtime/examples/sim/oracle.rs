@@ -80,7 +80,7 @@ pub(crate) fn answers(journal: &Journal) -> Result<BTreeSet<Call>, String> {
         match event {
             Event::AgentStarted(started) => {
                 let mate = started.assignment.as_ref().and_then(|given| given.life.mate());
-                names.insert(stream, mate.map_or(started.definition.name, |mate| mate.name.clone()));
+                names.insert(stream, mate.map_or(&started.definition.name, |mate| &mate.name).clone());
             }
             Event::TurnStarted(started) => {
                 let name = names.get(&stream).ok_or(format!("`{stream}` has a turn and no beginning"))?;

@@ -113,24 +113,24 @@ fn mate(name: &str, tools: &[&str]) -> Mate {
         tools,
         ..Definition::default()
     };
-    Mate { definition, settings: Settings { retries_max: 0, ..Settings::new(model) } }
+    Mate { definition: definition.into(), settings: Settings { retries_max: 0, ..Settings::new(model) } }
 }
 
 pub(crate) fn open(which: Which, approve: Approve) -> Open {
     const CHANGES: [&str; 4] = ["read_file", "write_file", "edit_file", "pay"];
     let lead = ["submit_plan", DISPATCH_TASK, TASK, AGENT, SEND_MESSAGE, SPAWN_TEAMMATE, CHECK_INBOX, SPAWN, SPAWNED];
     let mut lead = mate("max", &lead);
-    lead.definition.place = Place::Lead;
+    Arc::make_mut(&mut lead.definition).place = Place::Lead;
     let mut explore = mate("explore", &["read_file"]);
-    explore.definition.builtin = true;
+    Arc::make_mut(&mut explore.definition).builtin = true;
     explore.settings = explore.settings.under(&Constraints { read_only: true, ..Constraints::default() });
     let mut general = mate(GENERAL, &CHANGES);
-    general.definition.builtin = true;
+    Arc::make_mut(&mut general.definition).builtin = true;
     let mut tides = mate("tides", &CHANGES);
-    tides.definition.place = Place::Expert;
-    tides.definition.cache = Some(Cache { ttl_s: 3_600, keys: vec!["port".into()] });
+    Arc::make_mut(&mut tides.definition).place = Place::Expert;
+    Arc::make_mut(&mut tides.definition).cache = Some(Cache { ttl_s: 3_600, keys: vec!["port".into()] });
     let mut eve = mate("eve", &CHANGES);
-    eve.definition.isolation = Isolation::Worktree;
+    Arc::make_mut(&mut eve.definition).isolation = Isolation::Worktree;
     let team = Team {
         members: vec![mate("ada", &["read_file"]), mate("leo", &CHANGES), mate("ray", &CHANGES), eve],
         experts: vec![explore, general, tides],
@@ -141,5 +141,11 @@ pub(crate) fn open(which: Which, approve: Approve) -> Open {
         coordinator: false,
         wished: BTreeMap::new(),
     };
-    Open { which, definition: lead.definition, settings: lead.settings, schema: None, team: Some(team) }
+    Open {
+        which,
+        definition: Arc::unwrap_or_clone(lead.definition),
+        settings: lead.settings,
+        schema: None,
+        team: Some(team),
+    }
 }

@@ -63,8 +63,8 @@ impl Agent {
 
     async fn act(&mut self, key: String) -> Result<(), RuntimeError> {
         let Some(call) = self.turn.call(&key) else { return Ok(()) };
-        let (tool, input) = (call.tool.clone(), call.input.clone());
-        let done = match Act::read(&tool, input) {
+        let tool = call.tool.clone();
+        let done = match Act::read(&tool, (*call.input).clone()) {
             Err(words) => Done::wrong(words),
             Ok(Act::SubmitPlan(submit)) => self.submit(&key, submit),
             Ok(Act::Create(task)) => self.note(task),

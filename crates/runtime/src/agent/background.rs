@@ -55,7 +55,7 @@ impl Agent {
             "It runs in the background as task `{handle}`. What it comes to is sent to you by itself: go on, or end your turn. \
              `spawned` shows how it stands and stops it."
         );
-        let guests = vec![Guest { id, mate, assignment, letter }];
+        let guests = vec![Guest { id, mate, assignment: assignment.into(), letter }];
         Ok(Done { extra: Extra { guests, ..Extra::default() }, ..Done::said(words) })
     }
 

@@ -18,7 +18,7 @@ use max_team_core::limits::{CALLS_PARALLEL_MAX, TOOL_RESULT_BYTES_MAX};
 use max_team_core::mates::Life;
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::policy::{By, Deed};
-use max_team_core::team::{Definition, Isolation, Settings};
+use max_team_core::team::{Isolation, Settings};
 use max_team_core::turn::{Effect, Input};
 use max_team_journal::Commit;
 use serde_json::json;
@@ -119,7 +119,7 @@ impl Agent {
         if is_apart {
             return self.begin_apart(child, assignment, mate, &text).map(Some);
         }
-        self.start(child, assignment, &mate, &text).await?;
+        self.start(child, assignment.into(), &mate, &text).await?;
         claim.into_iter().for_each(Claim::begun);
         self.wait_for(key, child, mate.settings.constraints.timeout_ms);
         Ok(None)
@@ -201,11 +201,12 @@ impl Agent {
         // A type that comes with the program has its own way to answer, unless it keeps what it finds.
         if way == Way::Arguments && (!mate.definition.builtin || mate.definition.cache.is_some()) {
             let prompt = format!("{}\n\n{}", mate.definition.prompt.trim_end(), EXPERT);
-            mate.definition = Definition { prompt, ..mate.definition };
+            Arc::make_mut(&mut mate.definition).prompt = prompt;
         }
-        let settings = mate.settings.clone().bounded_by(self.frame.settings());
-        let structured = mate.definition.output.is_some();
-        Ok((Mate { settings: Settings { structured, ..settings }, ..mate }, depth + 1))
+        let Mate { definition, settings } = mate;
+        let settings = settings.bounded_by(self.frame.settings());
+        let structured = definition.output.is_some();
+        Ok((Mate { definition, settings: Settings { structured, ..settings } }, depth + 1))
     }
 
     /// Whether this is the lead of members: it has no hands of its own.
@@ -265,7 +266,7 @@ impl Agent {
     async fn start(
         &mut self,
         child: AgentId,
-        assignment: Assignment,
+        assignment: Arc<Assignment>,
         mate: &Mate,
         text: &str,
     ) -> Result<(), RuntimeError> {
@@ -282,12 +283,13 @@ impl Agent {
         &mut self,
         child: AgentId,
         mate: &Mate,
-        assignment: Assignment,
+        assignment: Arc<Assignment>,
         letter: Envelope,
         mut commit: Commit,
     ) -> Result<(), RuntimeError> {
-        let settings = mate.settings.clone();
-        let mut newcomer = Newcomer::welcome(&self.floor, child, mate, settings, assignment, &letter, &mut commit)?;
+        let settings = Arc::new(mate.settings.clone());
+        let mut newcomer =
+            Newcomer::welcome(&self.floor, child, &mate.definition, settings, assignment, &letter, &mut commit)?;
         if newcomer.as_ref().is_some_and(Newcomer::has_begun) {
             self.floor.shared.herald.letter(&letter);
         } else {
@@ -320,13 +322,16 @@ impl Agent {
         };
         let (turn, _) = self.floor.shared.fold_agent(child)?;
         let now = self.floor.callee(&name).map(|mate| mate.settings.bounded_by(self.frame.settings()));
-        let timeout_ms = now.as_ref().or(turn.settings()).and_then(|settings| settings.constraints.timeout_ms);
+        let timeout_ms = now
+            .as_ref()
+            .or(turn.settings().map(|settings| &**settings))
+            .and_then(|settings| settings.constraints.timeout_ms);
         self.floor.bind(&self.stream, self.frame.settings());
         // More than one attempt says that it had been done with what it was started for.
         let title = team_tools::title(text);
-        let life = Life::Call;
-        let assignment =
-            Assignment { task: key.to_owned(), attempt: given.attempt + 1, title, cache: None, life, ..given };
+        let given = Arc::unwrap_or_clone(given);
+        let (task, attempt) = (key.to_owned(), given.attempt + 1);
+        let assignment = Assignment { task, attempt, title, cache: None, life: Life::Call, ..given };
         let letter = self.assigning(child, &assignment, text, b"message");
         if self.floor.shared.journal.has_mail(letter.id)? {
             self.floor.seat_agent(child)?;
@@ -355,7 +360,7 @@ impl Agent {
 
     /// Somebody whom this agent has called in an earlier answer. Those of the same answer do not count, so that a name
     /// means the same somebody however often it is looked up.
-    fn addressed(&self, key: &str, to: &str) -> Result<Result<(AgentRow, Assignment), String>, RuntimeError> {
+    fn addressed(&self, key: &str, to: &str) -> Result<Result<(AgentRow, Arc<Assignment>), String>, RuntimeError> {
         let answer = |key: &str| key.split_once('.').and_then(|(answer, _)| answer.parse::<u32>().ok());
         let (to, now) = (to.trim(), answer(key));
         let table = rows::agents_of(&self.floor.session.to_string());
@@ -363,7 +368,7 @@ impl Agent {
         for (_, row) in rows::rows::<AgentRow>(&self.floor.shared.journal, &table)? {
             let own = row.assignment.as_ref().filter(|given| given.reply_to == self.stream && given.plan.is_none());
             // Whoever was not called by an answer of ours, such as the expert that looks back, is not ours to address.
-            let is_called = |given: &&Assignment| answer(&given.task).is_some_and(|called| Some(called) < now);
+            let is_called = |given: &&Arc<Assignment>| answer(&given.task).is_some_and(|called| Some(called) < now);
             if let Some(given) = own.filter(is_called).cloned() {
                 known.push((row, given));
             }

@@ -41,7 +41,7 @@ pub(super) struct Extra {
 pub(super) struct Guest {
     pub(super) id: AgentId,
     pub(super) mate: Mate,
-    pub(super) assignment: Assignment,
+    pub(super) assignment: Arc<Assignment>,
     pub(super) letter: Envelope,
 }
 
@@ -105,8 +105,9 @@ impl Agent {
         let mut newcomers = Vec::new();
         for Guest { id, mate, assignment, letter } in guests {
             commit.expect.push((session::agent_stream(id), Expect::At(0)));
-            let settings = mate.settings.clone();
-            let newcomer = Newcomer::welcome(&self.floor, id, &mate, settings, assignment, &letter, &mut commit)?;
+            let Mate { definition, settings } = mate;
+            let (floor, settings) = (&self.floor, settings.into());
+            let newcomer = Newcomer::welcome(floor, id, &definition, settings, assignment, &letter, &mut commit)?;
             if newcomer.as_ref().is_some_and(Newcomer::has_begun) {
                 self.floor.shared.herald.letter(&letter);
             } else {
@@ -176,7 +177,7 @@ impl Agent {
                 Event::QuestionAnswered(answered) => extra.sends.extend(self.sharing(answered, at_ms)?),
                 Event::Steered(steered) => extra.acks.extend(&steered.envelopes),
                 Event::TurnStarted(started) => {
-                    assignment = started.assignment.as_ref();
+                    assignment = started.assignment.as_deref();
                     quiet = started.quiet;
                 }
                 Event::TurnEnded(over) => {

@@ -207,7 +207,7 @@ impl Agent {
     }
 
     fn prepare(&mut self, flight: Flight, keys: &[String]) -> Future {
-        let calls: Vec<(String, String, serde_json::Value)> = keys
+        let calls: Vec<(String, String, Arc<serde_json::Value>)> = keys
             .iter()
             .filter_map(|key| self.turn.call(key))
             .map(|call| (call.key.clone(), call.tool.clone(), call.input.clone()))
@@ -239,7 +239,7 @@ impl Agent {
             let started = Instant::now();
             let work = move || {
                 let watch = Witness::begin(&shared, &registry, &cx, &key_of, &tool, &action);
-                let ran = registry.run(&cx, &tool, input, &action, resumed);
+                let ran = registry.run(&cx, &tool, Arc::unwrap_or_clone(input), &action, resumed);
                 let (is_apart, root) = (watch.is_some() && runs_on(&action) && ran.is_ok(), Arc::clone(&cx.root));
                 let look = move || lock(&seen).extend(watch.and_then(|watch| watch.end(&root)));
                 if is_apart {
@@ -323,7 +323,7 @@ fn look_at(registry: &Registry, cx: &Cx, key: String, tool: &str, input: &serde_
 
 /// Looks at calls in order, up to and including the first that changes something: what it will find depends on
 /// those before it.
-fn look(registry: &Registry, cx: &Cx, calls: Vec<(String, String, serde_json::Value)>) -> Vec<Prepared> {
+fn look(registry: &Registry, cx: &Cx, calls: Vec<(String, String, Arc<serde_json::Value>)>) -> Vec<Prepared> {
     let mut looked = Vec::new();
     for (key, tool, input) in calls {
         let one = look_at(registry, cx, key, &tool, &input);

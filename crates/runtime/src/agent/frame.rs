@@ -78,8 +78,8 @@ impl Frame {
     pub(crate) fn new(
         shared: &Shared,
         root: &Path,
-        definition: Definition,
-        settings: Settings,
+        definition: Arc<Definition>,
+        settings: Arc<Settings>,
         schema: Option<serde_json::Value>,
         callees: Vec<Callee>,
     ) -> Result<Self, RuntimeError> {
@@ -113,8 +113,8 @@ impl Frame {
         let settings_blob = settings_blob(&settings);
         let mut frame = Self {
             root: root.to_path_buf(),
-            definition: Arc::new(definition),
-            settings: Arc::new(settings),
+            definition,
+            settings,
             registry: Arc::new(registry),
             callees: callees.into(),
             beneath,
@@ -284,8 +284,8 @@ impl Frame {
         &self.root
     }
 
-    pub(crate) fn configure(&mut self, settings: &Settings) {
-        self.settings = Arc::new(settings.clone());
+    pub(crate) fn configure(&mut self, settings: &Arc<Settings>) {
+        self.settings = Arc::clone(settings);
         let [.., blob] = &mut self.blobs;
         *blob = settings_blob(settings);
     }
@@ -339,15 +339,15 @@ impl Frame {
     }
 
     /// The same for another agent of this definition.
-    pub(crate) fn under(&self, settings: Settings) -> Self {
+    pub(crate) fn under(&self, settings: &Arc<Settings>) -> Self {
         let mut frame = self.clone();
-        if *frame.settings != settings {
-            frame.configure(&settings);
+        if frame.settings != *settings {
+            frame.configure(settings);
         }
         frame
     }
 
-    pub(crate) fn definition(&self) -> &Definition {
+    pub(crate) fn definition(&self) -> &Arc<Definition> {
         &self.definition
     }
 

@@ -289,7 +289,7 @@ impl Agent {
             turn: self.floor.fresh_turn(),
             envelope: first.map_or_else(|| EnvelopeId::new(Uuid::now_v7()), |first| first.id),
             input,
-            assignment,
+            assignment: assignment.map(Arc::new),
             recall,
             rewound,
             letters: letters.iter().skip(1).map(|letter| letter.id).collect(),
@@ -304,7 +304,7 @@ impl Agent {
         if let Input::Begin { input, quiet, assignment, .. } = &mut begin {
             (*input, *quiet) = (vec![Part::text(words)], false);
             if let Some(given) = assignment {
-                given.title = team_tools::title(title);
+                Arc::make_mut(given).title = team_tools::title(title);
             }
         }
         begin
@@ -329,7 +329,7 @@ impl Agent {
         let letter = letters.iter().find(|letter| letter.kind == Kind::UserInput).filter(|_| !self.lead)?;
         let given = self.floor.row_of(self.origin.agent?)?.assignment?;
         let (reply_to, title) = (letter.from.clone(), team_tools::title(&text_at(&letter.body, "text")));
-        Some(Assignment { reply_to, title, attempt: given.attempt + 1, cache: None, ..given })
+        Some(Assignment { reply_to, title, attempt: given.attempt + 1, cache: None, ..Arc::unwrap_or_clone(given) })
     }
 
     /// What the user asks for by the name of a skill, to be put behind their words.
@@ -364,9 +364,9 @@ impl Agent {
         let settings = Settings {
             budget_nano: more("budget_nano").or(known.budget_nano),
             budget_tokens: more("budget_tokens").or(known.budget_tokens),
-            ..known.clone()
+            ..Settings::clone(known)
         };
-        if settings == *known {
+        if settings == **known {
             return Ok(());
         }
         let budget = cap(&settings);

@@ -3,6 +3,8 @@
 //! A teammate begins to exist in the commit that says so to the lead's model; all that one answer starts are in one. A letter
 //! is in the journal with the result of the call that wrote it.
 
+use std::sync::Arc;
+
 use max_team_core::calling::hands::{EXIT_PLAN_MODE, GENERAL, MATES, SPAWN_TEAMMATE};
 use max_team_core::chat::Part;
 use max_team_core::event::Event;
@@ -106,7 +108,7 @@ impl Agent {
         let mut new = if self.copying.is_making() { self.coming(None)? } else { Joining::default() };
         let (mut acted, mut guests) = (Vec::new(), Vec::new());
         for key in keys {
-            let Some(input) = self.turn.call(&key).map(|call| call.input.clone()) else { continue };
+            let Some(input) = self.turn.call(&key).map(|call| (*call.input).clone()) else { continue };
             let started = match Act::read(SPAWN_TEAMMATE, input) {
                 Ok(Act::Spawn(spawn)) => self.engage_mate(&key, &spawn, &new)?,
                 Ok(_) => continue,
@@ -198,13 +200,13 @@ impl Agent {
             ..Assignment::default()
         };
         let letter = self.assigning(id, &assignment, &text, b"spawn");
-        Ok(Ok(Started::Now(Box::new(Guest { id, mate, assignment, letter }), started_words(name))))
+        Ok(Ok(Started::Now(Box::new(Guest { id, mate, assignment: assignment.into(), letter }), started_words(name))))
     }
 
     /// The member or the type whose name people would take for this one. Who is of a type, or as a member is, may be called so.
     fn works_here(&self, name: &str, kind: &str) -> Option<String> {
         let team = self.floor.team()?;
-        let members = team.members.iter().map(|mate| &mate.definition);
+        let members = team.members.iter().map(|mate| &*mate.definition);
         let types = callable(&team, self.frame.definition(), self.lead);
         let mut others = members.chain(types).map(|who| &who.name).filter(|known| *known != kind || *known != name);
         others.find(|known| name::looks_like(known, name)).cloned()
@@ -235,7 +237,8 @@ impl Agent {
             let model = known.or_else(|| self.floor.wished(name));
             mate.settings.model = model.ok_or_else(|| format!("there is no model `{name}` here"))?;
         }
-        let Mate { definition: own, settings } = mate;
+        let Mate { definition, settings } = mate;
+        let own = Arc::unwrap_or_clone(definition);
         let plans = spawn.plans();
         let given = MATES.into_iter().chain(max_team_core::tasks::TOOLS).chain(plans.then_some(EXIT_PLAN_MODE));
         let wanted = spawn.mode.filter(|mode| mode.is_stricter(own.mode.unwrap_or(settings.mode)));
@@ -245,7 +248,7 @@ impl Agent {
         tools.dedup();
         let definition = Definition { tools, mode, ..own };
         let settings = Settings { mode: definition.mode_in(settings.mode), ..settings };
-        Ok((Mate { definition, settings }, depth))
+        Ok((Mate { definition: definition.into(), settings }, depth))
     }
 
     /// Somebody is written to: a teammate, the lead, everybody; or somebody who was called before goes on.

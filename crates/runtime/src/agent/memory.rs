@@ -155,7 +155,7 @@ impl Agent {
         let handed = Event::MemoryHanded(MemoryHanded { upto, agent, after, attempt });
         commit.projections.extend(rows::project(&self.session_stream, commit.at_ms, &handed));
         commit.appends.push(append(&self.session_stream, &handed, &commit.actor)?);
-        self.welcome(agent, &mate, assignment, letter, commit).await
+        self.welcome(agent, &mate, assignment.into(), letter, commit).await
     }
 }
 

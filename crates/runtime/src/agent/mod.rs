@@ -127,7 +127,7 @@ pub(crate) enum Control {
 /// Somebody else that a lead is to be.
 #[derive(Debug)]
 pub(crate) struct Redefined {
-    pub definition: Definition,
+    pub definition: Arc<Definition>,
     pub frame: Frame,
     /// The model that answers, if it is another one.
     pub model: Option<Model>,
@@ -539,9 +539,10 @@ impl Agent {
     /// Works under other settings from now on, because somebody wants that, or because its session does.
     async fn configure(&mut self, settings: Settings, by: Option<By>) -> Result<(), RuntimeError> {
         self.followed = None;
+        let settings = Arc::new(settings);
         self.frame.configure(&settings);
         self.floor.rebind(&self.stream, &settings);
-        let events = wanted_by(self.decide(Input::Configure(Box::new(settings))), by);
+        let events = wanted_by(self.decide(Input::Configure(settings)), by);
         self.commit(events, Extra::default()).await
     }
 
@@ -552,10 +553,11 @@ impl Agent {
         };
         let now = Settings::clone(self.frame.settings());
         let settings = Settings { model: model.unwrap_or(now.model), ..now }.under(&frame.settings().constraints);
-        self.frame = frame.under(settings.clone());
+        let settings = Arc::new(settings);
+        self.frame = frame.under(&settings);
         self.floor.rebind(&self.stream, &settings);
         self.origin = Arc::new(Origin { name: definition.name.as_str().into(), ..(*self.origin).clone() });
-        let events = self.decide(Input::Redefine(Box::new(definition), Box::new(settings)));
+        let events = self.decide(Input::Redefine(definition, settings));
         self.commit(events, Extra::default()).await
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use max_team_core::event::{AgentStarted, Event};
 use max_team_core::id::AgentId;
 use max_team_core::message::{Assignment, Envelope};
-use max_team_core::team::Settings;
+use max_team_core::team::{Definition, Settings};
 use max_team_core::turn::Turn;
 use max_team_journal::Commit;
 use tokio::sync::mpsc;
@@ -16,7 +16,6 @@ use tokio::sync::mpsc;
 use super::{Agent, Control};
 use crate::error::RuntimeError;
 use crate::floor::Floor;
-use crate::handle::Mate;
 use crate::shared::append;
 use crate::{rows, session};
 
@@ -33,20 +32,20 @@ impl Newcomer {
     pub(crate) fn welcome(
         floor: &Arc<Floor>,
         id: AgentId,
-        mate: &Mate,
-        settings: Settings,
-        assignment: Assignment,
+        definition: &Arc<Definition>,
+        settings: Arc<Settings>,
+        assignment: Arc<Assignment>,
         letter: &Envelope,
         commit: &mut Commit,
     ) -> Result<Option<Self>, RuntimeError> {
         let stream = session::agent_stream(id);
-        let given = assignment.clone();
+        let given = Arc::clone(&assignment);
         let started = Event::AgentStarted(AgentStarted {
             agent: id,
             session: floor.session,
-            definition: mate.definition.clone(),
+            definition: Arc::clone(definition),
             assignment: Some(assignment),
-            settings: Some(Box::new(settings)),
+            settings: Some(settings),
         });
         let mut turn = Turn::new();
         turn.apply(&started);
@@ -56,7 +55,7 @@ impl Newcomer {
             // It would be over before it began: it reads the letter and says so itself.
             events.clear();
         }
-        let name = given.life.mate().map_or(&mate.definition.name, |mate| &mate.name);
+        let name = given.life.mate().map_or(&definition.name, |mate| &mate.name);
         let actor = format!("agent:{name}");
         for event in std::iter::once(&started).chain(&events) {
             commit.appends.push(append(&stream, event, &actor)?);

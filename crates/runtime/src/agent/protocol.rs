@@ -3,6 +3,8 @@
 //! What is not accepted (an answer to nothing, to something else, from somebody else, too late) is written down with the
 //! reason and changes nothing.
 
+use std::sync::Arc;
+
 use max_team_core::event::{Event, QuestionAnswered};
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId};
 use max_team_core::mates::letter::{About, wrapped};
@@ -19,7 +21,6 @@ use super::acts::Done;
 use super::mail::{derived, text_at};
 use super::{Agent, Extra, wanted_by};
 use crate::error::RuntimeError;
-use crate::handle::Mate;
 use crate::post::is_go_on;
 use crate::session;
 use crate::shared::now_ms;
@@ -147,7 +148,7 @@ impl Agent {
         if is_lead && mode != known && !mode.is_stricter(known) {
             return self.refuse(letter, "a lead only makes it stricter; the user can loosen it").await;
         }
-        let definition = Definition { mode: Some(mode), ..self.frame.definition().clone() };
+        let definition = Arc::new(Definition { mode: Some(mode), ..(**self.frame.definition()).clone() });
         let by = match letter.from.strip_prefix("user/") {
             Some(user) => By::Person(user.to_owned()),
             None => {
@@ -215,23 +216,22 @@ impl Agent {
     pub(super) async fn begin_planned(&mut self) -> Result<Done, RuntimeError> {
         let own = self.frame.definition();
         let mode = self.floor.callee(&own.name).and_then(|mate| mate.definition.mode);
-        let events = self.become_(Definition { mode, ..own.clone() })?;
+        let events = self.become_(Arc::new(Definition { mode, ..(**own).clone() }))?;
         self.commit(events, Extra::default()).await?;
         Ok(Done::said("Your plan is approved: carry it out now."))
     }
 
     /// Works by another definition of the same type from now on.
-    fn become_(&mut self, definition: Definition) -> Result<Vec<Event>, RuntimeError> {
+    fn become_(&mut self, definition: Arc<Definition>) -> Result<Vec<Event>, RuntimeError> {
         let known = Settings::clone(self.frame.settings());
         let session = self.floor.callee(&definition.name).map_or(known.mode, |mate| mate.settings.mode);
         let settings = Settings { mode: definition.mode_in(session), ..known };
         let now = self.floor.settings_now(&definition, &settings, self.caller.as_deref())?;
-        let settings = now.unwrap_or(settings);
-        let mate = Mate { definition: definition.clone(), settings: settings.clone() };
+        let settings = Arc::new(now.unwrap_or(settings));
         let depth = self.turn.engaged().or(self.turn.assignment()).map_or(0, |given| given.depth);
-        self.frame = self.floor.frame_for(mate, settings.clone(), depth)?;
+        self.frame = self.floor.frame_for(&definition, &settings, depth)?;
         self.floor.rebind(&self.stream, &settings);
-        Ok(self.decide(Input::Redefine(Box::new(definition), Box::new(settings))))
+        Ok(self.decide(Input::Redefine(definition, settings)))
     }
 }
 

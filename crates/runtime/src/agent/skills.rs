@@ -3,6 +3,8 @@
 //! A contract is done by somebody who begins to exist for it, with the tools that it takes, in the time that it gives, and
 //! whose answer has the shape that was agreed or is none. What a skill forks off is done by one of those who can be called.
 
+use std::sync::Arc;
+
 use max_team_core::limits::CALL_TEXT_BYTES_MAX;
 use max_team_core::team::{Constraints, Definition, Model, Settings};
 use max_team_core::turn::Effect;
@@ -90,7 +92,7 @@ impl Agent {
         let Mate { mut definition, mut settings } =
             mate.ok_or_else(|| format!("it is carried out by `{who}`, and there is nobody `{who}` whom you may call"))?;
         let without = skill.head.without_tools.iter().map(|tool| names::canonical(tool).to_owned());
-        definition.disallowed_tools.extend(without);
+        Arc::make_mut(&mut definition).disallowed_tools.extend(without);
         // Money can only be counted where prices are known.
         let is_counted = self.purse.left().nano.is_some() || settings.budget_nano.is_some();
         let is_affordable = |model: &Model| model.price.is_some() || !is_counted;
@@ -128,6 +130,7 @@ impl Agent {
             }
             constraints.allowed_hosts.clear();
         }
+        let definition = definition.into();
         Mate { definition, settings: Settings { budget_nano: None, budget_tokens: None, ..mine }.under(&constraints) }
     }
 }

@@ -300,7 +300,7 @@ mod tests {
     }
 
     fn answer(tool: &str) -> Event {
-        let call = Part::ToolUse { id: "t".into(), name: tool.into(), input: json!({}) };
+        let call = Part::ToolUse { id: "t".into(), name: tool.into(), input: json!({}).into() };
         let message = Message::assistant(vec![Part::text("hm"), call]);
         let (stop, usage) = (Stop::ToolUse, Usage { input: 7, output: 2, ..Usage::default() });
         let outcome = Outcome::Done(Answer { message, stop, usage, request_id: None, model: "m".into() });

@@ -157,7 +157,7 @@ mod tests {
             price: None,
         };
         Event::Configured(Configured {
-            settings: Settings { mode, ..Settings::new(model) },
+            settings: Settings { mode, ..Settings::new(model) }.into(),
             definition: None,
             by: None,
         })

@@ -258,7 +258,7 @@ impl Census<'_> {
         }
         let (turn, mail) = (self.turn(agent)?, self.journal.pending_mail(&session::agent_stream(agent))?);
         let is_aside = turn.identity().is_some_and(|(_, _, definition)| memory::is_aside(definition));
-        let is_apart = is_aside || turn.is_apart(row.assignment.as_ref(), &mail);
+        let is_apart = is_aside || turn.is_apart(row.assignment.as_deref(), &mail);
         let begins = turn.gone().is_none() && (turn.is_busy() || turn.would_begin(&mail, agent == lead));
         Ok(is_apart && begins)
     }

@@ -160,7 +160,7 @@ impl Census<'_> {
         }
         let last = self.journal.head(&stream)?.checked_sub(1);
         let last = last.map(|before| self.journal.read(&stream, before, 1)).transpose()?.unwrap_or_default();
-        let given = row.assignment.as_ref();
+        let given = row.assignment.as_deref();
         let who = given.and_then(|given| given.life.mate());
         let definition = turn.identity().map(|(_, _, definition)| definition.clone()).unwrap_or_default();
         let now = turn.assignment().or(given).map(|given| given.title.clone());
@@ -181,7 +181,7 @@ impl Census<'_> {
         };
         Ok(Enrolled {
             person,
-            kind: definition.name,
+            kind: definition.name.clone(),
             color: who.map(|who| who.color.clone()).unwrap_or_default(),
             gone,
             asked_to_end: self.asked_to_end(&stream)?,

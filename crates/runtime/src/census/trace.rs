@@ -4,6 +4,7 @@
 //! whose word it ran.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use max_team_core::chat::Usage;
 use max_team_core::event::{Approval, Ending, Event, LlmIntent, Outcome, ToolDone, ToolIntent};
@@ -100,7 +101,7 @@ impl Span {
 }
 
 /// The turns of an agent, with what each was for.
-type Turns = Vec<(Option<Assignment>, Span)>;
+type Turns = Vec<(Option<Arc<Assignment>>, Span)>;
 
 impl Census<'_> {
     /// A whole session.
@@ -148,7 +149,7 @@ impl Census<'_> {
                         place.insert(self.turns(attempt.agent, &attempt.member, &agents)?)
                     }
                 };
-                let mine = |assignment: &Option<Assignment>| {
+                let mine = |assignment: &Option<Arc<Assignment>>| {
                     assignment.as_ref().is_some_and(|assignment| {
                         assignment.plan == Some(id)
                             && assignment.task == task.span.name

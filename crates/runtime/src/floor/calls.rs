@@ -54,7 +54,7 @@ impl Floor {
         let mut those = all.into_iter().map(|(_, row)| row).filter(|row| row.name == name && had_a_task(row));
         let (turn, _) = self.shared.fold_agent(those.next_back()?.agent).ok()?;
         let (_, _, definition) = turn.identity()?;
-        let settings = turn.settings()?.clone();
+        let settings = Settings::clone(turn.settings()?);
         let session = lock(&self.bonds).get(&session::agent_stream(self.lead)).map(|settings| settings.mode);
         let mode = definition.mode_in(session.unwrap_or_default());
         // Not what it was allowed at that task.
@@ -111,7 +111,8 @@ impl Floor {
     pub(crate) fn called(&self, mate: Mate, caller: Caller<'_>) -> Mate {
         let there = self.shared.tools.specs().map(|spec| spec.name.as_str());
         let tools = hands(there, &mate.definition, caller).tools;
-        Mate { definition: Definition { tools, inherits_tools: false, ..mate.definition }, ..mate }
+        let definition = Definition { tools, inherits_tools: false, ..Arc::unwrap_or_clone(mate.definition) };
+        Mate { definition: definition.into(), ..mate }
     }
 
     /// Somebody calls others, or may: what they work under binds whom they call.
@@ -180,7 +181,7 @@ impl Floor {
             if assignment.plan.is_some() {
                 return assignment.plan;
             }
-            address = assignment.reply_to;
+            address.clone_from(&assignment.reply_to);
         }
         None
     }
@@ -198,5 +199,5 @@ pub(crate) fn callable<'t>(
 ) -> impl Iterator<Item = &'t Definition> {
     let has_members = is_lead && !team.coordinator && !team.members.is_empty();
     let there = team.experts.iter().chain(&team.members).filter(|_| team.call_depth > 0);
-    there.map(|mate| &mate.definition).filter(move |definition| may_call(caller, definition, has_members))
+    there.map(|mate| &*mate.definition).filter(move |definition| may_call(caller, definition, has_members))
 }

@@ -28,7 +28,7 @@ use max_team_core::plan::event::Approve;
 use max_team_core::plan::{Budget, Plan};
 use max_team_core::policy::Mode;
 use max_team_core::stop::newer;
-use max_team_core::team::Settings;
+use max_team_core::team::{Definition, Settings};
 use max_team_core::turn::Turn;
 use max_team_journal::Fence;
 use tokio::sync::Notify;
@@ -250,7 +250,7 @@ impl Floor {
             None => shared,
         };
         let (turn, _) = self.shared.fold_agent(caller)?;
-        let budget = turn.settings().map(crate::plan::cap).unwrap_or_default();
+        let budget = turn.settings().map(|settings| crate::plan::cap(settings)).unwrap_or_default();
         if budget.is_empty() { Ok(outer) } else { self.own_purse(caller, budget, outer) }
     }
 
@@ -280,15 +280,21 @@ impl Floor {
 
     /// What a member's requests carry, made once per member and settings, and again for those who can have nobody work
     /// for them.
-    pub(crate) fn frame(&self, mate: &Mate, settings: Settings, delegates: bool) -> Result<Frame, RuntimeError> {
+    pub(crate) fn frame(
+        &self,
+        definition: &Arc<Definition>,
+        settings: &Arc<Settings>,
+        delegates: bool,
+    ) -> Result<Frame, RuntimeError> {
         let mut frames = lock(&self.frames);
-        let is_mate = mate.definition.tools.iter().any(|tool| tool == CHECK_INBOX);
-        let key = (mate.definition.name.clone(), is_mate, delegates);
-        if let Some(frame) = frames.get(&key).filter(|frame| *frame.definition() == mate.definition) {
+        let is_mate = definition.tools.iter().any(|tool| tool == CHECK_INBOX);
+        let key = (definition.name.clone(), is_mate, delegates);
+        if let Some(frame) = frames.get(&key).filter(|frame| frame.definition() == definition) {
             return Ok(frame.under(settings));
         }
-        let callees = self.callees(&mate.definition, false);
-        let frame = Frame::new(&self.shared, &self.root, mate.definition.clone(), settings, None, callees)?;
+        let callees = self.callees(definition, false);
+        let (definition, settings) = (Arc::clone(definition), Arc::clone(settings));
+        let frame = Frame::new(&self.shared, &self.root, definition, settings, None, callees)?;
         let frame = if delegates { frame } else { frame.left_alone(&self.shared) };
         frames.insert(key, frame.clone());
         Ok(frame)

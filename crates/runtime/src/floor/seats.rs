@@ -5,7 +5,7 @@ use std::sync::Arc;
 use max_team_core::id::{AgentId, PlanId, TurnId};
 use max_team_core::message::{Assignment, Kind};
 use max_team_core::plan::Plan;
-use max_team_core::team::Settings;
+use max_team_core::team::{Definition, Settings};
 use max_team_core::turn::Turn;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -13,7 +13,6 @@ use tokio_util::sync::CancellationToken;
 use super::{Floor, Place, fold_plan};
 use crate::agent::{Agent, Control, Frame, Seat};
 use crate::error::RuntimeError;
-use crate::handle::Mate;
 use crate::plan::{PlanLoop, plan_stream};
 use crate::shared::lock;
 use crate::worktree::Worker;
@@ -80,7 +79,7 @@ impl Floor {
         }
         let named = turn.mate().map_or(&definition.name, |mate| &mate.name);
         let (project, by) = (self.root.clone(), named.clone());
-        let worker = Worker { id, project, settings: settings.clone(), by, named: Vec::new() };
+        let worker = Worker { id, project, settings: Settings::clone(settings), by, named: Vec::new() };
         let cancel = CancellationToken::new();
         let _stops = cancel.clone().drop_guard();
         let made = tokio::select! {
@@ -94,7 +93,7 @@ impl Floor {
     pub(crate) fn seat_newcomer(
         self: &Arc<Self>,
         agent: AgentId,
-        given: &Assignment,
+        given: &Arc<Assignment>,
         turn: Turn,
     ) -> Result<Option<Seated>, RuntimeError> {
         let address = session::agent_stream(agent);
@@ -102,11 +101,12 @@ impl Floor {
         if let Some(chair) = lock(&self.chairs).get_mut(&address) {
             chair.look = false;
         }
-        let seat = self.prepare_agent(agent, Some((turn, 1, given.clone()))).inspect_err(|_| self.vacate(&address))?;
+        let seat =
+            self.prepare_agent(agent, Some((turn, 1, Arc::clone(given)))).inspect_err(|_| self.vacate(&address))?;
         Ok(Some((Box::new(Agent::new(Arc::clone(self), seat, &place.bell)), place.controls)))
     }
 
-    fn prepare_agent(&self, agent: AgentId, fresh: Option<(Turn, u64, Assignment)>) -> Result<Seat, RuntimeError> {
+    fn prepare_agent(&self, agent: AgentId, fresh: Option<(Turn, u64, Arc<Assignment>)>) -> Result<Seat, RuntimeError> {
         let resumed = fresh.is_none();
         // It says itself what it takes, once it rests.
         lock(&self.takes).remove(&agent);
@@ -116,7 +116,7 @@ impl Floor {
             None => {
                 let (turn, head) = self.shared.fold_agent(agent)?;
                 // Whoever a teammate answers at the moment, it works for its lead.
-                let given = turn.engaged().or(turn.assignment()).cloned();
+                let given = turn.engaged().or(turn.assignment()).cloned().map(Arc::new);
                 let given = given.or_else(|| self.row_of(agent)?.assignment);
                 (turn, head, given)
             }
@@ -126,12 +126,11 @@ impl Floor {
         let unknown = || RuntimeError::AgentStopped(format!("the journal does not know what `{agent}` is"));
         let (_, _, definition) = turn.identity().ok_or_else(unknown)?;
         let settings = turn.settings().cloned().ok_or_else(unknown)?;
-        let mate = Mate { definition: definition.clone(), settings: settings.clone() };
         let frame = if turn.reviewing().is_some() {
             // It does nothing there any more, and its copy may have gone with what the user said.
-            self.frame(&mate, settings, false)?
+            self.frame(definition, &settings, false)?
         } else {
-            self.frame_for(mate, settings, given.as_ref().map_or(0, |given| given.depth))?
+            self.frame_for(definition, &settings, given.as_ref().map_or(0, |given| given.depth))?
         };
         let purse = self.purse_of(agent, crate::plan::cap(frame.settings()), caller.as_deref(), plan)?;
         let aside = memory::is_aside(frame.definition());
@@ -142,23 +141,29 @@ impl Floor {
     }
 
     /// What the requests of somebody carry who is so many calls deep, wherever it works.
-    pub(crate) fn frame_for(&self, mate: Mate, settings: Settings, depth: u32) -> Result<Frame, RuntimeError> {
+    pub(crate) fn frame_for(
+        &self,
+        definition: &Arc<Definition>,
+        settings: &Arc<Settings>,
+        depth: u32,
+    ) -> Result<Frame, RuntimeError> {
         let delegates = depth < self.call_depth();
         if settings.permissions.copy.is_empty() {
-            return self.frame(&mate, settings, delegates);
+            return self.frame(definition, settings, delegates);
         }
-        let frame = self.frame_in_copy(mate, settings)?;
+        let frame = self.frame_in_copy(definition, settings)?;
         Ok(if delegates { frame } else { frame.left_alone(&self.shared) })
     }
 
     /// What the requests of somebody carry who works in a copy: its files, not the project's.
-    fn frame_in_copy(&self, mate: Mate, settings: Settings) -> Result<Frame, RuntimeError> {
-        let (id, by) = (worktree::id_of(&settings), mate.definition.name.clone());
+    fn frame_in_copy(&self, definition: &Arc<Definition>, settings: &Arc<Settings>) -> Result<Frame, RuntimeError> {
+        let (id, by) = (worktree::id_of(settings), definition.name.clone());
         let (project, named) = (self.root.clone(), Vec::new());
-        let worker = Worker { id, project, settings: settings.clone(), by, named };
+        let worker = Worker { id, project, settings: Settings::clone(settings), by, named };
         let copy = worker.place(&self.shared)?;
-        let callees = self.callees(&mate.definition, false);
-        Ok(Frame::new(&self.shared, &copy.root(), mate.definition, settings, None, callees)?.at_work_in(&copy))
+        let callees = self.callees(definition, false);
+        let (definition, settings) = (Arc::clone(definition), Arc::clone(settings));
+        Ok(Frame::new(&self.shared, &copy.root(), definition, settings, None, callees)?.at_work_in(&copy))
     }
 
     /// The agents of this session that were given something to do and are not done, with the plan they work in.

@@ -193,5 +193,5 @@ pub(crate) fn expert(remember: &Remember, lead: &Settings) -> Option<Mate> {
         approved: false,
         ..lead.clone()
     };
-    Some(Mate { definition, settings })
+    Some(Mate { definition: definition.into(), settings })
 }

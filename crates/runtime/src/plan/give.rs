@@ -43,8 +43,8 @@ impl PlanLoop {
         let known = assigned.attempt > 1 && self.floor.shared.journal.head(&stream)? > 0;
         let mate = self.floor.owner(&assigned.member).filter(|_| !known);
         let (Some(mate), Some(letter)) = (mate, letter) else { return Ok(None) };
-        let settings = self.settings(&mate, assigned);
-        Newcomer::welcome(&self.floor, assigned.agent, &mate, settings, given, letter, commit)
+        let settings = Arc::new(self.settings(&mate, assigned));
+        Newcomer::welcome(&self.floor, assigned.agent, &mate.definition, settings, given.into(), letter, commit)
     }
 
     /// What whoever has a task is given, and what their answer is kept under.

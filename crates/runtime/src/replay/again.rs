@@ -56,7 +56,7 @@ pub(super) fn begun(input: &[Part], today: Option<&String>) -> Option<Change> {
 pub(super) fn under(turn: &Turn, settings: Option<Settings>) -> Turn {
     let mut today = turn.clone();
     if let Some(settings) = settings {
-        today.apply(&Event::Configured(Configured { settings, definition: None, by: None }));
+        today.apply(&Event::Configured(Configured { settings: settings.into(), definition: None, by: None }));
     }
     today
 }

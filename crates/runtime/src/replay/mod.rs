@@ -126,7 +126,7 @@ impl Tape {
         for (_, _, event) in self.events(self.lead)? {
             turn.apply(&event);
             if let (Some((_, _, definition)), Some(settings)) = (turn.identity(), turn.settings()) {
-                return Ok((definition.clone(), settings.clone()));
+                return Ok((Definition::clone(definition), Settings::clone(settings)));
             }
         }
         Err(RuntimeError::AgentStopped(format!("the run does not say what `{}` is", self.lead)))

@@ -185,7 +185,7 @@ impl Today<'_> {
         let (mut turn, mut first, mut led_to) = (Turn::new(), None, Vec::new());
         let events = self.tape.events(agent)?;
         for (index, (seq, _, event)) in events.iter().enumerate() {
-            let recorded = turn.settings().map(value);
+            let recorded = turn.settings().map(|settings| value(settings));
             let settings = match (&seated, recorded) {
                 (Some((_, frame)), Some(now)) => {
                     let first = first.get_or_insert_with(|| now.clone()).clone();
@@ -232,7 +232,7 @@ impl Today<'_> {
 
     /// An agent as it would sit down now; nothing if there is nobody of its name. It is looked at for somebody whom it has
     /// called, so many calls above: a file may say that two have called each other.
-    fn seated(&self, agent: AgentId, above: u32) -> Result<Option<(Definition, Frame)>, RuntimeError> {
+    fn seated(&self, agent: AgentId, above: u32) -> Result<Option<(Arc<Definition>, Frame)>, RuntimeError> {
         if above > CALLERS_MAX {
             return Ok(None);
         }
@@ -243,20 +243,21 @@ impl Today<'_> {
         let Some(mate) = self.mate(agent, started, above)? else { return Ok(None) };
         let mut settings = mate.settings.clone();
         settings.permissions.copy.clear();
-        let definition = mate.definition.clone();
+        let definition = mate.definition;
         let depth = started.assignment.as_ref().map_or(0, |given| given.depth);
-        Ok(Some((definition, self.floor.frame_for(mate, settings, depth)?)))
+        let frame = self.floor.frame_for(&definition, &settings.into(), depth)?;
+        Ok(Some((definition, frame)))
     }
 
-    fn lead(&self, started: &AgentStarted) -> Result<(Definition, Frame), RuntimeError> {
+    fn lead(&self, started: &AgentStarted) -> Result<(Arc<Definition>, Frame), RuntimeError> {
         let given = &self.open.definition;
         let is_same = (&given.name, given.place) == (&started.definition.name, started.definition.place);
-        let definition = if is_same { given } else { &started.definition };
+        let definition = if is_same { Arc::new(given.clone()) } else { Arc::clone(&started.definition) };
         let coordinates = self.open.team.as_ref().is_some_and(|team| team.coordinator);
         // The shape that an answer must have comes with the prompt.
         let schema = self.schema()?;
         let settings = Settings { structured: schema.is_some(), ..self.open.settings.clone() };
-        self.house.lead_frame(&self.floor, None, definition.clone(), settings, schema, coordinates)
+        self.house.lead_frame(&self.floor, None, definition, settings, schema, coordinates)
     }
 
     /// The shape that the lead's answer had to have.
@@ -333,12 +334,13 @@ impl Today<'_> {
     ) -> Mate {
         let mut mate = self.floor.called(mate, hands);
         if tool == Some(TASK) && (!mate.definition.builtin || mate.definition.cache.is_some()) {
-            mate.definition.prompt = format!("{}\n\n{}", mate.definition.prompt.trim_end(), EXPERT);
+            let prompt = format!("{}\n\n{}", mate.definition.prompt.trim_end(), EXPERT);
+            Arc::make_mut(&mut mate.definition).prompt = prompt;
         }
         mate.settings = mate.settings.bounded_by(caller.settings());
         mate.settings.structured = mate.definition.output.is_some();
         if let Some(who) = given.life.mate() {
-            let tools = &mut mate.definition.tools;
+            let tools = &mut Arc::make_mut(&mut mate.definition).tools;
             let plans = who.plans.then_some(EXIT_PLAN_MODE);
             tools.extend(MATES.into_iter().chain(max_team_core::tasks::TOOLS).chain(plans).map(str::to_owned));
             tools.sort_unstable();

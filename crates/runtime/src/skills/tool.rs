@@ -272,8 +272,11 @@ mod tests {
 
     #[test]
     fn only_what_was_loaded_or_asked_for_is_brought_in() {
-        let call =
-            |id: &str, name: &str| Part::ToolUse { id: id.into(), name: SKILL.into(), input: json!({ "name": name }) };
+        let call = |id: &str, name: &str| Part::ToolUse {
+            id: id.into(),
+            name: SKILL.into(),
+            input: json!({ "name": name }).into(),
+        };
         let result = |id: &str, is_error| Part::ToolResult { id: id.into(), content: Vec::new(), is_error };
         let message = |role, parts| Message { role, parts, native: None };
         let block = |name: &str| Part::text(format!("{ASKED_FOR}{OPENING}{name}\">\nx\n</skill>\n"));

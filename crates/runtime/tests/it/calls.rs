@@ -1,6 +1,7 @@
 //! Calls: experts and sub-agents who are called, answer, and can be gone on with; and what none of them can do.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use max_team_core::calling::hands::{AGENT, GENERAL, SEND_MESSAGE, TASK};
 use max_team_core::chat::Part;
@@ -10,7 +11,7 @@ use max_team_core::ledger::Price;
 use max_team_core::limits::CALLS_PARALLEL_MAX;
 use max_team_core::plan::event::Approve;
 use max_team_core::policy::Mode;
-use max_team_core::team::{Cache, Constraints, Definition, Place, Settings};
+use max_team_core::team::{Cache, Constraints, Place, Settings};
 use max_team_journal::Journal;
 use max_team_runtime::skills::SKILL;
 use max_team_runtime::{Census, Command, Crew, Mate, Notice, Open, Post, Team, TeamHandle, Which};
@@ -25,15 +26,18 @@ pub(crate) fn experts() -> Vec<Mate> {
     let looks = ["read_file", "list_dir", "search_code", "run_shell"];
     let read_only = Constraints { read_only: true, ..Constraints::default() };
     let mut explore = mate("explore", "sub-agent", &looks);
-    explore.definition = Definition { builtin: true, description: "Looks around.".into(), ..explore.definition };
+    let own = Arc::make_mut(&mut explore.definition);
+    (own.builtin, own.description) = (true, "Looks around.".into());
     explore.settings = explore.settings.under(&read_only);
     let mut general = mate(GENERAL, "sub-agent", &[]);
-    general.definition = Definition { builtin: true, inherits_tools: true, ..general.definition };
+    let own = Arc::make_mut(&mut general.definition);
+    (own.builtin, own.inherits_tools) = (true, true);
     let mut weather = mate("weather", "expert", &["read_file", "write_file", AGENT, "memory_write", "submit_plan"]);
-    weather.definition.place = Place::Expert;
+    Arc::make_mut(&mut weather.definition).place = Place::Expert;
     let mut tides = mate("tides", "expert", &["read_file", "edit_file"]);
     let cache = Some(Cache { ttl_s: 3_600, keys: vec!["port".into()] });
-    tides.definition = Definition { place: Place::Expert, cache, ..tides.definition };
+    let own = Arc::make_mut(&mut tides.definition);
+    (own.place, own.cache) = (Place::Expert, cache);
     vec![explore, general, weather, tides]
 }
 
@@ -465,7 +469,7 @@ members:
     let team = house_of(&journal, folder.path(), recording);
     let mut open = alone(1);
     for mate in &mut open.team.as_mut().unwrap().experts {
-        (mate.definition.mode, mate.settings.mode) = (Some(Mode::Plan), Mode::Plan);
+        (Arc::make_mut(&mut mate.definition).mode, mate.settings.mode) = (Some(Mode::Plan), Mode::Plan);
     }
     let settings = open.settings.clone();
     let (session, mut notices) = say(&team, folder.path(), open).await;
@@ -550,7 +554,9 @@ members:
         mate.settings.model.price = Some(Price { input: 1_000, output: 1_000, cache_read: 1_000, cache_write: 1_000 });
         if mate.definition.name == "leo" {
             mate.settings.budget_nano = Some(30_000_000);
-            mate.definition.tools.extend([AGENT, "list_dir", "search_code", "run_shell"].map(str::to_owned));
+            Arc::make_mut(&mut mate.definition)
+                .tools
+                .extend([AGENT, "list_dir", "search_code", "run_shell"].map(str::to_owned));
         }
     }
     let (_, mut notices) = say(&team, folder.path(), open).await;
@@ -581,7 +587,7 @@ members:
         mate.settings.model.price = Some(Price { input: 1_000, output: 1_000, cache_read: 1_000, cache_write: 1_000 });
         if mate.definition.name == "leo" {
             mate.settings.budget_nano = Some(30_000_000);
-            mate.definition.tools.push(AGENT.to_owned());
+            Arc::make_mut(&mut mate.definition).tools.push(AGENT.to_owned());
         }
     }
     let (_, mut notices) = say(&team, folder.path(), open).await;
@@ -690,7 +696,7 @@ members:
     let team = house_of(&journal, folder.path(), recording);
     let mut open = calling(Which::New);
     let leo = open.team.as_mut().unwrap().members.iter_mut().find(|mate| mate.definition.name == "leo").unwrap();
-    leo.definition.tools.push(AGENT.to_owned());
+    Arc::make_mut(&mut leo.definition).tools.push(AGENT.to_owned());
     let (_, mut notices) = say(&team, folder.path(), open).await;
     let proposed = rest(&mut notices).await;
     let (question, _) = proposed.asked();

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use max_team_core::calling::hands::TASK;
@@ -88,9 +89,11 @@ async fn play(scene: &Scene, journal: &Journal, root: &Path, replay: Replay) {
     if let Some(team) = &mut open.team {
         team.approve = scene.approve;
         for mate in &mut team.members {
-            mate.definition.tools.extend(std::iter::once(TASK).chain(tasks::TOOLS).map(str::to_owned));
+            Arc::make_mut(&mut mate.definition)
+                .tools
+                .extend(std::iter::once(TASK).chain(tasks::TOOLS).map(str::to_owned));
             // Whoever does the same again is not asked.
-            mate.definition.cache = Some(Cache { ttl_s: 3_600, keys: Vec::new() });
+            Arc::make_mut(&mut mate.definition).cache = Some(Cache { ttl_s: 3_600, keys: Vec::new() });
         }
     }
     let opened = team.open(owner(), root, open).await.unwrap();
@@ -153,7 +156,7 @@ fn answers(journal: &Journal) -> BTreeSet<(String, u32)> {
         match event {
             Event::AgentStarted(started) => {
                 let task = started.assignment.filter(|given| given.plan.is_some() || given.depth > 0);
-                let name = started.definition.name;
+                let name = started.definition.name.clone();
                 speakers.insert(stream, task.map_or(name.clone(), |task| format!("{name}/{}", task.task)));
             }
             Event::LlmEnded(ended) if matches!(ended.outcome, Outcome::Done(_)) => {

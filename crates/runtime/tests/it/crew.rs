@@ -150,7 +150,7 @@ async fn a_lead_is_redefined_between_its_turns() {
     rest(&mut notices).await;
     let redefined = || {
         let all = events(&journal).into_iter().filter_map(|(_, event)| match event {
-            Event::Configured(Configured { definition: Some(definition), .. }) => Some(definition.prompt),
+            Event::Configured(Configured { definition: Some(definition), .. }) => Some(definition.prompt.clone()),
             _ => None,
         });
         all.collect::<Vec<_>>()

@@ -1,6 +1,7 @@
 //! What somebody did in a copy and nobody waits for: the user is asked when its work is over, whoever it was.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use max_team_core::event::{End, Event, QuestionAsked};
 use max_team_core::hash::Hash;
@@ -360,7 +361,7 @@ async fn commands_of_one_that_is_no_more_end_before_the_user_is_asked() {
     let team = house_of(&journal, folder.path(), &recording);
     let mut open = editing(Which::New);
     for mate in &mut open.team.as_mut().unwrap().members {
-        mate.definition.tools.push("run_shell".into());
+        Arc::make_mut(&mut mate.definition).tools.push("run_shell".into());
     }
     let (_, mut notices) = say(&team, folder.path(), open).await;
     let heard = rest(&mut notices).await;

@@ -1,5 +1,7 @@
 //! The list of tasks that everybody in a session shares: who holds what, what becomes of it, and what plans show in it.
 
+use std::sync::Arc;
+
 use max_team_core::event::Event;
 use max_team_core::message::Principal;
 use max_team_core::plan::event::Approve;
@@ -17,7 +19,7 @@ fn listing() -> Open {
     let mut open = calling(Which::New);
     let team = open.team.as_mut().unwrap();
     team.approve = Approve::Never;
-    let all = team.members.iter_mut().map(|mate| &mut mate.definition);
+    let all = team.members.iter_mut().map(|mate| Arc::make_mut(&mut mate.definition));
     for definition in all.chain([&mut open.definition]) {
         definition.tools.extend(TOOLS.map(str::to_owned));
     }

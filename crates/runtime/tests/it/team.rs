@@ -27,7 +27,7 @@ pub(crate) fn mate(name: &str, role: &str, tools: &[&str]) -> Mate {
         tools,
         ..Definition::default()
     };
-    Mate { definition, settings: Settings { retries_max: 0, ..open(Which::New).settings } }
+    Mate { definition: definition.into(), settings: Settings { retries_max: 0, ..open(Which::New).settings } }
 }
 
 pub(crate) fn with_team(which: Which, approve: Approve) -> Open {

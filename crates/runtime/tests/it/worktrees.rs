@@ -1,6 +1,7 @@
 //! Members that work in a copy of the project: what they see, what comes back, and what does not.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use max_team_core::event::{Event, QuestionAsked};
 use max_team_core::id::{QuestionId, SessionId};
@@ -501,7 +502,7 @@ async fn of_two_copies_one_is_asked_about_at_a_time() {
 async fn told_to(team: &TeamHandle, root: &Path, which: Which) -> (SessionId, mpsc::Receiver<Notice>) {
     let mut with = with_team(which, Approve::Plan);
     let members = with.team.iter_mut().flat_map(|team| &mut team.members);
-    members.for_each(|mate| mate.definition.isolation = Isolation::Worktree);
+    members.for_each(|mate| Arc::make_mut(&mut mate.definition).isolation = Isolation::Worktree);
     with.definition.tools.push("send_message".to_owned());
     let notices = team.watch();
     let session = team.open(owner(), root, with).await.unwrap().session;

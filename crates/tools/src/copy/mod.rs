@@ -166,8 +166,9 @@ impl Copies {
     pub fn find(&self, id: &str) -> Result<Copy, CopyError> {
         check(id)?;
         let place = self.folder.join(id);
-        match place.canonicalize() {
-            Ok(home) if home.join(record::FILE).is_file() => Ok(Copy { record: Record::read(&home)?, home }),
+        // Most who are asked about have none, which one look tells.
+        match place.join(record::FILE).is_file().then(|| place.canonicalize()) {
+            Some(Ok(home)) => Ok(Copy { record: Record::read(&home)?, home }),
             _ => Err(CopyError::NotFound(id.to_owned())),
         }
     }

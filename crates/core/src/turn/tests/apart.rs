@@ -9,7 +9,7 @@ use crate::message::{Assignment, Envelope, Kind};
 fn at(reply_to: Option<&str>, stopped: bool) -> Turn {
     let mut world = World::new(Vec::new());
     let Some(reply_to) = reply_to else { return world.turn };
-    let assignment = Some(Assignment { reply_to: reply_to.to_owned(), ..Assignment::default() });
+    let assignment = Some(Assignment { reply_to: reply_to.to_owned(), ..Assignment::default() }.into());
     let (turn, envelope) = (TurnId::new(id(3)), EnvelopeId::new(id(4)));
     let begin = Input::Begin {
         turn,

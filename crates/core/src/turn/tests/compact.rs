@@ -110,7 +110,7 @@ fn what_the_provider_finds_too_long_is_summed_up_within_the_turn() {
 fn a_long_turn_is_summed_up_before_its_results_are_lost() {
     let big = |n: u32| answer(vec![Part::text("x".repeat(6_000)), call(n)], Stop::ToolUse);
     fn call(n: u32) -> Part {
-        Part::ToolUse { id: format!("t{n}"), name: "read".into(), input: json!({ "n": n }) }
+        Part::ToolUse { id: format!("t{n}"), name: "read".into(), input: json!({ "n": n }).into() }
     }
     let world = World::with(small(), vec![big(1), big(2), big(3), says("they looked"), says("hi")]).talk();
     let done = compacted(&world);

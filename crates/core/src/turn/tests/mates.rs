@@ -70,9 +70,9 @@ fn started(assignment: Option<Assignment>) -> Event {
     Event::AgentStarted(AgentStarted {
         agent: AgentId::new(id(1)),
         session: SessionId::new(id(2)),
-        definition: Definition { name: "general".into(), ..Definition::default() },
-        assignment,
-        settings: Some(Box::new(Settings::new(model("m")))),
+        definition: Definition { name: "general".into(), ..Definition::default() }.into(),
+        assignment: assignment.map(Arc::new),
+        settings: Some(Settings::new(model("m")).into()),
     })
 }
 
@@ -161,7 +161,7 @@ impl Team {
             turn: TurnId::new(letter.id.uuid()),
             envelope: letter.id,
             input: vec![Part::text("work")],
-            assignment: self.mate_turn.engaged().cloned(),
+            assignment: self.mate_turn.engaged().cloned().map(Arc::new),
             recall: None,
             rewound: Vec::new(),
             letters: Vec::new(),

@@ -61,18 +61,34 @@ struct Whole {
     usage: Value,
 }
 
-/// What nearly every event of a stream is: in a shape that is known. It is read without being taken apart first; whatever
-/// differs goes the general way.
+/// `message_start`, as it nearly always is. Such an event is read without being taken apart first; whatever differs from
+/// these shapes goes the general way.
 #[derive(Deserialize)]
-struct Usual<'e> {
-    #[serde(borrow, rename = "type")]
-    kind: Words<'e>,
+struct Started {
+    message: Opening,
+}
+
+/// `content_block_start`.
+#[derive(Deserialize)]
+struct Opened<'e> {
     index: Option<u64>,
     #[serde(borrow)]
-    delta: Option<Piece<'e>>,
-    message: Option<Opening>,
+    content_block: Begun<'e>,
+}
+
+/// `content_block_delta`.
+#[derive(Deserialize)]
+struct More<'e> {
+    index: Option<u64>,
     #[serde(borrow)]
-    content_block: Option<Begun<'e>>,
+    delta: Piece<'e>,
+}
+
+/// `message_delta`.
+#[derive(Deserialize)]
+struct Ending<'e> {
+    #[serde(borrow)]
+    delta: Option<Piece<'e>>,
     usage: Option<Counts>,
 }
 
@@ -159,12 +175,7 @@ struct Words<'e>(#[serde(borrow)] Cow<'e, str>);
 
 impl Reader {
     pub(crate) fn event(&mut self, event: Event<'_>, sink: &mut Sink<'_>) -> Result<(), Fault> {
-        if event.data.trim().is_empty() {
-            return Ok(());
-        }
-        if let Ok(usual) = serde_json::from_str(event.data)
-            && self.usual(usual, sink)?
-        {
+        if self.usual(event.data, sink)? || event.data.trim().is_empty() {
             return Ok(());
         }
         let data: Value = serde_json::from_str(event.data)
@@ -196,24 +207,29 @@ impl Reader {
     }
 
     /// Whether the event was understood.
-    fn usual(&mut self, usual: Usual<'_>, sink: &mut Sink<'_>) -> Result<bool, Fault> {
-        match (&*usual.kind.0, usual.delta) {
-            ("message_start", _) => {
-                let Some(Opening { id, model, usage }) = usual.message else { return Ok(false) };
-                (self.id, self.model) = (id, model);
+    fn usual(&mut self, data: &str, sink: &mut Sink<'_>) -> Result<bool, Fault> {
+        match kind(data) {
+            Some("content_block_delta") => {
+                let Ok(More { index, delta }) = serde_json::from_str(data) else { return Ok(false) };
+                self.piece(index.unwrap_or_default(), &delta, sink)?;
+            }
+            Some("content_block_start") => {
+                let Ok(Opened { index, content_block }) = serde_json::from_str(data) else { return Ok(false) };
+                let Some(body) = content_block.body() else { return Ok(false) };
+                self.start(index, body, sink);
+            }
+            Some("message_start") => {
+                let Ok(Started { message }) = serde_json::from_str(data) else { return Ok(false) };
+                (self.id, self.model) = (message.id, message.model);
+                self.count(message.usage, sink);
+            }
+            Some("message_delta") => {
+                let Ok(Ending { delta, usage }) = serde_json::from_str(data) else { return Ok(false) };
+                self.stop = delta.and_then(|delta| delta.stop_reason).or(self.stop.take());
                 self.count(usage, sink);
             }
-            ("content_block_start", _) => match usual.content_block.and_then(Begun::body) {
-                Some(body) => self.start(usual.index, body, sink),
-                None => return Ok(false),
-            },
-            ("content_block_delta", Some(delta)) => self.piece(usual.index.unwrap_or_default(), &delta, sink)?,
-            ("message_delta", delta) => {
-                self.stop = delta.and_then(|delta| delta.stop_reason).or(self.stop.take());
-                self.count(usual.usage, sink);
-            }
-            ("message_stop", _) => self.ended = true,
-            ("ping" | "content_block_stop", _) => {}
+            Some("message_stop") => self.ended = true,
+            Some("ping" | "content_block_stop") => {}
             _ => return Ok(false),
         }
         Ok(true)
@@ -427,7 +443,7 @@ impl Block {
             "tool_use" => Some(Part::ToolUse {
                 id: self.field("id").to_owned(),
                 name: self.field("name").to_owned(),
-                input: self.tool_input().0,
+                input: self.tool_input().0.into(),
             }),
             _ => None,
         }
@@ -478,6 +494,12 @@ impl Block {
         out.push(b'}');
         String::from_utf8(out).unwrap_or_default()
     }
+}
+
+/// What an event is, where it begins by saying so.
+fn kind(data: &str) -> Option<&str> {
+    let said = data.strip_prefix(r#"{"type":"#)?.trim_ascii_start().strip_prefix('"')?;
+    said.split_once('"').map(|(kind, _)| kind)
 }
 
 /// Whether we write a value in these very letters.

@@ -64,7 +64,7 @@ fn sent_back(message: &Message) -> String {
 }
 
 fn call(id: &str, input: Value) -> Part {
-    Part::ToolUse { id: id.into(), name: "read".into(), input }
+    Part::ToolUse { id: id.into(), name: "read".into(), input: input.into() }
 }
 
 #[test]

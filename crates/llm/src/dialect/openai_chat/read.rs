@@ -95,7 +95,7 @@ impl Reader {
         }
         for call in &self.calls {
             let input = json::input(&call.arguments).0;
-            parts.push(Part::ToolUse { id: call.id.clone(), name: call.name.clone(), input });
+            parts.push(Part::ToolUse { id: call.id.clone(), name: call.name.clone(), input: input.into() });
         }
         let (native, stop) = (self.native(), self.stop());
         Draft { parts, native, stop, usage: self.usage, id: self.id, model: self.model }

@@ -45,7 +45,7 @@ fn answer(parts: Vec<Part>, message: Option<Value>, stop: Stop) -> Answer {
 }
 
 fn call(id: &str, name: &str, input: Value) -> Part {
-    Part::ToolUse { id: id.into(), name: name.into(), input }
+    Part::ToolUse { id: id.into(), name: name.into(), input: input.into() }
 }
 
 fn wire_call(id: &str, name: &str, arguments: &str) -> Value {

@@ -30,7 +30,8 @@ pub(crate) fn team() -> Team {
             prompt: String::new(),
             tools: vec!["read_file".into(), "edit_file".into()],
             ..Definition::default()
-        },
+        }
+        .into(),
         settings: stage::settings(),
     };
     Team {
@@ -200,7 +201,7 @@ pub(super) fn started(assignment: Option<Assignment>) -> Event {
         turn: TurnId::new(Uuid::from_u128(4)),
         envelope: EnvelopeId::new(Uuid::from_u128(98)),
         input: vec![Part::text("# Your task")],
-        assignment,
+        assignment: assignment.map(Into::into),
         recall: None,
         rewound: Vec::new(),
         letters: Vec::new(),

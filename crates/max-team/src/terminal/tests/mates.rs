@@ -470,7 +470,8 @@ fn whoever_waits_when_a_session_is_opened_is_shown_so() {
     assert!(!screen.contains("at rest") && !screen.contains("⏺ Max"), "{screen}");
     let alice = mate(11, "alice", "blue");
     // That the session's settings reach it, or a letter does, ends no waiting.
-    let configured = Configured { settings: stage.chat.session().settings().clone(), definition: None, by: None };
+    let configured =
+        Configured { settings: stage.chat.session().settings().clone().into(), definition: None, by: None };
     stage.event_from(alice.clone(), Event::Configured(configured));
     assert!(stage.glass.screen().contains("⏺ alice (Make a schema): waits for you"), "{}", stage.glass.screen());
     stage.event_from(alice.clone(), stage::runs("1.0", "write_file", edit("A.txt", "")));

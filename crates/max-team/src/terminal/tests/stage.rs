@@ -289,7 +289,7 @@ pub(crate) fn intent(call: u32, attempt: u32) -> Event {
 }
 
 pub(super) fn tool_use(name: &str, input: Value) -> Part {
-    Part::ToolUse { id: "t".into(), name: name.into(), input }
+    Part::ToolUse { id: "t".into(), name: name.into(), input: input.into() }
 }
 
 pub(crate) fn edit(target: &str, preview: &str) -> Action {

@@ -343,7 +343,7 @@ fn whoever_is_called_has_a_line_and_can_be_looked_at() {
         session: stage::session_id(),
         name: "explore".into(),
         role: "sub-agent".into(),
-        assignment: Some(given),
+        assignment: Some(given.into()),
         at_ms: 0,
     };
     let shown = Some((row.clone(), did.iter().map(|event| (0, event.clone())).collect()));
