@@ -219,6 +219,40 @@ fn nothing_is_kept_twice_of_what_we_would_write_ourselves() {
 }
 
 #[test]
+fn events_mean_the_same_wherever_they_say_what_they_are() {
+    let stream = [
+        vec![
+            opening(),
+            json!({"type": "ping"}),
+            start(0, json!({"type": "text", "text": ""})),
+            delta(0, json!({"type": "text_delta", "text": "A"})),
+            json!({"type": "content_block_stop", "index": 0}),
+            start(1, json!({"type": "tool_use", "id": "t1", "name": "read", "input": {}})),
+            delta(1, json!({"type": "input_json_delta", "partial_json": "{\"a\":1}"})),
+        ],
+        closing("tool_use").to_vec(),
+    ]
+    .concat();
+    let said_last = |event: &Value| {
+        let mut fields = event.as_object().unwrap().clone();
+        let kind = fields.shift_remove("type").unwrap();
+        fields.insert("type".into(), kind);
+        Value::Object(fields)
+    };
+    let last: Vec<Value> = stream.iter().map(said_last).collect();
+    let unnamed = |events: &[Value]| events.iter().map(|event| format!("data: {event}\n\n")).collect::<String>();
+    let spaced = sse(&stream).replace(r#"{"type":"#, r#"{"type":  "#);
+    let (usual, told) = streamed(Anthropic, &sse(&stream));
+    let usual = usual.unwrap();
+    for other in [sse(&last), unnamed(&stream), unnamed(&last), spaced] {
+        let (ended, deltas) = streamed(Anthropic, &other);
+        let ended = ended.unwrap();
+        assert_eq!((&ended.message.parts, &ended.stop, ended.usage), (&usual.message.parts, &usual.stop, usual.usage));
+        assert_eq!((sent_back(&ended.message), &deltas), (sent_back(&usual.message), &told), "{other}");
+    }
+}
+
+#[test]
 fn streams_that_fail_are_never_answers() {
     let text = [opening(), start(0, json!({"type": "text", "text": "A"}))];
     let cut = sse(&text);
