@@ -64,13 +64,13 @@ impl Weight {
 
 /// The message as it looks once its results have left the window.
 pub fn elided(message: &Message) -> Message {
-    let mut light = message.clone();
-    for part in &mut light.parts {
-        if let Part::ToolResult { content, .. } = part {
-            *content = vec![Part::text(ELIDED)];
+    let light = |part: &Part| match part {
+        Part::ToolResult { id, is_error, .. } => {
+            Part::ToolResult { id: id.clone(), content: vec![Part::text(ELIDED)], is_error: *is_error }
         }
-    }
-    light
+        other => other.clone(),
+    };
+    Message { role: message.role, parts: message.parts.iter().map(light).collect(), native: message.native.clone() }
 }
 
 /// Bytes that a window sends, on top of `overhead`.

@@ -21,6 +21,8 @@ const MARKED: usize = 2;
 const THINKING_TOKENS_MIN: u32 = 1_024;
 /// Stands for a result without content: an empty one is refused if it is an error.
 const NO_OUTPUT: &str = "(no output)";
+/// What stands around what a block says, about.
+const BLOCK_BYTES: usize = 48;
 
 pub(crate) fn head(system: &str, tools: &[ToolSpec]) -> Head {
     let mut out = Vec::new();
@@ -62,6 +64,7 @@ fn assistant(wire: &Wire, message: &Message, ids: &mut Ids) -> Vec<u8> {
         match part {
             Part::Text { text } => text_block(&mut out, text),
             Part::ToolUse { id, name, input } => {
+                out.reserve(4 * BLOCK_BYTES);
                 join(&mut out, br#"{"type":"tool_use","id":"#);
                 put(&mut out, &ids.adopt(id, fits));
                 out.extend_from_slice(br#","name":"#);
@@ -118,6 +121,8 @@ fn content_block(out: &mut Vec<u8>, part: &Part) {
 /// Blank text is refused, so it is left out.
 fn text_block(out: &mut Vec<u8>, text: &str) {
     if !text.trim().is_empty() {
+        // What is escaped takes room.
+        out.reserve(BLOCK_BYTES + text.len() + text.len() / 16);
         join(out, br#"{"type":"text","text":"#);
         put(out, text);
         out.push(b'}');
