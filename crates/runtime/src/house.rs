@@ -20,7 +20,7 @@ use max_team_core::plan::event::Say;
 use max_team_core::plan::{Draft, Edit};
 use max_team_core::policy::By;
 use max_team_core::team::{Definition, Isolation, Settings};
-use max_team_core::turn::Turn;
+use max_team_core::turn::{Turn, is_stop};
 use max_team_journal::{Fence, Journal, Strength, Worker};
 use max_team_llm::Router;
 use max_team_tools::copy::Copy;
@@ -29,13 +29,13 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::agent::{Agent, Control, Frame, Redefined, Seat, text_at, waits};
+use crate::agent::{Agent, Control, Frame, Redefined, Seat, since_of, text_at, waits};
 use crate::audit::AuditOptions;
 use crate::census::Census;
 use crate::error::RuntimeError;
 use crate::floor::{Floor, fold_plan};
 use crate::handle::{
-    Asked, Command, Crew, Lead, Notice, Open, Opened, Order, Origin, Queued, Recovered, Status, TeamHandle, Which,
+    Asked, Command, Crew, Lead, Notice, Open, Opened, Order, Origin, Queued, Status, TeamHandle, Which,
 };
 use crate::plan::{letters, propose};
 use crate::post::{self, Pending, Post, Written};
@@ -218,20 +218,30 @@ impl House {
             self.charge(floor, &seat.turn)?;
         }
         let (mates, working) = if resumed { (floor.mates_with_mail()?, floor.working()?) } else { Default::default() };
-        let lead_goes_on = seat.turn.is_busy() || seat.turn.would_begin(&waiting, true);
+        let (is_busy, is_stopped) = (seat.turn.is_busy(), waiting.iter().any(is_stop));
+        let begins = seat.turn.would_begin(&waiting, true);
+        // A stop of before there were rows for it: whoever sits down first knows of it all the same.
+        for stop in waiting.iter().filter(|letter| is_stop(letter)) {
+            let since = since_of(stop).unwrap_or_else(|| floor.fresh_turn());
+            floor.know_turn(Some(since));
+            floor.know_stop(since);
+        }
         let is_at_work = !plans.is_empty() || !working.is_empty() || floor.any_begins(&mates)?;
+        let (recovered, stops) = if resumed { floor.recovered(&seat.turn, &plans)? } else { Default::default() };
         let opened = Opened {
             session,
             agent: lead,
             resumed,
-            continuing: is_at_work || lead_goes_on,
-            lead_goes_on,
+            continuing: is_at_work || is_busy || begins,
+            lead_goes_on: (is_busy && !is_stopped) || begins,
+            lead_halts: is_busy && is_stopped,
+            stops,
             history: seat.turn.history().to_vec(),
             queued: waiting.iter().filter_map(unread).collect(),
             held: seat.turn.waiting(&waiting, true),
             last: seat.turn.last().cloned(),
             asked: self.asked(session, seat.agent)?,
-            recovered: if resumed { floor.recovered(&seat.turn, &plans)? } else { Recovered::default() },
+            recovered,
             plans: plans.clone(),
             instructions: seat.frame.files().to_vec(),
             notes: seat.frame.notes().to_vec(),

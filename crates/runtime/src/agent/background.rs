@@ -138,18 +138,27 @@ impl Agent {
         )
     }
 
-    /// The letters that stop all who are at work for this agent without being waited for. Whoever works aside does so for no turn
-    /// of its.
-    pub(super) fn stopping_apart(&self, by: &Stopper) -> Result<Vec<Envelope>, RuntimeError> {
+    /// Where all are at work for this agent without being waited for. Whoever works aside does so for no turn of its.
+    pub(super) fn stopped_apart(&self) -> Result<BTreeSet<String>, RuntimeError> {
         if !self.lead {
-            return Ok(Vec::new());
+            return Ok(BTreeSet::new());
         }
-        let Held { since, listed, .. } = by.held.clone().unwrap_or_default();
         let stored = Census::new(&self.floor.shared.journal).stopped_with(self.floor.session)?;
-        let all: BTreeSet<String> =
-            stored.into_iter().map(session::agent_stream).chain(self.floor.mates_working()?).collect();
+        let all = stored.into_iter().map(session::agent_stream).chain(self.floor.mates_working()?);
+        Ok(all.filter(|address| !self.floor.is_aside(address)).collect())
+    }
+
+    /// The letters that stop them.
+    pub(super) fn stopping_apart(&self, by: &Stopper) -> Result<Vec<Envelope>, RuntimeError> {
+        let Held { since, listed, .. } = by.held.clone().unwrap_or_default();
         let halt = Halt { from: &self.stream, by: &by.name, who: by.who.as_ref(), since, listed, at_ms: now_ms() };
-        let all = all.into_iter().filter(|address| !self.floor.is_aside(address));
-        Ok(all.map(|address| halt.letter(address)).collect())
+        let mut letters = Vec::new();
+        for letter in self.stopped_apart()?.into_iter().map(|address| halt.letter(address)) {
+            // Whoever was told where nobody ran the session may have been told to go on since: nobody is stopped twice by one stop.
+            if since.is_none() || !self.floor.shared.journal.has_mail(letter.id)? {
+                letters.push(letter);
+            }
+        }
+        Ok(letters)
     }
 }

@@ -6,7 +6,7 @@
 use max_team_core::id::SessionId;
 use max_team_core::message::{Assignment, Kind, Principal};
 use max_team_core::policy::By;
-use max_team_core::turn::Halted;
+use max_team_core::turn::{Halted, is_stop};
 use serde_json::json;
 
 use super::write::letter;
@@ -103,10 +103,13 @@ impl Post<'_> {
             if !turn.is_apart(row.assignment.as_ref(), &mail) {
                 continue;
             }
-            let halted = turn.halted().filter(|halted| turn.gone().is_none() && is_person(halted));
+            let halted = turn.halted().filter(|halted| is_person(halted)).and_then(|halted| halted.assignment.as_ref());
+            // Whoever was stopped where nobody ran it is in the middle of it until it reads that.
+            let is_halting = turn.is_busy() && mail.iter().any(is_stop);
+            let halted = if is_halting { turn.assignment() } else { halted };
             // A call of its lead's that was stopped is its lead's to make again.
             let is_ours = |given: &Assignment| !given.life.is_call() || given.is_for_user();
-            let given = halted.and_then(|halted| halted.assignment.clone()).filter(is_ours);
+            let given = halted.filter(|given| turn.gone().is_none() && is_ours(given)).cloned();
             let is_held = turn.gone().is_none() && turn.waiting(&mail, false) > 0;
             if given.is_some() || is_held || census.takes_none(session, &turn, &mail)? {
                 found.push(Stopped { row: row.clone(), given, is_held, head });
