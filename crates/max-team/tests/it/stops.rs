@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::chat::Terminal;
 use crate::desk::wait_for;
 use crate::mates::{is, ok, spawn};
-use crate::program::{Program, Ran, finish};
+use crate::program::{Program, Ran, finish, signal};
 
 const GO_ON: [&str; 3] = ["-c", "-p", ""];
 
@@ -137,6 +137,40 @@ fn a_run_that_was_stopped_before_max_could_answer_is_an_error_for_everybody() {
     assert!(!on.err.contains("answered before"), "{on:?}");
     let again = ok(program.run(&["-c", "-p", "", "--output-format", "json"]));
     assert!(again.json()["answered_before"] == true && again.err.contains("answered before"), "{again:?}");
+}
+
+/// Max himself is stopped, by somebody or by a signal, or those are who were to begin without him: one object, and one word for it.
+#[test]
+fn a_run_in_which_max_says_nothing_has_one_result() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::new().when(move |_| Some(Reply::text("hi").gate_before(&held))));
+    let web = "name: web\nmembers: [{name: eve, prompt: Wait.}]\n";
+    for (count, format) in ["json", "stream-json"].into_iter().enumerate() {
+        let program = Program::team(&server).file(".max-team/teams/web.yaml", web);
+        let started = |words: &[&str], number: usize| {
+            let child = program.start(&[words, &["--output-format", format, "--verbose"]].concat());
+            gate.wait_reached_by(3 * count + number);
+            child
+        };
+        let results = |ran: &Ran| {
+            let lines: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            let mut results = lines.into_iter().filter(|line| line["type"] == "result");
+            let (only, none) = (results.next().unwrap(), results.next());
+            assert!(none.is_none() && only["error"].is_string() && only["session_id"].is_string(), "{ran:?}");
+            (ran.code, only["is_error"].clone(), only["terminal_reason"].clone(), only["stopped"].clone())
+        };
+        let child = started(&["-p", "hello"], 1);
+        ok(program.run(&["stop", "max"]));
+        assert_eq!(results(&finish(child)), (130, json!(true), json!("stopped"), json!(["max"])));
+        let child = started(&["--team", "web", "-p", ""], 2);
+        ok(program.run(&["stop", "eve"]));
+        assert_eq!(results(&finish(child)), (130, json!(true), json!("stopped"), json!(["eve"])));
+        let child = started(&["-p", "hello"], 3);
+        signal(&child, "TERM");
+        assert_eq!(results(&finish(child)), (143, json!(true), json!("stopped"), json!([])));
+    }
+    gate.open();
 }
 
 /// A call of Max's that is stopped is his to make again: nothing is promised that would not go on.
