@@ -29,7 +29,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::agent::{Agent, Control, Frame, Redefined, Seat, since_of, text_at, waits};
+use crate::agent::{Agent, Control, Frame, Redefined, Seat, text_at, waits};
 use crate::audit::AuditOptions;
 use crate::census::Census;
 use crate::error::RuntimeError;
@@ -220,12 +220,7 @@ impl House {
         let (mates, working) = if resumed { (floor.mates_with_mail()?, floor.working()?) } else { Default::default() };
         let (is_busy, is_stopped) = (seat.turn.is_busy(), waiting.iter().any(is_stop));
         let begins = seat.turn.would_begin(&waiting, true);
-        // A stop of before there were rows for it: whoever sits down first knows of it all the same.
-        for stop in waiting.iter().filter(|letter| is_stop(letter)) {
-            let since = since_of(stop).unwrap_or_else(|| floor.fresh_turn());
-            floor.know_turn(Some(since));
-            floor.know_stop(since);
-        }
+        floor.know_stops(&waiting);
         let is_at_work = !plans.is_empty() || !working.is_empty() || floor.any_begins(&mates)?;
         let (recovered, stops) = if resumed { floor.recovered(&seat.turn, &plans)? } else { Default::default() };
         let opened = Opened {
@@ -255,13 +250,7 @@ impl House {
         floor.bind(&stream, seat.frame.settings());
         let place = floor.sit(&stream);
         floor.seat_plans(&plans)?;
-        // Those of an open plan are seated by it, once it knows what was stopped meanwhile; those of a plan that is over
-        // must still hear of it.
-        for (agent, plan) in working {
-            if plan.is_none_or(|plan| !plans.contains(&plan)) {
-                floor.seat_agent(agent)?;
-            }
-        }
+        floor.seat_working(working, &plans)?;
         mates.into_iter().try_for_each(|agent| floor.seat_agent(agent))?;
         if resumed {
             floor.wake_claimers()?;

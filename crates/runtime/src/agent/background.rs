@@ -148,14 +148,17 @@ impl Agent {
         Ok(all.filter(|address| !self.floor.is_aside(address)).collect())
     }
 
-    /// The letters that stop them.
-    pub(super) fn stopping_apart(&self, by: &Stopper) -> Result<Vec<Envelope>, RuntimeError> {
+    /// The letters that stop them. Where it was stopped by one itself, whoever has begun since that was said is not meant, nor is
+    /// whoever was told so then: it may have been told to go on.
+    pub(super) fn stopping_apart(&self, by: &Stopper, is_late: bool) -> Result<Vec<Envelope>, RuntimeError> {
         let Held { since, listed, .. } = by.held.clone().unwrap_or_default();
         let halt = Halt { from: &self.stream, by: &by.name, who: by.who.as_ref(), since, listed, at_ms: now_ms() };
         let mut letters = Vec::new();
-        for letter in self.stopped_apart()?.into_iter().map(|address| halt.letter(address)) {
-            // Whoever was told where nobody ran the session may have been told to go on since: nobody is stopped twice by one stop.
-            if since.is_none() || !self.floor.shared.journal.has_mail(letter.id)? {
+        for address in self.stopped_apart()? {
+            let is_newer = || is_late && since.is_some() && self.floor.turn_at(&address) > since;
+            let letter = halt.letter(address.clone());
+            let is_told = is_late && since.is_some() && self.floor.shared.journal.has_mail(letter.id)?;
+            if !is_told && !is_newer() {
                 letters.push(letter);
             }
         }

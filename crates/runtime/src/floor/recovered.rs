@@ -1,10 +1,13 @@
 //! What a session had open when the process before this one left it: counted once, for whoever opens it again.
 
-use max_team_core::id::{AgentId, EnvelopeId, PlanId};
-use max_team_core::message::Kind;
+use std::sync::Arc;
+
+use max_team_core::id::{AgentId, EnvelopeId, PlanId, TurnId};
+use max_team_core::message::{Envelope, Kind};
 use max_team_core::turn::{Turn, is_stop};
 
 use super::{Floor, fold_plan};
+use crate::agent::since_of;
 use crate::error::RuntimeError;
 use crate::handle::Recovered;
 use crate::{Post, post, session};
@@ -52,6 +55,26 @@ impl Floor {
         Ok((found, stops))
     }
 
+    /// Stops in a lead's mail count for whoever sits down first, too, also those of before there were rows for them.
+    pub(crate) fn know_stops(&self, mail: &[Envelope]) {
+        for stop in mail.iter().filter(|letter| is_stop(letter)) {
+            let since = since_of(stop).unwrap_or_else(|| self.fresh_turn());
+            self.know_turn(Some(since));
+            self.know_stop(since);
+        }
+    }
+
+    /// Those of an open plan are seated by it, once it knows what was stopped meanwhile; those of a plan that is over must still hear
+    /// of it.
+    pub(crate) fn seat_working(
+        self: &Arc<Self>,
+        working: Vec<(AgentId, Option<PlanId>)>,
+        plans: &[PlanId],
+    ) -> Result<(), RuntimeError> {
+        let is_ours = |(_, plan): &(AgentId, Option<PlanId>)| plan.is_none_or(|plan| !plans.contains(&plan));
+        working.into_iter().filter(is_ours).try_for_each(|(agent, _)| self.seat_agent(agent))
+    }
+
     /// Whether somebody of these has something to begin with: what a stop has left waiting is none.
     pub(crate) fn any_begins(&self, agents: &[AgentId]) -> Result<bool, RuntimeError> {
         for agent in agents {
@@ -68,6 +91,13 @@ impl Floor {
     /// Whoever reads what comes to an address; nobody, where it is a plan's.
     fn reader(&self, address: &str) -> Result<Option<Turn>, RuntimeError> {
         agent_at(address).map(|agent| Ok(self.shared.fold_agent(agent)?.0)).transpose()
+    }
+}
+
+impl Floor {
+    /// The turn that somebody is at, as far as that is stored.
+    pub(crate) fn turn_at(&self, address: &str) -> Option<TurnId> {
+        self.reader(address).ok().flatten().and_then(|turn| turn.current())
     }
 }
 

@@ -347,6 +347,35 @@ async fn a_stop_without_a_row_counts_before_the_lead_has_read_it() {
     assert_eq!(inputs(&journal, GENERAL).len(), count, "bob begins nothing");
 }
 
+/// Bob was written to after everybody was stopped, and begins with that before the lead has read of the stop: he is not meant by it.
+#[tokio::test]
+async fn an_unread_stop_is_passed_on_to_nobody_who_has_begun_since() {
+    let (folder, journal) = (project(), Journal::memory());
+    let script = BOTH.replace("{text: BOB}", "{text: Ready.}, {text: One moment, delta_ms: 3600000}");
+    let script = script.replace("ann: [{text: One moment, delta_ms: 3600000}, ", "ann: [{text: Here.}, ");
+    let team = house_of(&journal, folder.path(), &script);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    while inputs(&journal, "max").len() < 2 {
+        rest(&mut notices).await;
+    }
+    team.settle(session).await;
+    team.shutdown().await.unwrap();
+    let journal = journal.reopen().unwrap();
+    let [lead, bob] = ["max", "bob"].map(|name| agent(&journal, session, name));
+    let post = Post::new(&journal);
+    post.interrupt(&owner(), key("stop"), lead).await.unwrap();
+    post.write(&owner(), key("words"), session, &["bob".to_owned()], "look").await.unwrap();
+    let team = house_of(&journal, folder.path(), &script);
+    let mut notices = team.watch();
+    team.open(owner(), folder.path(), leading(Which::Id(session))).await.unwrap();
+    until(&mut notices, "interrupted").await;
+    let stopped = |(stream, event): &(String, Event)| match event {
+        Event::Mailed(letter) => *stream == format!("mail/agent/{bob}") && letter.kind == Kind::Shutdown,
+        _ => false,
+    };
+    assert!(!events(&journal).iter().any(stopped) && Census::new(&journal).turn(bob).unwrap().is_busy());
+}
+
 /// Whoever ended its last turn by itself has nothing to go on with: that is told by one entry, and the others are not read, even where
 /// they cannot be.
 #[tokio::test]
