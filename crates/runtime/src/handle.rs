@@ -632,6 +632,13 @@ impl TeamHandle {
         Ok(turn.waiting(&mail, lead))
     }
 
+    /// A person has seen what everybody of a session has written to them.
+    pub async fn see(&self, by: &Principal, session: SessionId) -> Result<(), RuntimeError> {
+        let post = Post::new(&self.house.shared.journal);
+        let seen = post.unseen(by, session)?;
+        post.see(by, &seen).await
+    }
+
     /// What somebody has not read yet.
     pub fn unread(&self, agent: AgentId) -> Result<Vec<EnvelopeId>, RuntimeError> {
         let mail = self.house.shared.journal.pending_mail(&crate::session::agent_stream(agent))?;
