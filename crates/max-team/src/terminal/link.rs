@@ -336,15 +336,8 @@ impl Desk {
             }
             Act::Recruit(mates) => Done::Recruited(self.recruit(mates).await),
             Act::Roll(shown) => Done::Roll { shown, outcome: self.handle.roll(session).map(Box::new) },
-            Act::Letters => {
-                let letters = self.letters().await;
-                self.see().await;
-                Done::Letters(letters)
-            }
-            Act::Seen => {
-                self.see().await;
-                Done::Seen
-            }
+            Act::Letters => Done::Letters(self.letters().await),
+            Act::Seen => self.see().await,
             Act::Show(wanted) => Done::Shown { outcome: self.show(wanted.as_deref()), wanted },
             Act::Sessions(wanted) => Done::Sessions { wanted, outcome: self.handle.sessions(SESSIONS_MAX) },
             Act::Leave => {
@@ -390,12 +383,14 @@ impl Desk {
     async fn letters(&self) -> Outcome<Vec<Letter>> {
         let (handle, session) = (self.handle.clone(), self.session);
         let looked = tokio::task::spawn_blocking(move || handle.letters(session)).await;
+        self.see().await;
         looked.unwrap_or_else(|_| Ok(Vec::new()))
     }
 
     /// What could not be written down now is read the next time.
-    async fn see(&self) {
+    async fn see(&self) -> Done {
         drop(self.handle.see(&self.by, self.session).await);
+        Done::Seen
     }
 
     fn show(&self, wanted: Option<&str>) -> Outcome<Shown> {
