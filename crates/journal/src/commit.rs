@@ -77,6 +77,15 @@ pub enum Projection {
         /// What lists are sorted by, newest first.
         sort_ms: i64,
     },
+    /// Writes a row, unless the one under the same key has a value that is greater, byte by byte.
+    Raise {
+        /// The kind of row.
+        table: Cow<'static, str>,
+        /// Unique within its table.
+        key: String,
+        /// The row, as JSON.
+        value: Vec<u8>,
+    },
     /// Removes a row; one that is not there is no error.
     Delete {
         /// The kind of row.

@@ -373,6 +373,12 @@ impl Rows {
             Row::Projection(Projection::Put { table, key, value, sort_ms }) => {
                 self.projections.insert((table.into_owned(), key), (sort_ms, value));
             }
+            Row::Projection(Projection::Raise { table, key, value }) => {
+                let row = self.projections.entry((table.into_owned(), key)).or_default();
+                if value > row.1 {
+                    *row = (0, value);
+                }
+            }
             Row::Projection(Projection::Delete { table, key }) => {
                 self.projections.remove(&(table.into_owned(), key));
             }

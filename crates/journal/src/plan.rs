@@ -167,7 +167,7 @@ impl Writes {
 
 fn check_sizes(commit: &Commit) -> Result<(), JournalError> {
     let states = commit.projections.iter().map(|projection| match projection {
-        Projection::Put { value, .. } => value.len(),
+        Projection::Put { value, .. } | Projection::Raise { value, .. } => value.len(),
         Projection::Delete { .. } => 0,
         Projection::Snapshot { state, .. } => state.len(),
     });

@@ -107,7 +107,10 @@ fn told(error: &anyhow::Error, lang: Lang) -> String {
 fn exit_of(error: &anyhow::Error) -> Exit {
     match (error.downcast_ref::<Stop>(), error.downcast_ref::<RuntimeError>()) {
         (Some(stop), _) => stop.exit,
-        (_, Some(RuntimeError::Schema { .. } | RuntimeError::Elsewhere { .. })) => Exit::Usage,
+        (
+            _,
+            Some(RuntimeError::Schema { .. } | RuntimeError::Elsewhere { .. } | RuntimeError::NothingToContinue(_)),
+        ) => Exit::Usage,
         _ => Exit::Failed,
     }
 }

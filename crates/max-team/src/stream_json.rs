@@ -11,16 +11,54 @@ use max_team_core::context::summary::{Compacted, Why};
 use max_team_core::event::{End, Event, LlmEnded, Outcome, TurnEnded};
 use max_team_core::id::{PlanId, QuestionId, SessionId};
 use max_team_core::ledger::dollars;
+use max_team_core::plan::Plan;
 use max_team_core::plan::event::PlanEnd;
 use max_team_core::turn::call_key;
 use max_team_runtime::{Delta, Open, Opened, Recovered, Status, StreamEvent, What};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::exit::Exit;
 use crate::words::Lang;
 
-/// Why there is no whole answer, where somebody has stopped what it needs.
-const STOPPED: &str = "stopped before everything asked for was done";
+/// What a result is called that is an error without a name of its own.
+const ERROR: &str = "error_during_execution";
+
+/// Why a run is an error that has no error of its lead's turn: a word for scripts, and words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cut {
+    reason: &'static str,
+    error: &'static str,
+}
+
+impl Cut {
+    /// Somebody was stopped, by whomever.
+    pub(crate) const STOPPED: Self = Self { reason: "stopped", error: "stopped before everything asked for was done" };
+    /// Somebody who was wanted on the team is not.
+    const UNJOINED: Self = Self { reason: "partial", error: "somebody of the team could not begin" };
+
+    /// What a code says without a plan.
+    pub(crate) fn of(exit: Exit) -> Option<Self> {
+        match exit {
+            Exit::Interrupted => Some(Self::STOPPED),
+            Exit::Partial => Some(Self::UNJOINED),
+            _ => None,
+        }
+    }
+
+    /// How a plan stands for whoever leaves it there, if it is not done.
+    pub(crate) fn of_plan(plan: &Plan) -> Option<Self> {
+        let (reason, error) = match plan.ended() {
+            Some(PlanEnd::Done | PlanEnd::Replaced) => return None,
+            Some(PlanEnd::Partial) | None => ("partial", "the plan is partly done"),
+            Some(PlanEnd::Failed) => ("failed", "the plan failed"),
+            Some(PlanEnd::Stopped) if plan.is_stopped_by_person() => ("stopped", "the plan was stopped"),
+            Some(PlanEnd::Stopped) => ("stopped", "the plan was stopped: its time was over"),
+            Some(PlanEnd::Rejected) => ("rejected", "the plan was rejected"),
+        };
+        Some(Self { reason, error })
+    }
+}
 
 /// The first line.
 pub(crate) fn init(opened: &Opened, open: &Open, cwd: &std::path::Path, key_source: &str) -> Value {
@@ -66,21 +104,17 @@ pub(crate) fn waits(session: SessionId, plan: PlanId, question: Option<QuestionI
     })
 }
 
-/// The last line of a run whose plan is over without a word of the lead's.
-pub(crate) fn ended(session: SessionId, plan: PlanId, end: PlanEnd, by_person: bool) -> Value {
-    let (subtype, is_error) = match end {
-        PlanEnd::Done | PlanEnd::Replaced => ("success", false),
-        PlanEnd::Partial | PlanEnd::Failed | PlanEnd::Stopped | PlanEnd::Rejected => ("error_during_execution", true),
-    };
-    let error = match end {
-        PlanEnd::Stopped if by_person => Some("the plan was stopped"),
-        PlanEnd::Stopped => Some("the plan was stopped: its time was over"),
-        _ => None,
-    };
-    json!({
-        "type": "result", "subtype": subtype, "is_error": is_error, "result": "", "session_id": session,
-        "uuid": Uuid::now_v7(), "plan": plan, "terminal_reason": end, "error": error, "permission_denials": [],
-    })
+/// The last line of a run in which the lead has said nothing: what came of it, of which plan if it was one, and who was stopped.
+pub(crate) fn silent(session: SessionId, plan: Option<PlanId>, cut: Option<Cut>, stopped: &[&str]) -> Value {
+    let mut line = json!({
+        "type": "result", "subtype": if cut.is_some() { ERROR } else { "success" }, "is_error": cut.is_some(), "result": "",
+        "session_id": session, "uuid": Uuid::now_v7(), "terminal_reason": cut.map_or("done", |cut| cut.reason),
+        "error": cut.map(|cut| cut.error), "permission_denials": [], "stopped": stopped, "answered_before": false,
+    });
+    if let (Some(plan), Some(line)) = (plan, line.as_object_mut()) {
+        line.insert("plan".to_owned(), json!(plan));
+    }
+    line
 }
 
 /// Turns events into lines. It remembers the provider's ids of tool calls (the journal knows calls by key) and how
@@ -207,8 +241,10 @@ fn max(session: SessionId, subtype: &str, data: Value) -> Value {
 
 /// What was open when the last process left the session, and goes on now.
 pub(crate) fn recovered(session: SessionId, found: &Recovered) -> Value {
-    let Recovered { agents, tasks, mail, approvals, unknown } = found;
-    let said = json!({ "agents": agents, "tasks": tasks, "mail": mail, "approvals": approvals, "unknown": unknown });
+    let Recovered { agents, tasks, mail, teams, approvals, unknown } = found;
+    let said = json!({
+        "agents": agents, "tasks": tasks, "mail": mail, "teams": teams, "approvals": approvals, "unknown": unknown,
+    });
     max(session, "recovered", said)
 }
 
@@ -276,8 +312,8 @@ pub(crate) struct Result<'a> {
     pub(crate) late: Option<String>,
     /// Those whom somebody has stopped and who have begun nothing since.
     pub(crate) stopped: &'a [&'a str],
-    /// Whether the run was stopped, whatever its lead had said before.
-    pub(crate) is_stopped: bool,
+    /// Why the run is an error, whatever its lead has said.
+    pub(crate) cut: Option<Cut>,
     /// Whether it was answered before the run.
     pub(crate) repeated: bool,
 }
@@ -285,15 +321,19 @@ pub(crate) struct Result<'a> {
 impl Result<'_> {
     pub(crate) fn json(&self) -> Value {
         let end = end_name(&self.ended.end);
-        let ((subtype, is_error), reason, cut) = match subtype(&self.ended.end) {
-            (_, false) if self.is_stopped => (subtype(&End::Interrupted), json!("stopped"), Some(STOPPED.to_owned())),
-            known => (known, end.clone(), None),
+        // One word for one thing: whoever was stopped, and by whomever.
+        let cut = self.cut.or((self.ended.end == End::Interrupted).then_some(Cut::STOPPED));
+        let (subtype, is_error) = match subtype(&self.ended.end) {
+            (_, false) if cut.is_some() => (ERROR, true),
+            known => known,
         };
+        let reason = cut.map_or_else(|| end.clone(), |cut| json!(cut.reason));
         let ledger = &self.status.ledger;
         // A model without a price has no known cost; zero would be a claim.
         let cost =
             (ledger.unpriced_calls == 0).then(|| dollars(ledger.spent_nano.saturating_add(self.status.others_nano)));
         let model = self.status.settings.model.name.clone();
+        let cut = cut.map(|cut| cut.error.to_owned());
         let error = self.late.clone().or(cut).or_else(|| Lang::En.ended_because(&self.ended.end));
         json!({
             "type": "result", "subtype": subtype, "is_error": is_error, "result": self.ended.text,
@@ -310,7 +350,7 @@ impl Result<'_> {
 /// The last line where there was no session to speak of.
 pub(crate) fn failure(error: &str) -> Value {
     json!({
-        "type": "result", "subtype": "error_during_execution", "is_error": true, "result": "", "error": error,
+        "type": "result", "subtype": ERROR, "is_error": true, "result": "", "error": error,
         "uuid": Uuid::now_v7(), "num_turns": 0, "total_cost_usd": 0, "permission_denials": [],
     })
 }
@@ -319,9 +359,9 @@ fn subtype(end: &End) -> (&'static str, bool) {
     match end {
         End::Answered | End::Proposed => ("success", false),
         End::Truncated | End::Refused | End::Empty | End::Looping | End::Failed { .. } | End::Broken { .. } => {
-            ("error_during_execution", true)
+            (ERROR, true)
         }
-        End::Interrupted => ("error_during_execution", true),
+        End::Interrupted => (ERROR, true),
         End::Unstructured => ("error_max_structured_output_retries", true),
         End::Rounds => ("error_max_turns", true),
         End::Budget => ("error_max_budget_usd", true),

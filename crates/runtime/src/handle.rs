@@ -267,8 +267,12 @@ pub struct Opened {
     pub resumed: bool,
     /// Whether a turn or unread mail was waiting, which now goes on.
     pub continuing: bool,
-    /// The same of its lead alone.
+    /// The same of its lead alone. What somebody has stopped meanwhile does not go on.
     pub lead_goes_on: bool,
+    /// Whether its lead has a turn that somebody has stopped meanwhile.
+    pub lead_halts: bool,
+    /// Stops that were said before and that somebody has still to read, and who.
+    pub stops: Vec<(AgentId, EnvelopeId)>,
     /// What was said so far.
     pub history: Vec<Message>,
     /// What the user has said that nobody had read when it was opened, oldest first.
@@ -300,6 +304,8 @@ pub struct Recovered {
     pub tasks: usize,
     /// Letters that nobody has begun with.
     pub mail: usize,
+    /// Teams that a user wanted and that have not begun.
+    pub teams: usize,
     /// Questions that wait for a person.
     pub approvals: usize,
     /// Calls of which nobody can say whether they happened.
@@ -624,6 +630,19 @@ impl TeamHandle {
         let (turn, _) = self.house.shared.fold_agent(agent)?;
         let mail = self.house.shared.journal.pending_mail(&crate::session::agent_stream(agent))?;
         Ok(turn.waiting(&mail, lead))
+    }
+
+    /// A person has seen what everybody of a session has written to them.
+    pub async fn see(&self, by: &Principal, session: SessionId) -> Result<(), RuntimeError> {
+        let post = Post::new(&self.house.shared.journal);
+        let seen = post.unseen(by, session)?;
+        post.see(by, &seen).await
+    }
+
+    /// What somebody has not read yet.
+    pub fn unread(&self, agent: AgentId) -> Result<Vec<EnvelopeId>, RuntimeError> {
+        let mail = self.house.shared.journal.pending_mail(&crate::session::agent_stream(agent))?;
+        Ok(mail.iter().map(|letter| letter.id).collect())
     }
 
     /// What everybody of a session has written to each other.

@@ -20,7 +20,7 @@ use max_team_core::plan::event::Say;
 use max_team_core::plan::{Draft, Edit};
 use max_team_core::policy::By;
 use max_team_core::team::{Definition, Isolation, Settings};
-use max_team_core::turn::Turn;
+use max_team_core::turn::{Turn, is_stop};
 use max_team_journal::{Fence, Journal, Strength, Worker};
 use max_team_llm::Router;
 use max_team_tools::copy::Copy;
@@ -35,7 +35,7 @@ use crate::census::Census;
 use crate::error::RuntimeError;
 use crate::floor::{Floor, fold_plan};
 use crate::handle::{
-    Asked, Command, Crew, Lead, Notice, Open, Opened, Order, Origin, Queued, Recovered, Status, TeamHandle, Which,
+    Asked, Command, Crew, Lead, Notice, Open, Opened, Order, Origin, Queued, Status, TeamHandle, Which,
 };
 use crate::plan::{letters, propose};
 use crate::post::{self, Pending, Post, Written};
@@ -218,20 +218,25 @@ impl House {
             self.charge(floor, &seat.turn)?;
         }
         let (mates, working) = if resumed { (floor.mates_with_mail()?, floor.working()?) } else { Default::default() };
-        let lead_goes_on = seat.turn.is_busy() || seat.turn.would_begin(&waiting, true);
+        let (is_busy, is_stopped) = (seat.turn.is_busy(), waiting.iter().any(is_stop));
+        let begins = seat.turn.would_begin(&waiting, true);
+        floor.know_stops(&waiting);
         let is_at_work = !plans.is_empty() || !working.is_empty() || floor.any_begins(&mates)?;
+        let (recovered, stops) = if resumed { floor.recovered(&seat.turn, &plans)? } else { Default::default() };
         let opened = Opened {
             session,
             agent: lead,
             resumed,
-            continuing: is_at_work || lead_goes_on,
-            lead_goes_on,
+            continuing: is_at_work || is_busy || begins,
+            lead_goes_on: (is_busy && !is_stopped) || begins,
+            lead_halts: is_busy && is_stopped,
+            stops,
             history: seat.turn.history().to_vec(),
             queued: waiting.iter().filter_map(unread).collect(),
             held: seat.turn.waiting(&waiting, true),
             last: seat.turn.last().cloned(),
             asked: self.asked(session, seat.agent)?,
-            recovered: if resumed { floor.recovered(&seat.turn, &plans)? } else { Recovered::default() },
+            recovered,
             plans: plans.clone(),
             instructions: seat.frame.files().to_vec(),
             notes: seat.frame.notes().to_vec(),
@@ -245,13 +250,7 @@ impl House {
         floor.bind(&stream, seat.frame.settings());
         let place = floor.sit(&stream);
         floor.seat_plans(&plans)?;
-        // Those of an open plan are seated by it, once it knows what was stopped meanwhile; those of a plan that is over
-        // must still hear of it.
-        for (agent, plan) in working {
-            if plan.is_none_or(|plan| !plans.contains(&plan)) {
-                floor.seat_agent(agent)?;
-            }
-        }
+        floor.seat_working(working, &plans)?;
         mates.into_iter().try_for_each(|agent| floor.seat_agent(agent))?;
         if resumed {
             floor.wake_claimers()?;

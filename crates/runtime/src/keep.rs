@@ -22,16 +22,24 @@ use crate::rows::{self, event_of, project};
 pub(crate) use forget::gone;
 pub use forget::{Forgotten as SessionsForgotten, Gone, forget_sessions, forks_of, prune_images};
 
+/// From here on (2026-11-17, UTC) every build writes the row that a stop of everybody has; journals of before may lack some.
+const STOPS_HAVE_ROWS_MS: i64 = 1_794_873_600_000;
+
 /// Compares every row and every kept state with what the log says; changes nothing.
 pub fn compare_rows(journal: &Journal) -> Result<Drifted, JournalError> {
     let maker = Maker::default();
     // Before there were such rows everybody had an entry of its own that says so: who has none since then needs none.
     let stopped: HashSet<String> = rows::keys(journal, rows::STOPPED)?.into_iter().collect();
     let is_wanted = |row: &Projection| match row {
-        Projection::Put { table, key, .. } => *table != rows::STOPPED || stopped.contains(key),
+        Projection::Put { table, key, .. } | Projection::Raise { table, key, .. } => {
+            *table != rows::STOPPED || stopped.contains(key)
+        }
         _ => true,
     };
-    let made = |entry: &Entry| maker.rows(entry).into_iter().filter(is_wanted).collect();
+    let made = |entry: &Entry| {
+        let is_wanted = |row: &Projection| entry.at_ms >= STOPS_HAVE_ROWS_MS || is_wanted(row);
+        maker.rows(entry).into_iter().filter(is_wanted).collect()
+    };
     journal.drift(made, |stream, upto, version| refold(journal, stream, upto, version))
 }
 

@@ -6,6 +6,7 @@
 mod go_on;
 mod left;
 mod reach;
+mod see;
 mod take_back;
 mod write;
 

@@ -281,10 +281,10 @@ fn of_letter(letter: &Envelope) -> Vec<Projection> {
         (Kind::TaskResult, _) if letter.body.get("end").is_some_and(|end| end.get("broken").is_some()) => {
             letter.from.strip_prefix("agent/").map(|agent| delete(WORKING, agent)).into_iter().collect()
         }
-        // It counts from when it was said, whenever it is read. Two may write the same one, of which the first is stored.
+        // It counts from when it was said, whenever it is read. Two may write the same one, of which the first is stored; and of two
+        // that are written at once the later counts, whichever is stored first.
         (Kind::Shutdown, _) => {
-            let since = since_of(letter).into_iter();
-            since.flat_map(|since| put(STOPPED, &told(&letter.to), 0, &since)).collect()
+            since_of(letter).and_then(|since| raise(STOPPED, told(&letter.to), &since)).into_iter().collect()
         }
         (_, Some(session)) => put(session::USED, session, letter.sent_at_ms, &true),
         _ => Vec::new(),
@@ -435,6 +435,11 @@ pub(crate) fn put(table: &str, key: &str, sort_ms: i64, value: &impl Serialize) 
     row.into_iter().collect()
 }
 
+/// A row that no earlier value takes the later one from.
+fn raise(table: &'static str, key: String, value: &TurnId) -> Option<Projection> {
+    Some(Projection::Raise { table: table.into(), key, value: serde_json::to_vec(value).ok()? })
+}
+
 /// The row that goes when an agent has nothing more to do.
 pub(crate) fn at_rest(agent: AgentId) -> Projection {
     delete(WORKING, &agent.to_string())
@@ -535,6 +540,25 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::agent::Halt;
+
+    /// Two who say stop at once write in whichever order they come.
+    #[test]
+    fn of_two_stops_the_later_counts_whichever_is_stored_first() {
+        let turn = |number| TurnId::new(uuid::Uuid::from_u128(number));
+        let lead = AgentId::new(uuid::Uuid::from_u128(9));
+        for order in [[5, 7], [7, 5]] {
+            let journal = Journal::memory();
+            for number in order {
+                let since = Some(turn(number));
+                let halt = Halt { from: "user/ada", by: "ada", who: None, since, listed: None, at_ms: 1 };
+                let mut commit = Commit { sends: vec![halt.letter(session::agent_stream(lead))], ..Commit::default() };
+                of_sends(&mut commit);
+                journal.commit_blocking(commit).unwrap();
+            }
+            assert_eq!(stopped_since(&journal, lead).unwrap(), Some(turn(7)), "{order:?}");
+        }
+    }
 
     /// Whoever proposes a plan knows when its letter was written, not when it will be stored.
     #[test]

@@ -210,6 +210,12 @@ fn change(conn: &Connection, row: Row) -> rusqlite::Result<()> {
              ON CONFLICT DO UPDATE SET sort_ms = excluded.sort_ms, value = excluded.value",
             &[&table, &key, &sort_ms, &value],
         ),
+        Row::Projection(Projection::Raise { table, key, value }) => run(
+            "INSERT INTO projection (kind, key, sort_ms, value) VALUES (?1, ?2, 0, ?3)
+             ON CONFLICT DO UPDATE SET sort_ms = excluded.sort_ms, value = excluded.value
+             WHERE excluded.value > projection.value",
+            &[&table, &key, &value],
+        ),
         Row::Projection(Projection::Delete { table, key }) => {
             run("DELETE FROM projection WHERE kind = ?1 AND key = ?2", &[&table, &key])
         }

@@ -37,7 +37,8 @@ fn part() -> impl Strategy<Value = OutboxOp> {
 }
 
 fn row() -> impl Strategy<Value = Projection> {
-    (0..3_u8, 0..4_u8, 0..4_i64).prop_map(|(which, key, sort_ms)| match which {
+    (0..4_u8, 0..4_u8, 0..4_i64).prop_map(|(which, key, sort_ms)| match which {
+        3 => Projection::Raise { table: "t".into(), key: (3 - key).to_string(), value: vec![key] },
         0 | 1 => Projection::Put { table: "t".into(), key: key.to_string(), value: vec![key], sort_ms },
         _ => Projection::Delete { table: "t".into(), key: key.to_string() },
     })

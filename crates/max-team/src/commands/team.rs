@@ -398,7 +398,7 @@ fn export(folder: &Path, roll: &Roll, letters: &[Letter]) -> Result<String, Stop
 }
 
 fn message(letter: &Letter) -> Value {
-    let is_read = letter.fate.turn().is_some() || matches!(letter.fate, max_team_runtime::Fate::Acted(_));
+    let is_read = matches!(letter.fate, max_team_runtime::Fate::Read(_) | max_team_runtime::Fate::Acted(_));
     let color = letter.envelope.body.get("color").cloned();
     json!({
         "from": letter.from, "text": letter.text(), "timestamp": rfc3339(letter.envelope.sent_at_ms),

@@ -15,7 +15,7 @@ use crate::exit::{Exit, Stop};
 use crate::plan_file;
 use crate::sheet;
 use crate::signals::Signals;
-use crate::stream_json;
+use crate::stream_json::{self, Cut};
 use crate::terminal::text::clean;
 use crate::words::Lang;
 
@@ -32,11 +32,16 @@ impl Headless {
         }
         let Some(ended) = &tally.ended else {
             if let Some((plan, ..)) = tally.plan_to_tell() {
-                return self.tell_end(opened.session, *plan);
+                return self.tell_end(opened.session, *plan, tally);
             }
             // Why a team could not begin is told; and where others than the lead had something to do, there was something.
             if tally.unjoined || !tally.heard.is_empty() {
-                return Ok(Exit::Ok);
+                let exit = tally.exit(Exit::Ok);
+                if exit == Exit::Ok {
+                    talk(self.lang.nothing_said());
+                }
+                self.tell_silence(opened.session, None, Cut::of(exit), tally)?;
+                return Ok(exit);
             }
             return Err(Stop::said(Exit::Usage, |lang| lang.nothing_open().to_owned()).into());
         };
@@ -56,6 +61,9 @@ impl Headless {
         if stopped.is_some() {
             self.tell_of_stop(session, stopped)?;
         }
+        if stopped.is_some() && tally.ended.is_none() {
+            self.tell_silence(session, None, Some(Cut::STOPPED), tally)?;
+        }
         if stopped == Some(Exit::Terminated) {
             return Ok(Exit::Terminated);
         }
@@ -63,11 +71,31 @@ impl Headless {
             return Err(Stop::said(Exit::Usage, |lang| lang.nothing_came_in().to_owned()).into());
         }
         let exit = tally.exit(stopped.or(self.finish_plan(opened, tally)?).unwrap_or(exit));
-        self.tell_of_the_stopped(session, tally, stopped, exit)?;
-        self.tell_of_copies(session).await?;
         drop(notices);
-        self.leave(session, stopped.is_none(), signals).await?;
-        Ok(exit)
+        self.part(session, tally, stopped, exit, signals).await
+    }
+
+    /// The result is out: what is said beside it, and what fails now, changes the code and makes no second one.
+    pub(super) async fn part(
+        &self,
+        session: SessionId,
+        tally: &Tally,
+        stopped: Option<Exit>,
+        exit: Exit,
+        signals: &mut Signals,
+    ) -> anyhow::Result<Exit> {
+        let last = async {
+            self.tell_of_the_stopped(session, tally, stopped, exit)?;
+            self.tell_of_copies(session).await?;
+            self.leave(session, stopped.is_none(), signals).await
+        };
+        match last.await {
+            Err(error) if error.downcast_ref::<std::io::Error>().is_none() => {
+                talk(&crate::told(&error, self.lang));
+                Ok(crate::exit_of(&error))
+            }
+            ended => ended.map(|()| exit),
+        }
     }
 
     /// That a run was stopped, and how to go on where something is left to go on with.
@@ -76,8 +104,9 @@ impl Headless {
             talk(&late);
             return Ok(());
         }
-        let (left, owes) = (self.handle.left(session)?, self.limit.is_some());
-        let goes_on = left.lead || left.others || unsaid(left.last.as_ref(), left.lead, left.held, owes).is_some();
+        let left = self.handle.left(session)?;
+        let is_told = unsaid(self.is_cut(left.last.as_ref()), left.lead, left.held).is_some();
+        let goes_on = left.lead || left.others || is_told;
         talk(&self.lang.interrupted(goes_on.then(|| session.to_string()).as_deref()));
         Ok(())
     }
@@ -119,15 +148,25 @@ impl Headless {
         if exit == Exit::Ok && (!tally.unasked.is_empty() || !tally.denials.is_empty()) {
             exit = Exit::Denied;
         }
+        let mut cut = None;
         if let (Exit::Ok, Some((plan, ..))) = (exit, tally.plan_to_tell()) {
             let state = self.handle.plan(*plan)?;
             let is_outlived = tally.outlived.contains(plan) && state.is_stopped_by_person();
-            exit = if is_outlived { exit } else { Exit::of_plan(&state) };
+            if !is_outlived {
+                (exit, cut) = (Exit::of_plan(&state), Cut::of_plan(&state));
+            }
         }
         exit = tally.exit(exit);
+        let cut = cut.or(Cut::of(exit));
         match self.format {
             // What everybody has spent is only asked for by those who are told.
-            Format::Text => self.print_text(ended)?,
+            Format::Text => {
+                let is_silent = ended.structured.is_none() && ended.text.trim().is_empty();
+                if exit == Exit::Ok && is_silent && tally.plan_to_tell().is_none() {
+                    talk(self.lang.nothing_said());
+                }
+                self.print_text(ended)?;
+            }
             Format::Json | Format::StreamJson => {
                 let status = self.handle.status(session).await?;
                 let result = stream_json::Result {
@@ -141,7 +180,7 @@ impl Headless {
                     status: &status,
                     late: self.late(stopped, Lang::En),
                     stopped: &tally.stopped(),
-                    is_stopped: exit == Exit::Interrupted,
+                    cut,
                     repeated: tally.repeats,
                 };
                 self.print_line(&result.json())?;
@@ -159,12 +198,26 @@ impl Headless {
     }
 
     /// A plan that somebody has stopped, of which the lead says nothing: whoever watches has heard its last step.
-    fn tell_end(&self, session: SessionId, plan: PlanId) -> anyhow::Result<Exit> {
+    fn tell_end(&self, session: SessionId, plan: PlanId, tally: &Tally) -> anyhow::Result<Exit> {
         let state = self.handle.plan(plan)?;
-        if let (Format::Json | Format::StreamJson, Some(end)) = (self.format, state.ended()) {
-            self.print_line(&stream_json::ended(session, plan, end, state.is_stopped_by_person()))?;
-        }
+        self.tell_silence(session, Some(plan), Cut::of_plan(&state), tally)?;
         Ok(Exit::of_plan(&state))
+    }
+
+    /// Whoever reads a result has one, also where the lead has said nothing.
+    pub(super) fn tell_silence(
+        &self,
+        session: SessionId,
+        plan: Option<PlanId>,
+        cut: Option<Cut>,
+        tally: &Tally,
+    ) -> anyhow::Result<()> {
+        match self.format {
+            Format::Text => Ok(()),
+            Format::Json | Format::StreamJson => {
+                self.print_line(&stream_json::silent(session, plan, cut, &tally.stopped()))
+            }
+        }
     }
 
     /// What was done in a copy is not in the project yet: whoever sits here is told, not only the model.

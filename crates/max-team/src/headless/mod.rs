@@ -33,7 +33,7 @@ use crate::exit::{Exit, Stop};
 use crate::record;
 use crate::sheet;
 use crate::signals::Signals;
-use crate::stream_json;
+use crate::stream_json::{self, Cut};
 use crate::terminal::text::{clean, clean_line};
 use crate::words::Lang;
 
@@ -127,6 +127,7 @@ impl Headless {
         if self.format == Format::StreamJson {
             tally.stream = Some(self.handle.stream(Scope::Session(session), here)?);
         }
+        tally.open(&opened);
         tally.team = open.team.as_ref().is_some_and(|team| !team.members.is_empty());
         let command = self.first(&opened);
         let waits_for = command.is_some().then_some(key);
@@ -167,19 +168,17 @@ impl Headless {
         if stopped.is_some() {
             self.tell_of_stop(session, stopped)?;
         }
-        if stopped == Some(Exit::Terminated) || (stopped.is_some() && tally.ended.is_none()) {
-            return Ok(stopped.unwrap_or(Exit::Terminated));
+        if let Some(exit) = stopped.filter(|exit| *exit == Exit::Terminated || tally.ended.is_none()) {
+            self.tell_silence(session, None, Some(Cut::STOPPED), &tally)?;
+            return Ok(exit);
         }
         self.emit_team(&mut tally)?;
         let exit = match self.finish(&opened, &tally, started, stopped).await {
             Ok(exit) => tally.exit(exit),
             Err(none) => return self.leave(session, stopped.is_none(), signals).await.and(Err(none)),
         };
-        self.tell_of_the_stopped(session, &tally, stopped, exit)?;
-        self.tell_of_copies(session).await?;
         drop(notices);
-        self.leave(session, stopped.is_none(), signals).await?;
-        Ok(exit)
+        self.part(session, &tally, stopped, exit, signals).await
     }
 
     /// That the time of a skill is over, if that has stopped it.
@@ -194,7 +193,8 @@ impl Headless {
         match &self.task {
             Task::Say(text) if text.is_empty() => {
                 // Together with what waits: nothing is open that it could come between.
-                unsaid(opened.last.as_ref(), opened.lead_goes_on, opened.held, self.limit.is_some())
+                let is_stopped = opened.lead_halts || self.is_cut(opened.last.as_ref());
+                unsaid(is_stopped, opened.lead_goes_on, opened.held)
                     .map(|words| Command::Say { session, text: words.trim_end().to_owned() })
             }
             // A question of its own: whatever a turn that is still open is about is answered first.
@@ -205,6 +205,12 @@ impl Headless {
                 Some(Command::Propose { session, draft: draft.clone(), source: source.clone() })
             }
         }
+    }
+
+    /// Whether a lead's last turn was cut short. Whoever owes the answer that was agreed for a skill was stopped before it, whatever
+    /// was talked about since.
+    fn is_cut(&self, last: Option<&TurnEnded>) -> bool {
+        last.is_some_and(|last| self.limit.is_some() || is_unfinished(&last.end))
     }
 
     /// The answer is out. What is still being taken from it would otherwise wait for somebody to open the session again.
@@ -437,7 +443,9 @@ impl Headless {
         match event {
             Event::Steered(steered) => tally.unheard.retain(|key| !steered.envelopes.contains(key)),
             Event::TurnStarted(started) => tally.begins(from, started),
-            Event::Interrupted(Interrupted { held: Some(held), .. }) => tally.holds(from, held),
+            Event::Interrupted(Interrupted { held: Some(held), .. }) if self.is_told_now(from, tally)? => {
+                tally.holds(from, held);
+            }
             Event::AgentEnded(ended) => tally.joining.retain(|name| *name != ended.name),
             Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => {
                 (tally.unjoined, tally.joining) = (true, Vec::new());
@@ -479,6 +487,12 @@ impl Headless {
             return Ok(());
         }
         tally.lines.line(at_ms, event).map_or(Ok(()), |line| self.print_line(&line))
+    }
+
+    /// Whether somebody was stopped during the run, and has not only read now what was said before it.
+    fn is_told_now(&self, from: &Origin, tally: &mut Tally) -> anyhow::Result<bool> {
+        let Some(agent) = tally.told_before(from) else { return Ok(true) };
+        Ok(!tally.reads_old(agent, &self.handle.unread(agent)?))
     }
 
     /// A call that is made again is said; a member's only where somebody watches.
@@ -566,10 +580,8 @@ async fn within<T>(patience: Option<Duration>, began: Instant, work: impl Future
     }
 }
 
-/// What a lead is told that is to go on without words: it was stopped, or what was said to it waits since then. Whoever owes
-/// the answer that was agreed for a skill was stopped before it, whatever was talked about since.
-fn unsaid(last: Option<&TurnEnded>, goes_on: bool, held: usize, owes: bool) -> Option<&'static str> {
-    let is_stopped = last.is_some_and(|last| owes || is_unfinished(&last.end));
+/// What a lead is told that is to go on without words: it was stopped, or what was said to it waits since then.
+fn unsaid(is_stopped: bool, goes_on: bool, held: usize) -> Option<&'static str> {
     let words = if is_stopped { CONTINUE } else { READ_ON };
     // What a stop has left waiting begins nothing by itself, whatever else goes on; and whatever others go on with, a lead that
     // was stopped does not unless it is told.

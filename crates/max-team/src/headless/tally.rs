@@ -40,6 +40,8 @@ pub(super) struct Tally {
     held: Vec<EnvelopeId>,
     /// Those whom a person has stopped and who have begun nothing since.
     stopped: Vec<Halt>,
+    /// Stops that were said before the run, by whoever has still to read them: what the run comes to is not cut short by those.
+    before: HashMap<AgentId, Vec<EnvelopeId>>,
     /// Plans that were stopped before the run, or before the lead's last answer.
     pub(super) outlived: HashSet<PlanId>,
     /// Whether what there is to tell was answered before this run.
@@ -92,6 +94,7 @@ impl Tally {
             heard: Vec::new(),
             held: Vec::new(),
             stopped: Vec::new(),
+            before: HashMap::new(),
             outlived: HashSet::new(),
             repeats: false,
             unheard: HashSet::new(),
@@ -99,6 +102,13 @@ impl Tally {
             joining: Vec::new(),
             copying: false,
             plans: Vec::new(),
+        }
+    }
+
+    /// What was open when the session was opened.
+    pub(super) fn open(&mut self, opened: &Opened) {
+        for (agent, stop) in &opened.stops {
+            self.before.entry(*agent).or_default().push(*stop);
         }
     }
 
@@ -131,9 +141,23 @@ impl Tally {
             self.held.clear();
         }
         self.stopped.retain(|halt| halt.agent != from.agent);
+        from.agent.iter().for_each(|agent| drop(self.before.remove(agent)));
         self.unheard.retain(|key| *key != started.envelope && !started.letters.contains(key));
         self.awaited.retain(|agent| from.agent != Some(*agent));
         self.joining.retain(|name| **name != *from.name);
+    }
+
+    /// Whoever this is, if there may be stops of before that it has still to read.
+    pub(super) fn told_before(&self, from: &Origin) -> Option<AgentId> {
+        from.agent.filter(|agent| self.before.contains_key(agent))
+    }
+
+    /// Whether somebody has read one of them since the last time, by what it has not read.
+    pub(super) fn reads_old(&mut self, agent: AgentId, unread: &[EnvelopeId]) -> bool {
+        let Some(before) = self.before.get_mut(&agent) else { return false };
+        let count = before.len();
+        before.retain(|stop| unread.contains(stop));
+        before.len() < count
     }
 
     /// Somebody was stopped: what that has left waiting is for whoever goes on.

@@ -105,6 +105,8 @@ pub(super) enum Act {
     Roll(bool),
     /// What the team has written.
     Letters,
+    /// What it has written to the user is on the screen.
+    Seen,
     /// Who has worked here, and what the one who is meant has done.
     Show(Option<String>),
     /// List the sessions, or find the one that is meant.
@@ -200,6 +202,7 @@ pub(super) enum Done {
         outcome: Outcome<Vec<SessionRow>>,
     },
     Left,
+    Seen,
     Opened {
         outcome: Outcome<Arrival>,
         news: News,
@@ -334,6 +337,7 @@ impl Desk {
             Act::Recruit(mates) => Done::Recruited(self.recruit(mates).await),
             Act::Roll(shown) => Done::Roll { shown, outcome: self.handle.roll(session).map(Box::new) },
             Act::Letters => Done::Letters(self.letters().await),
+            Act::Seen => self.see().await,
             Act::Show(wanted) => Done::Shown { outcome: self.show(wanted.as_deref()), wanted },
             Act::Sessions(wanted) => Done::Sessions { wanted, outcome: self.handle.sessions(SESSIONS_MAX) },
             Act::Leave => {
@@ -379,7 +383,14 @@ impl Desk {
     async fn letters(&self) -> Outcome<Vec<Letter>> {
         let (handle, session) = (self.handle.clone(), self.session);
         let looked = tokio::task::spawn_blocking(move || handle.letters(session)).await;
+        self.see().await;
         looked.unwrap_or_else(|_| Ok(Vec::new()))
+    }
+
+    /// What could not be written down now is read the next time.
+    async fn see(&self) -> Done {
+        drop(self.handle.see(&self.by, self.session).await);
+        Done::Seen
     }
 
     fn show(&self, wanted: Option<&str>) -> Outcome<Shown> {

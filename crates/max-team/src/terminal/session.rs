@@ -516,7 +516,7 @@ impl Session {
                 self.counted_nano = self.crew.counted_by_house();
                 items
             }
-            Done::Left | Done::Status { reason: Reason::Footer, outcome: Err(_) } => Vec::new(),
+            Done::Left | Done::Seen | Done::Status { reason: Reason::Footer, outcome: Err(_) } => Vec::new(),
             Done::Status { outcome: Err(error), .. } => failed(&error),
             done @ (Done::Written { .. }
             | Done::Continued { .. }

@@ -33,6 +33,7 @@ impl Lang {
             (found.agents, "agent", "位成员"),
             (found.tasks, "task", "项任务"),
             (found.mail, "letter", "封信件"),
+            (found.teams, "team", "个团队"),
             (found.approvals, "question for you", "个待您答复的问题"),
             (found.unknown, "call", "次调用"),
         ];
@@ -218,8 +219,8 @@ mod tests {
         let session: SessionId = "ses_01990000000070008000000000000001".parse().unwrap();
         let said = |lang: Lang, found| lang.recovered(&found, session);
         assert_eq!(said(Lang::En, Recovered::default()), None);
-        let work = Recovered { agents: 2, tasks: 1, mail: 1, ..Recovered::default() };
-        assert_eq!(said(Lang::En, work).unwrap(), "going on where it was left: 2 agents, 1 task, 1 letter");
+        let work = Recovered { agents: 2, tasks: 1, mail: 1, teams: 1, ..Recovered::default() };
+        assert_eq!(said(Lang::En, work).unwrap(), "going on where it was left: 2 agents, 1 task, 1 letter, 1 team");
         let asked = Recovered { approvals: 2, unknown: 1, ..Recovered::default() };
         assert_eq!(
             said(Lang::En, asked).unwrap(),

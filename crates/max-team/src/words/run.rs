@@ -12,6 +12,7 @@ phrases! {
         "此会话没有可以继续的内容；请用 -p 给出提示";
     answered_before: "nothing new was said: this was answered before; give a prompt with -p to ask for more",
         "没有新的内容：这是此前已有的回答；如需继续提问，请用 -p 给出提示";
+    nothing_said: "done; Max has said nothing", "已完成；Max 没有说什么";
     no_plan_came: "no plan came of this; nothing was written", "没有得到计划；未写入任何内容";
     demo_waits: "The plan waits for a person, and nobody sits here: run the demo in a terminal, or with --yes.",
         "计划在等待人工批准，但这里无人应答：请在终端运行演示，或加上 --yes。";

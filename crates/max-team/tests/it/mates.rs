@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::chat::Terminal;
 use crate::desk::wait_for;
-use crate::program::{Program, Ran, finish, kill, signal};
+use crate::program::{Program, Ran, finish, kill, signal, soon};
 
 pub(crate) fn ok(ran: Ran) -> Ran {
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -194,7 +194,7 @@ fn somebody_is_written_to_while_nobody_runs_the_session() {
     assert_eq!((&answer["text"], &answer["state"]), (&json!("Tabs it is."), &json!("delivered")));
     let journal = max_team_journal::Journal::open(program.home(), max_team_journal::Options::default()).unwrap();
     let waiting = journal.mailboxes().unwrap();
-    assert!(!waiting.iter().any(|address| address.starts_with("user/")), "it waits for no loop: {waiting:?}");
+    assert!(!waiting.iter().any(|address| address.starts_with("agent/")), "nobody has anything to do: {waiting:?}");
     // The lead by its name, and everybody at once.
     ok(program.run(&["send", "max", "how far are you?"]));
     let ran = ok(program.run(&["-c", "-p", ""]));
@@ -682,4 +682,29 @@ fn the_session_last_used_is_the_one_in_which_something_was_last_done() {
     ok(program.run(&["sessions", "forget", &first, "--yes"]));
     assert!(!is_told() && compare_rows(&journal()).unwrap().is_empty());
     assert_eq!(ok(program.run(&["team", "show", "--json"])).json()["session"], second.as_str());
+}
+
+/// What a teammate has written to you is delivered until it was shown, and read then.
+#[test]
+fn what_was_written_to_you_is_read_once_it_was_shown() {
+    let server = pair();
+    let program = Program::team(&server);
+    ok(program.run(&["-p", "go"]));
+    ok(program.run(&["send", "alice", "use tabs"]));
+    ok(program.run(&["-c", "-p", ""]));
+    let mine =
+        || -> Vec<Value> { letters(&program, &[]).into_iter().filter(|letter| letter["to"] == "user").collect() };
+    assert_eq!(told(&mine()), ["alice → user text delivered"]);
+    let id = mine()[0]["id"].as_str().unwrap().to_owned();
+    let shown = ok(program.run(&["mail", "show", &id])).out;
+    assert!(shown.contains("Tabs it is.") && shown.contains("read"), "{shown}");
+    assert_eq!(told(&mine()), ["alice → user text read"]);
+    // In a chat it is on the screen when the session is opened, and then as soon as it is there.
+    ok(program.run(&["send", "alice", "use tabs, please"]));
+    let mut terminal = Terminal::open(&program, &["-c"]);
+    let is_read = |count: usize| soon(|| told(&mine()) == vec!["alice → user text read"; count]);
+    assert!(is_read(2), "{:?}", told(&mine()));
+    terminal.keys(&["@alice use tabs now", "Enter"]);
+    assert!(is_read(3), "{:?}", told(&mine()));
+    terminal.kill();
 }

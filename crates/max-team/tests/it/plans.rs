@@ -321,10 +321,11 @@ fn a_plan_file_is_read_for_the_project_and_once() {
     assert_eq!((ran.code, ran.err.matches("web_search").count()), (5, 1), "{ran:?}");
 }
 
-/// A plan file that runs, fails in part, and says so.
-#[test]
-fn a_plan_file_runs_and_partial_success_is_eight() {
-    let server = ModelServer::start(
+/// A plan of two tasks, of which one fails; what is said about it.
+const TWO: &str = "goal: two things\ntasks:\n  - {id: good, title: good, agent: ada, do: Good}\n  - {id: bad, title: bad, agent: leo, do: Bad, outputs: [bad.txt], retry: 0}\n";
+
+fn two() -> ModelServer {
+    ModelServer::start(
         Script::new()
             .when(voice(task("good"), vec![Reply::text("Fine.")]))
             .when(voice(task("bad"), vec![Reply::text("I made bad.txt.")]))
@@ -335,9 +336,14 @@ fn a_plan_file_runs_and_partial_success_is_eight() {
             .when(voice(news("The plan goes on"), vec![Reply::text("x"), Reply::text("Given up.")]))
             .when(|request| request.last_user().contains("is over:").then(|| Reply::text("One of two.")))
             .on(|_| true, Reply::text("Given up.")),
-    );
-    let plan = "goal: two things\ntasks:\n  - {id: good, title: good, agent: ada, do: Good}\n  - {id: bad, title: bad, agent: leo, do: Bad, outputs: [bad.txt], retry: 0}\n";
-    let program = Program::team(&server).file("two.yaml", plan);
+    )
+}
+
+/// A plan file that runs, fails in part, and says so.
+#[test]
+fn a_plan_file_runs_and_partial_success_is_eight() {
+    let server = two();
+    let program = Program::team(&server).file("two.yaml", TWO);
     let ran = program.run(&["run", "two.yaml", "--yes", "--record", "plan.jsonl"]);
     assert_eq!((ran.code, ran.out.as_str()), (8, "One of two.\n"), "{ran:?}");
     let replayed = program.run(&["replay", "plan.jsonl"]);
@@ -346,6 +352,19 @@ fn a_plan_file_runs_and_partial_success_is_eight() {
     assert!(ran.err.contains("partly done: 2 of 2 ran, 1 done"), "{}", ran.err);
     let shown = program.run(&["run", "two.yaml", "--dry-run"]);
     assert!(shown.code == 0 && shown.out.contains("2 tasks in 1 wave,"), "{shown:?}");
+}
+
+/// What scripts read agrees with the code, whatever Max says of the plan.
+#[test]
+fn a_plan_that_is_partly_done_is_an_error_in_its_result() {
+    let server = two();
+    let program = Program::team(&server).file("two.yaml", TWO);
+    let ran = program.run(&["run", "two.yaml", "--yes", "--output-format", "json"]);
+    let result = ran.json();
+    assert_eq!((ran.code, &result["result"]), (8, &json!("One of two.")), "{ran:?}");
+    let told = [&result["is_error"], &result["subtype"], &result["terminal_reason"], &result["error"]];
+    let want = [json!(true), json!("error_during_execution"), json!("partial"), json!("the plan is partly done")];
+    assert_eq!(told, want.each_ref(), "{ran:?}");
 }
 
 #[test]

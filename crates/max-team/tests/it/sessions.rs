@@ -50,7 +50,7 @@ fn sessions_are_listed_and_resumed_by_id() {
     let unknown = program.run(&["-r", "zzz", "-p", "x"]);
     assert!(unknown.code == 1 && unknown.err.contains("sessions list"), "{unknown:?}");
     let none = Program::with(&server).run(&["-c", "-p", "x"]);
-    assert!(none.code == 1 && none.err.contains("no earlier session"), "{none:?}");
+    assert!(none.code == 2 && none.err.contains("no earlier session"), "{none:?}");
 }
 
 /// A session works under its own project's rules; another folder's are never put in their place.

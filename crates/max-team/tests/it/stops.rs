@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::chat::Terminal;
 use crate::desk::wait_for;
 use crate::mates::{is, ok, spawn};
-use crate::program::{Program, Ran, finish};
+use crate::program::{Program, Ran, finish, signal};
 
 const GO_ON: [&str; 3] = ["-c", "-p", ""];
 
@@ -64,6 +64,58 @@ fn a_run_that_max_answers_without_somebody_names_them() {
     }
 }
 
+/// Max was at it when the process died, and was stopped where nobody ran him: who says to go on says so after the stop.
+#[test]
+fn a_stop_that_max_has_not_read_is_older_than_the_word_to_go_on() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::new().when(move |request| {
+        Some(match request.last_user() {
+            last if last.contains("Go on with what you were doing") => Reply::text("the rest"),
+            last if last.contains("hello") => Reply::text("hello yourself"),
+            _ => Reply::text("half of it").chunk(5).gate_after(5, &held),
+        })
+    }));
+    for (count, words) in ["", "hello"].into_iter().enumerate() {
+        let program = Program::team(&server);
+        let mut child = program.start(&["-p", "tell"]);
+        gate.wait_reached_by(count + 1);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        ok(program.run(&["stop", "max"]));
+        let on = ok(program.run(&["-c", "-p", words, "--output-format", "json"]));
+        let said = if words.is_empty() { "the rest" } else { "hello yourself" };
+        assert_eq!(on.json()["result"], said, "{on:?}");
+        assert_eq!(stands(&on), (0, false, "answered".to_owned(), json!([])), "{on:?}");
+    }
+    gate.open();
+}
+
+/// The same for those who work for him: without words they go on, too; with words they stay stopped, and that is none of the run's.
+#[test]
+fn a_stop_that_teammates_have_not_read_is_older_than_the_run() {
+    for (words, who) in [("", None), ("", Some("alice")), ("and you?", None)] {
+        let (alice, bert) = (Gate::new(), Gate::new());
+        let server = two(&alice, &bert);
+        let program = Program::team(&server);
+        let mut child = program.team_command(&["-p", "go"]).spawn().unwrap();
+        alice.wait_reached();
+        bert.wait_reached();
+        wait_for(&program, "turn_ended", "They are at it.");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let all = ok(program.run(&["sessions", "list", "--json"])).json()[0]["session"].as_str().unwrap().to_owned();
+        ok(program.run(&["stop", who.unwrap_or(&all)]));
+        alice.open();
+        bert.open();
+        let on = ok(program.run(&["-c", "-p", words, "--output-format", "json"]));
+        assert_eq!(stands(&on), (0, false, "answered".to_owned(), json!([])), "{on:?}");
+        let told = |words: &str| server.requests().iter().any(|request| request.last_user().contains(words));
+        let went_on = (told("There are 42."), told("There are 7."));
+        assert_eq!(went_on, (words.is_empty(), words.is_empty()), "{words:?} {who:?}");
+    }
+}
+
 /// Nothing came after the stop: what was asked for is not there, and everything says so.
 #[test]
 fn a_run_that_was_stopped_before_max_could_answer_is_an_error_for_everybody() {
@@ -85,6 +137,40 @@ fn a_run_that_was_stopped_before_max_could_answer_is_an_error_for_everybody() {
     assert!(!on.err.contains("answered before"), "{on:?}");
     let again = ok(program.run(&["-c", "-p", "", "--output-format", "json"]));
     assert!(again.json()["answered_before"] == true && again.err.contains("answered before"), "{again:?}");
+}
+
+/// Max himself is stopped, by somebody or by a signal, or those are who were to begin without him: one object, and one word for it.
+#[test]
+fn a_run_in_which_max_says_nothing_has_one_result() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::new().when(move |_| Some(Reply::text("hi").gate_before(&held))));
+    let web = "name: web\nmembers: [{name: eve, prompt: Wait.}]\n";
+    for (count, format) in ["json", "stream-json"].into_iter().enumerate() {
+        let program = Program::team(&server).file(".max-team/teams/web.yaml", web);
+        let started = |words: &[&str], number: usize| {
+            let child = program.start(&[words, &["--output-format", format, "--verbose"]].concat());
+            gate.wait_reached_by(3 * count + number);
+            child
+        };
+        let results = |ran: &Ran| {
+            let lines: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            let mut results = lines.into_iter().filter(|line| line["type"] == "result");
+            let (only, none) = (results.next().unwrap(), results.next());
+            assert!(none.is_none() && only["error"].is_string() && only["session_id"].is_string(), "{ran:?}");
+            (ran.code, only["is_error"].clone(), only["terminal_reason"].clone(), only["stopped"].clone())
+        };
+        let child = started(&["-p", "hello"], 1);
+        ok(program.run(&["stop", "max"]));
+        assert_eq!(results(&finish(child)), (130, json!(true), json!("stopped"), json!(["max"])));
+        let child = started(&["--team", "web", "-p", ""], 2);
+        ok(program.run(&["stop", "eve"]));
+        assert_eq!(results(&finish(child)), (130, json!(true), json!("stopped"), json!(["eve"])));
+        let child = started(&["-p", "hello"], 3);
+        signal(&child, "TERM");
+        assert_eq!(results(&finish(child)), (143, json!(true), json!("stopped"), json!([])));
+    }
+    gate.open();
 }
 
 /// A call of Max's that is stopped is his to make again: nothing is promised that would not go on.
@@ -179,7 +265,7 @@ fn an_interrupted_max_goes_on_though_a_plan_was_stopped_meanwhile() {
 /// A team that was wanted while nobody ran the session, or that a kill has kept from beginning: its session says so.
 #[test]
 fn a_team_that_waits_to_begin_is_seen_where_nobody_runs_the_session() {
-    let server = ModelServer::start([Reply::text("hi")]);
+    let server = ModelServer::start(Script::new().when(|_| Some(Reply::text("hi"))));
     let program =
         Program::team(&server).file(".max-team/teams/web.yaml", "name: web\nmembers: [{name: eve, prompt: Wait.}]\n");
     // Nobody has asked to continue anything.
@@ -196,4 +282,6 @@ fn a_team_that_waits_to_begin_is_seen_where_nobody_runs_the_session() {
     let chinese = program.variable("LC_ALL", "zh_CN.UTF-8");
     let shown = ok(chinese.run(&["ps"])).out;
     assert!(shown.contains("有团队等待开始；没有进程运行此会话"), "{shown}");
+    let on = ok(chinese.variable("LC_ALL", "C.UTF-8").run(&GO_ON));
+    assert!(on.err.contains("going on where it was left: 1 team\n"), "{on:?}");
 }

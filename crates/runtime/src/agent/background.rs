@@ -138,18 +138,30 @@ impl Agent {
         )
     }
 
-    /// The letters that stop all who are at work for this agent without being waited for. Whoever works aside does so for no turn
-    /// of its.
-    pub(super) fn stopping_apart(&self, by: &Stopper) -> Result<Vec<Envelope>, RuntimeError> {
+    /// Where all are at work for this agent without being waited for. Whoever works aside does so for no turn of its.
+    pub(super) fn stopped_apart(&self) -> Result<BTreeSet<String>, RuntimeError> {
         if !self.lead {
-            return Ok(Vec::new());
+            return Ok(BTreeSet::new());
         }
-        let Held { since, listed, .. } = by.held.clone().unwrap_or_default();
         let stored = Census::new(&self.floor.shared.journal).stopped_with(self.floor.session)?;
-        let all: BTreeSet<String> =
-            stored.into_iter().map(session::agent_stream).chain(self.floor.mates_working()?).collect();
+        let all = stored.into_iter().map(session::agent_stream).chain(self.floor.mates_working()?);
+        Ok(all.filter(|address| !self.floor.is_aside(address)).collect())
+    }
+
+    /// The letters that stop them. Where it was stopped by one itself, whoever has begun since that was said is not meant, nor is
+    /// whoever was told so then: it may have been told to go on.
+    pub(super) fn stopping_apart(&self, by: &Stopper, is_late: bool) -> Result<Vec<Envelope>, RuntimeError> {
+        let Held { since, listed, .. } = by.held.clone().unwrap_or_default();
         let halt = Halt { from: &self.stream, by: &by.name, who: by.who.as_ref(), since, listed, at_ms: now_ms() };
-        let all = all.into_iter().filter(|address| !self.floor.is_aside(address));
-        Ok(all.map(|address| halt.letter(address)).collect())
+        let mut letters = Vec::new();
+        for address in self.stopped_apart()? {
+            let is_newer = || is_late && since.is_some() && self.floor.turn_at(&address) > since;
+            let letter = halt.letter(address.clone());
+            let is_told = is_late && since.is_some() && self.floor.shared.journal.has_mail(letter.id)?;
+            if !is_told && !is_newer() {
+                letters.push(letter);
+            }
+        }
+        Ok(letters)
     }
 }

@@ -143,7 +143,7 @@ impl Agent {
         let by = Stopper { held: is_person.then_some(Held { letters, since, listed }), ..by };
         // Who works in a plan or for a call may still write to a teammate that rests.
         let may_write = || Ok::<_, RuntimeError>(!self.floor.working()?.is_empty() && self.floor.count_mates()?.0 > 0);
-        let is_any = is_any || (self.lead && may_write()?) || !self.stopping_apart(&by)?.is_empty();
+        let is_any = is_any || (self.lead && may_write()?) || !self.stopped_apart()?.is_empty();
         Ok(if is_any { by } else { Stopper { held: None, ..by } })
     }
 

@@ -3,7 +3,7 @@
 //! A letter waits in its reader's mailbox until a commit of the reader's takes it; which turn that was for, the reader's own
 //! stream says. What is in nobody's mailbox because its reader began with it in hand is told from there, too.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use max_team_core::chat::Part;
 use max_team_core::event::Event;
@@ -26,8 +26,8 @@ pub enum Fate {
     Queued,
     /// It lies before whoever it is for.
     Delivered,
-    /// It is being acted on, in this turn.
-    Read(TurnId),
+    /// It is being acted on, in this turn; or a person has seen it.
+    Read(Option<TurnId>),
     /// It was; in this turn, if it took one.
     Acted(Option<TurnId>),
     /// It came back: why.
@@ -58,8 +58,7 @@ impl Fate {
     /// The turn that it was read in.
     pub fn turn(&self) -> Option<TurnId> {
         match self {
-            Self::Read(turn) => Some(*turn),
-            Self::Acted(turn) => *turn,
+            Self::Read(turn) | Self::Acted(turn) => *turn,
             _ => None,
         }
     }
@@ -130,6 +129,8 @@ struct Taken {
 struct Mailbox {
     letters: Vec<(u64, Envelope)>,
     taken: HashMap<EnvelopeId, u64>,
+    /// Those that a person took. Before people did, whoever wrote a letter to one took it out again.
+    seen: HashSet<EnvelopeId>,
 }
 
 impl Census<'_> {
@@ -161,10 +162,12 @@ impl Census<'_> {
         let users: BTreeSet<Address> =
             found.iter().map(|(_, envelope, _)| &envelope.from).filter(|from| is_user(from)).cloned().collect();
         for user in users {
-            let letters = self.mailbox(&user)?.letters.into_iter();
-            // Whom the user reads is theirs to know: what lies before them is delivered.
-            let own = letters.filter(|(_, envelope)| names.contains_key(&envelope.from));
-            found.extend(own.map(|(seq, envelope)| (seq, envelope, Fate::Delivered)));
+            let Mailbox { letters, seen, .. } = self.mailbox(&user)?;
+            let own = letters.into_iter().filter(|(_, envelope)| names.contains_key(&envelope.from));
+            found.extend(own.map(|(seq, envelope)| {
+                let fate = if seen.contains(&envelope.id) { Fate::Read(None) } else { Fate::Delivered };
+                (seq, envelope, fate)
+            }));
         }
         let name = |address: &str| match names.get(address) {
             Some(name) => name.clone(),
@@ -209,6 +212,9 @@ impl Census<'_> {
             if &*entry.event == "acked" {
                 let ids = entry.payload.as_deref().and_then(|payload| serde_json::from_slice(payload).ok());
                 let ids: Vec<EnvelopeId> = ids.unwrap_or_default();
+                if is_user(&entry.actor) {
+                    mailbox.seen.extend(&ids);
+                }
                 mailbox.taken.extend(ids.into_iter().map(|id| (id, entry.seq)));
             } else if entry.payload.is_some()
                 && let Event::Mailed(envelope) = event_of(entry)?
@@ -272,7 +278,7 @@ impl Reading {
             self.turns.iter().find(is_in)
         };
         match (began.or_else(|| taken.and_then(during)), taken) {
-            (Some(Taken { turn, ended: None, .. }), _) => Fate::Read(*turn),
+            (Some(Taken { turn, ended: None, .. }), _) => Fate::Read(Some(*turn)),
             (Some(Taken { turn, .. }), _) => Fate::Acted(Some(*turn)),
             (None, Some(_)) => Fate::Acted(None),
             (None, None) if is_run => Fate::Delivered,

@@ -255,9 +255,6 @@ impl Floor {
 
     /// The first half of a commit: it waits in the journal's queue, behind all that were handed in before it.
     pub(crate) async fn hand_in(self: &Arc<Self>, mut commit: Commit) -> Result<HandedIn, RuntimeError> {
-        // People read their letters where they lie, and nobody takes them out: they do not wait among those that loops look for.
-        let is_persons = |letter: &&Envelope| letter.to.starts_with("user/");
-        commit.acks.extend(commit.sends.iter().filter(is_persons).map(|letter| letter.id));
         rows::of_sends(&mut commit);
         let letters = commit.sends.clone();
         // One that others may refuse is not spoken of before it is stored.
@@ -366,7 +363,11 @@ impl Floor {
     pub(crate) fn wrote(&self, letters: &[Envelope]) {
         let journal = &self.shared.journal;
         let letters_at = |address: &String| journal.pending_mail(address).unwrap_or_default();
-        let waiting = || journal.mailboxes().unwrap_or_default().iter().flat_map(letters_at).map(|of| of.id).collect();
+        let waiting = || {
+            let mailboxes = journal.mailboxes().unwrap_or_default();
+            let others = mailboxes.iter().filter(|address| !address.starts_with("user/"));
+            others.flat_map(letters_at).map(|of| of.id).collect()
+        };
         lock(&self.written).note(letters, waiting);
     }
 

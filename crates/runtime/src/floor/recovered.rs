@@ -1,17 +1,23 @@
 //! What a session had open when the process before this one left it: counted once, for whoever opens it again.
 
-use max_team_core::id::{AgentId, PlanId};
-use max_team_core::message::Kind;
-use max_team_core::turn::Turn;
+use std::sync::Arc;
+
+use max_team_core::id::{AgentId, EnvelopeId, PlanId, TurnId};
+use max_team_core::message::{Envelope, Kind};
+use max_team_core::turn::{Turn, is_stop};
 
 use super::{Floor, fold_plan};
+use crate::agent::since_of;
 use crate::error::RuntimeError;
 use crate::handle::Recovered;
 use crate::{Post, post, session};
 
+/// Somebody, and a letter that stops them.
+type Stop = (AgentId, EnvelopeId);
+
 impl Floor {
-    /// Counts what is open, before anybody goes on with it.
-    pub(crate) fn recovered(&self, lead: &Turn, plans: &[PlanId]) -> Result<Recovered, RuntimeError> {
+    /// Counts what is open, before anybody goes on with it; and the stops that nobody has read, with whom they are for.
+    pub(crate) fn recovered(&self, lead: &Turn, plans: &[PlanId]) -> Result<(Recovered, Vec<Stop>), RuntimeError> {
         let journal = &self.shared.journal;
         let post = Post::new(journal);
         // Nobody goes on who was told to stop meanwhile.
@@ -28,20 +34,45 @@ impl Floor {
             found.tasks += fold_plan(&self.shared, *plan)?.0.active().count();
         }
         let is_mine = |address: &str| post::session_at(journal, address) == Some(self.session);
-        let leads = session::agent_stream(self.lead);
+        let (leads, mut stops) = (session::agent_stream(self.lead), Vec::new());
         for address in journal.mailboxes()?.into_iter().filter(|address| is_mine(address)) {
             let (mail, is_lead) = (journal.pending_mail(&address)?, address == leads);
+            let agent = agent_at(&address).into_iter();
+            stops.extend(agent.flat_map(|agent| mail.iter().filter(|it| is_stop(it)).map(move |it| (agent, it.id))));
             let reader = if is_lead { Some(lead.clone()) } else { self.reader(&address)? };
             // What only waits to be told has done what it does, and what a stop has left is not gone on with.
+            // Who is to begin is wanted by a letter, too, which says nothing to anybody.
+            let teams = reader.iter().filter(|_| is_lead).map(|turn| turn.recruiting(&mail).count()).sum();
+            found.teams += teams;
             found.mail += match &reader {
-                Some(turn) => turn.going_on(&mail, is_lead),
+                Some(turn) => turn.going_on(&mail, is_lead).saturating_sub(teams),
                 None => mail.iter().filter(|letter| letter.kind != Kind::Shutdown).count(),
             };
         }
         // What was answered since is a letter, and no question any more; of whoever was stopped since there is none.
         let asked = post.inbox_of(self.session)?;
         found.approvals = asked.iter().filter(|asked| asked.noted.is_none()).count();
-        Ok(found)
+        Ok((found, stops))
+    }
+
+    /// Stops in a lead's mail count for whoever sits down first, too, also those of before there were rows for them.
+    pub(crate) fn know_stops(&self, mail: &[Envelope]) {
+        for stop in mail.iter().filter(|letter| is_stop(letter)) {
+            let since = since_of(stop).unwrap_or_else(|| self.fresh_turn());
+            self.know_turn(Some(since));
+            self.know_stop(since);
+        }
+    }
+
+    /// Those of an open plan are seated by it, once it knows what was stopped meanwhile; those of a plan that is over must still hear
+    /// of it.
+    pub(crate) fn seat_working(
+        self: &Arc<Self>,
+        working: Vec<(AgentId, Option<PlanId>)>,
+        plans: &[PlanId],
+    ) -> Result<(), RuntimeError> {
+        let is_ours = |(_, plan): &(AgentId, Option<PlanId>)| plan.is_none_or(|plan| !plans.contains(&plan));
+        working.into_iter().filter(is_ours).try_for_each(|(agent, _)| self.seat_agent(agent))
     }
 
     /// Whether somebody of these has something to begin with: what a stop has left waiting is none.
@@ -59,7 +90,17 @@ impl Floor {
 
     /// Whoever reads what comes to an address; nobody, where it is a plan's.
     fn reader(&self, address: &str) -> Result<Option<Turn>, RuntimeError> {
-        let agent = address.strip_prefix("agent/").and_then(|id| id.parse().ok());
-        agent.map(|agent| Ok(self.shared.fold_agent(agent)?.0)).transpose()
+        agent_at(address).map(|agent| Ok(self.shared.fold_agent(agent)?.0)).transpose()
     }
+}
+
+impl Floor {
+    /// The turn that somebody is at, as far as that is stored.
+    pub(crate) fn turn_at(&self, address: &str) -> Option<TurnId> {
+        self.reader(address).ok().flatten().and_then(|turn| turn.current())
+    }
+}
+
+fn agent_at(address: &str) -> Option<AgentId> {
+    address.strip_prefix("agent/")?.parse().ok()
 }

@@ -244,7 +244,9 @@ impl Decided {
 /// The row that a change is about.
 fn named(change: &Projection) -> Option<(&str, &str)> {
     match change {
-        Projection::Put { table, key, .. } | Projection::Delete { table, key } => Some((table, key)),
+        Projection::Put { table, key, .. }
+        | Projection::Raise { table, key, .. }
+        | Projection::Delete { table, key } => Some((table, key)),
         Projection::Snapshot { .. } => None,
     }
 }
@@ -320,7 +322,7 @@ fn rows(
         let Ok(event) = event_of(entry) else { continue };
         let changed = project(&entry.stream, entry.at_ms, &event);
         for row in &changed {
-            if let Projection::Put { table, key, .. } = row {
+            if let Projection::Put { table, key, .. } | Projection::Raise { table, key, .. } = row {
                 gone.insert((table.to_string(), key.clone()));
             }
         }
@@ -372,12 +374,14 @@ fn refers(event: &Event) -> Vec<Hash> {
 #[cfg(test)]
 mod tests {
     use max_team_core::event::{Said, SessionOpened};
-    use max_team_core::id::{AgentId, EnvelopeId};
+    use max_team_core::id::{AgentId, EnvelopeId, TurnId};
     use max_team_core::message::Role;
     use max_team_journal::Options;
     use uuid::Uuid;
 
     use super::*;
+    use crate::agent::Halt;
+    use crate::rows::{STOPPED, keys, of_sends};
     use crate::shared::{append, commit_at};
 
     const MINE: u128 = 1;
@@ -463,6 +467,25 @@ mod tests {
         // A payload that somebody else has, too, says nothing about this session.
         assert_eq!(texts(&journal, MINE), [Some("my secret".to_owned()), None]);
         assert_eq!(journal.verify().unwrap().faults, []);
+    }
+
+    /// Since when everybody was stopped is a row of those it was told to.
+    #[tokio::test]
+    async fn a_stop_goes_with_its_session() {
+        let home = tempfile::tempdir().unwrap();
+        let journal = journal_with_two_sessions(home.path());
+        for session in [MINE, OTHER] {
+            let (since, to) =
+                (Some(TurnId::new(Uuid::from_u128(session))), AgentId::new(Uuid::from_u128(session + 100)));
+            let halt = Halt { from: "user/ada", by: "ada", who: None, since, listed: None, at_ms: 7 };
+            let mut commit = commit_at(7);
+            commit.sends.push(halt.letter(session::agent_stream(to)));
+            of_sends(&mut commit);
+            journal.commit_blocking(commit).unwrap();
+        }
+        carry_out(&journal, wish().decide(&journal).unwrap()).await.unwrap();
+        let other = AgentId::new(Uuid::from_u128(OTHER + 100));
+        assert_eq!(keys(&journal, STOPPED).unwrap(), [format!("told/agent/{other}")]);
     }
 
     #[tokio::test]

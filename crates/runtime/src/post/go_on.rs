@@ -3,12 +3,10 @@
 //! A lead is spoken to as always. Those who work for it without being waited for are given their task once more; what they had
 //! done is in their conversation.
 
-use std::sync::Arc;
-
 use max_team_core::id::SessionId;
 use max_team_core::message::{Assignment, Kind, Principal};
 use max_team_core::policy::By;
-use max_team_core::turn::Halted;
+use max_team_core::turn::{Halted, is_stop};
 use serde_json::json;
 
 use super::write::letter;
@@ -38,7 +36,7 @@ pub fn is_go_on(words: &str) -> bool {
 struct Stopped {
     row: AgentRow,
     /// What it was at; nothing, if it was at rest and only what it was written waits, or what it could take.
-    given: Option<Arc<Assignment>>,
+    given: Option<Assignment>,
     /// Whether letters wait for it.
     is_held: bool,
     /// Where its stream ends.
@@ -71,7 +69,7 @@ impl Post<'_> {
                 let mut body = json!({ "text": text.trim_end(), "by": person(by), "session": session });
                 let kind = if given.is_some() { Kind::TaskAssign } else { Kind::UserInput };
                 if let (Some(given), Some(body)) = (given, body.as_object_mut()) {
-                    let assignment = Assignment { attempt: given.attempt + 1, ..Arc::unwrap_or_clone(given) };
+                    let assignment = Assignment { attempt: given.attempt + 1, ..given };
                     body.insert("text".to_owned(), json!(CONTINUE.trim_end()));
                     body.insert("assignment".to_owned(), json!(assignment));
                 }
@@ -105,10 +103,14 @@ impl Post<'_> {
             if !turn.is_apart(row.assignment.as_deref(), &mail) {
                 continue;
             }
-            let halted = turn.halted().filter(|halted| turn.gone().is_none() && is_person(halted));
+            let halted =
+                turn.halted().filter(|halted| is_person(halted)).and_then(|halted| halted.assignment.as_deref());
+            // Whoever was stopped where nobody ran it is in the middle of it until it reads that.
+            let is_halting = turn.is_busy() && mail.iter().any(is_stop);
+            let halted = if is_halting { turn.assignment() } else { halted };
             // A call of its lead's that was stopped is its lead's to make again.
-            let is_ours = |given: &Arc<Assignment>| !given.life.is_call() || given.is_for_user();
-            let given = halted.and_then(|halted| halted.assignment.clone()).filter(is_ours);
+            let is_ours = |given: &Assignment| !given.life.is_call() || given.is_for_user();
+            let given = halted.filter(|given| turn.gone().is_none() && is_ours(given)).cloned();
             let is_held = turn.gone().is_none() && turn.waiting(&mail, false) > 0;
             if given.is_some() || is_held || census.takes_none(session, &turn, &mail)? {
                 found.push(Stopped { row: row.clone(), given, is_held, head });

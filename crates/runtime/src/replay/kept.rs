@@ -64,7 +64,9 @@ fn touched(tape: &Tape) -> BTreeSet<(String, String)> {
     // The directory's last session may be another by now, and who is at work also follows from more than one entry.
     let is_own = |table: &str| table != session::IN_DIRECTORY && table != rows::WORKING;
     let rows = tape.entries.iter().flat_map(project_entry).filter_map(|row| match row {
-        Projection::Put { table, key, .. } | Projection::Delete { table, key } => Some((table.into_owned(), key)),
+        Projection::Put { table, key, .. }
+        | Projection::Raise { table, key, .. }
+        | Projection::Delete { table, key } => Some((table.into_owned(), key)),
         Projection::Snapshot { .. } => None,
     });
     rows.filter(|(table, _)| is_own(table)).collect()

@@ -87,9 +87,12 @@ members:
 
 /// Puts an entry at the end of somebody's stream.
 async fn append(journal: &Journal, agent: AgentId, event: &'static str, payload: Vec<u8>) {
+    journal.commit(Commit { appends: vec![entry(agent, event, payload)], ..Commit::default() }).await.unwrap();
+}
+
+fn entry(agent: AgentId, event: &'static str, payload: Vec<u8>) -> Append {
     let stream = format!("agent/{agent}");
-    let append = Append { stream, event: event.into(), version: 1, payload, actor: "test".into(), cause: None };
-    journal.commit(Commit { appends: vec![append], ..Commit::default() }).await.unwrap();
+    Append { stream, event: event.into(), version: 1, payload, actor: "test".into(), cause: None }
 }
 
 #[tokio::test]
@@ -298,15 +301,79 @@ async fn a_stop_of_before_there_were_rows_for_it_is_no_fault() {
     let lead = AgentId::new(Uuid::from_u128(1));
     let held = Some(Held { since: Some(turn(5)), ..Held::default() });
     let stop = Event::Interrupted(Interrupted { by: "ada".into(), who: None, ends: false, held });
-    append(&journal, lead, "interrupted", serde_json::to_vec(&stop).unwrap()).await;
+    let stop = serde_json::to_vec(&stop).unwrap();
+    append(&journal, lead, "interrupted", stop.clone()).await;
     assert!(compare_rows(&journal).unwrap().is_empty());
+    // One that every build has written since then is missed.
+    let late =
+        Commit { at_ms: 1_900_000_000_000, appends: vec![entry(lead, "interrupted", stop)], ..Commit::default() };
+    journal.commit(late).await.unwrap();
+    assert_eq!(compare_rows(&journal).unwrap().count(), 1);
     for (since, faults) in [(5, 0), (4, 1)] {
         let (table, value) = ("stopped".into(), serde_json::to_vec(&turn(since)).unwrap());
-        let row = Projection::Put { table, key: lead.to_string(), value, sort_ms: 0 };
+        let row = Projection::Put { table, key: lead.to_string(), value, sort_ms: 1_900_000_000_000 };
         journal.commit(Commit { projections: vec![row], ..Commit::default() }).await.unwrap();
         let found = compare_rows(&journal).unwrap();
         assert_eq!(found.count(), faults, "{found:?}");
     }
+}
+
+/// Nobody ran the session when a build of before there were rows for it was told to stop: whoever reads their mail before the lead does
+/// knows of it all the same.
+#[tokio::test]
+async fn a_stop_without_a_row_counts_before_the_lead_has_read_it() {
+    let (folder, journal) = (project(), Journal::memory());
+    let script = BOTH.replace("BOB", "Ready.").replace("{text: One moment, delta_ms: 3600000}", "{text: Here.}");
+    let team = house_of(&journal, folder.path(), &script);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    while inputs(&journal, "max").len() < 2 {
+        rest(&mut notices).await;
+    }
+    team.settle(session).await;
+    team.shutdown().await.unwrap();
+    let journal = journal.reopen().unwrap();
+    let [lead, bob] = ["max", "bob"].map(|name| format!("agent/{}", agent(&journal, session, name)));
+    let turn = || TurnId::new(Uuid::now_v7());
+    let letter = |name, from: &str, to: &str, kind, body| Envelope::new(key(name), from, to, kind, body, 1);
+    let mut news = letter("news", &lead, &bob, Kind::Text, json!({ "text": "look" }));
+    news.cause = Some(turn().to_string());
+    let body = json!({ "by": "cli", "stopped": true, "since": turn() });
+    let stop = letter("stop", &owner().address(), &lead, Kind::Shutdown, body);
+    journal.commit(Commit { sends: vec![news, stop], ..Commit::default() }).await.unwrap();
+    let count = inputs(&journal, GENERAL).len();
+    let team = house_of(&journal, folder.path(), &script);
+    team.open(owner(), folder.path(), leading(Which::Id(session))).await.unwrap();
+    team.settle(session).await;
+    assert_eq!(inputs(&journal, GENERAL).len(), count, "bob begins nothing");
+}
+
+/// Bob was written to after everybody was stopped, and begins with that before the lead has read of the stop: he is not meant by it.
+#[tokio::test]
+async fn an_unread_stop_is_passed_on_to_nobody_who_has_begun_since() {
+    let (folder, journal) = (project(), Journal::memory());
+    let script = BOTH.replace("{text: BOB}", "{text: Ready.}, {text: One moment, delta_ms: 3600000}");
+    let script = script.replace("ann: [{text: One moment, delta_ms: 3600000}, ", "ann: [{text: Here.}, ");
+    let team = house_of(&journal, folder.path(), &script);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    while inputs(&journal, "max").len() < 2 {
+        rest(&mut notices).await;
+    }
+    team.settle(session).await;
+    team.shutdown().await.unwrap();
+    let journal = journal.reopen().unwrap();
+    let [lead, bob] = ["max", "bob"].map(|name| agent(&journal, session, name));
+    let post = Post::new(&journal);
+    post.interrupt(&owner(), key("stop"), lead).await.unwrap();
+    post.write(&owner(), key("words"), session, &["bob".to_owned()], "look").await.unwrap();
+    let team = house_of(&journal, folder.path(), &script);
+    let mut notices = team.watch();
+    team.open(owner(), folder.path(), leading(Which::Id(session))).await.unwrap();
+    until(&mut notices, "interrupted").await;
+    let stopped = |(stream, event): &(String, Event)| match event {
+        Event::Mailed(letter) => *stream == format!("mail/agent/{bob}") && letter.kind == Kind::Shutdown,
+        _ => false,
+    };
+    assert!(!events(&journal).iter().any(stopped) && Census::new(&journal).turn(bob).unwrap().is_busy());
 }
 
 /// Whoever ended its last turn by itself has nothing to go on with: that is told by one entry, and the others are not read, even where

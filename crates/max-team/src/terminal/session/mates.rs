@@ -309,6 +309,7 @@ impl Session {
             return None;
         }
         self.mates.tell(letter);
+        self.acts.extend((!self.replaying).then_some(Act::Seen));
         let told = self.lang.came_to_nothing(letter);
         if told.is_some() || letter.kind != Kind::ShutdownRejected {
             return told.map(note);

@@ -191,7 +191,12 @@ impl Session {
             }
             _ => {}
         }
-        items.extend(self.crew.event(from, at_ms, event).map(Item::Row));
+        let row = self.crew.event(from, at_ms, event);
+        // What a teammate says at the end of a turn may be its answer to the user.
+        if !self.replaying && matches!(row, Some(Row::Mail { .. } | Row::Mate { .. })) {
+            self.acts.push(Act::Seen);
+        }
+        items.extend(row.map(Item::Row));
         items
     }
 

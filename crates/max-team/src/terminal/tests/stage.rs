@@ -73,6 +73,8 @@ pub(crate) fn opened() -> Opened {
         resumed: false,
         continuing: false,
         lead_goes_on: false,
+        lead_halts: false,
+        stops: Vec::new(),
         history: Vec::new(),
         queued: Vec::new(),
         last: None,
