@@ -522,6 +522,7 @@ impl Session {
             | Done::Continued { .. }
             | Done::Held { .. }
             | Done::MatesHeld(_)
+            | Done::Standing(_)
             | Done::Recruited(_)
             | Done::Roll { .. }
             | Done::Letters(_)) => self.mates_done(done, now_ms),

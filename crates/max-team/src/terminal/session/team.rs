@@ -69,6 +69,8 @@ impl Session {
     pub(super) fn list_read(&mut self, outcome: Result<Tasks, RuntimeError>) -> Vec<Item> {
         let failed = outcome.as_ref().err().map(|error| Item::Row(Row::Error(error.to_string())));
         self.acts.extend(self.list.read(outcome.ok()).then_some(Act::Tasks));
+        // What is listed now may be newer than a stop.
+        self.acts.extend(self.mates.is_any_stopped().then_some(Act::Standing));
         failed.into_iter().collect()
     }
 

@@ -301,6 +301,40 @@ fn what_waits_is_what_is_there() {
     assert!(matches!(said.as_slice(), [only] if only.starts_with("say Read what has come")), "{said:?}");
 }
 
+#[test]
+fn whoever_rests_because_it_was_stopped_is_not_at_rest() {
+    let mut stage = mates::stage(Lang::En);
+    let [bob, ann] = [(11, "bob", "blue"), (12, "ann", "green")].map(|(at, name, color)| mates::mate(at, name, color));
+    for mate in [&bob, &ann] {
+        mates::begins(&mut stage, mate, "Work");
+        mates::ends(&mut stage, mate, "Done.");
+    }
+    rests(&mut stage);
+    assert!(!stage.acts.iter().any(|act| matches!(act, Act::Standing)), "nobody was stopped: {:?}", stage.acts);
+    mates::begins(&mut stage, &bob, "Work");
+    let held = Some(Held::default());
+    let stopped = Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: false, held });
+    stage.event_from(bob.clone(), stopped);
+    mates::ends(&mut stage, &bob, "");
+    // Asked for as long as somebody is.
+    for (names, row) in [(vec!["bob"], "○ at rest: ann · stopped: bob"), (vec!["ann", "bob"], "○ stopped: bob, ann")]
+    {
+        stage.acts.clear();
+        rests(&mut stage);
+        assert_eq!(stage.acts.iter().filter(|act| matches!(act, Act::Standing)).count(), 1, "{:?}", stage.acts);
+        stage.chat.done(Done::Standing(Ok(names.into_iter().map(str::to_owned).collect())));
+        stage.paint();
+        assert!(stage.glass.screen().lines().any(|line| line.trim_end() == row), "{}", stage.glass.screen());
+    }
+    mates::begins(&mut stage, &bob, "Go on");
+    assert!(stage.glass.screen().contains("○ stopped: ann"), "{}", stage.glass.screen());
+}
+
+fn rests(stage: &mut Stage) {
+    stage.chat.notice(&Notice::Idle { session: stage::session_id(), waiting: false });
+    stage.paint();
+}
+
 /// The mail was looked at, as it was asked for: so many letters wait.
 fn counted(stage: &mut Stage, count: usize) {
     assert!(matches!(stage.acts.last(), Some(Act::Held { read: false })), "{:?}", stage.acts);
