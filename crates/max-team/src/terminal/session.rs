@@ -121,8 +121,9 @@ pub(super) struct Session {
     mates: Mates,
     /// Those who are to be on the team and have not begun, by name.
     joining: Vec<String>,
-    /// Copies of the project that are being made for them: how many there are, and how many there will be.
-    copies: Option<(usize, usize)>,
+    /// Copies of the project that are being made for them, by the order that asks for them, until all are there: how many there
+    /// are, and how many there will be.
+    copies: BTreeMap<EnvelopeId, (usize, usize)>,
     /// Teammates of whom was said that so many letters wait for them since a stop.
     waits_told: HashMap<String, usize>,
     /// Teammates who were stopped and have begun nothing since.
@@ -174,7 +175,7 @@ impl Session {
             skills: opened.skills.clone(),
             mates: Mates::default(),
             joining: Vec::new(),
-            copies: None,
+            copies: BTreeMap::new(),
             waits_told: HashMap::new(),
             stopped_mates: BTreeMap::new(),
             teams: Teams::default(),
@@ -197,7 +198,7 @@ impl Session {
         self.acts.push(Act::Status(Reason::Footer));
         self.mates.begin(is_again);
         self.joining.clear();
-        self.copies = None;
+        self.copies.clear();
         self.waits_told.clear();
         self.stopped_mates.clear();
         if opened.resumed {
@@ -371,8 +372,11 @@ impl Session {
                 self.crew.delta(from, delta, now_ms);
                 Vec::new()
             }
-            Notice::Copies { session, made, of } if *session == self.id => {
-                self.copies = (made < of).then_some((*made, *of));
+            Notice::Copies { session, order, made, of } if *session == self.id => {
+                self.copies.insert(*order, (*made, *of));
+                if self.copies.values().all(|(made, of)| made >= of) {
+                    self.copies.clear();
+                }
                 Vec::new()
             }
             Notice::Idle { session, waiting } if *session == self.id => {

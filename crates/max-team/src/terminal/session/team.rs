@@ -96,13 +96,13 @@ impl Session {
     /// Whether somebody could be stopped besides the lead and plans: a teammate, whoever works aside or is about to join, and what
     /// they have left running.
     pub(super) fn is_stoppable(&self) -> bool {
-        let is_joining = !self.joining.is_empty() || self.copies.is_some();
+        let is_joining = !self.joining.is_empty() || !self.copies.is_empty();
         self.crew.busy().next().is_some() || is_joining || !self.background.is_empty()
     }
 
     /// How many copies of the project there are for those who are about to begin, and how many there will be.
     pub(in super::super) fn copies(&self) -> Option<(usize, usize)> {
-        self.copies
+        self.copies.values().copied().reduce(|(made, of), (more, and)| (made + more, of + and))
     }
 
     /// Whether nothing more is to come: the house knows better than what has been heard so far.

@@ -397,16 +397,22 @@ fn a_lost_call_that_was_stopped_is_not_said_to_be_made_again() {
 fn copies_that_are_made_for_a_team_have_a_row_until_they_are_there() {
     let mut stage = busy(WhileBusy::Steer);
     stage.end(End::Answered);
-    let copies = |made, of| Notice::Copies { session: stage::session_id(), made, of };
-    for (made, row) in [(0, "0 of 3"), (1, "1 of 3")] {
-        stage.chat.notice(&copies(made, 3));
+    let copies = |order, made, of| {
+        let order = EnvelopeId::new(Uuid::from_u128(order));
+        Notice::Copies { session: stage::session_id(), order, made, of }
+    };
+    // Two teams at once are counted together, until both are there.
+    for (order, made, of, row) in
+        [(1, 0, 3, "0 of 3"), (1, 1, 3, "1 of 3"), (2, 0, 2, "1 of 5"), (1, 3, 3, "3 of 5"), (2, 1, 2, "4 of 5")]
+    {
+        stage.chat.notice(&copies(order, made, of));
         stage.paint();
         let words = format!("⧗ making copies of the project for the team: {row} · /stop stops it");
         assert!(stage.glass.screen().contains(&words), "{}", stage.glass.screen());
     }
     stage.say("stop");
     assert!(matches!(stage.acts.last(), Some(Act::Halt)), "{:?}", stage.acts);
-    stage.chat.notice(&copies(3, 3));
+    stage.chat.notice(&copies(2, 2, 2));
     stage.paint();
     assert!(!stage.glass.screen().contains("making copies"), "{}", stage.glass.screen());
 }
