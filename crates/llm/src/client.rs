@@ -73,6 +73,11 @@ impl Client {
         self.inner.lines.warm(endpoint);
     }
 
+    /// The proxy that leads to an endpoint, or what has to be corrected first.
+    pub(crate) fn way(&self, endpoint: &Endpoint) -> Result<Option<String>, String> {
+        self.inner.lines.way(endpoint)
+    }
+
     /// Makes one attempt. Deltas come as they arrive; cancelling returns at once with what there is.
     pub async fn call(
         &self,

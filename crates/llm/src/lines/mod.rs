@@ -76,7 +76,14 @@ impl Lines {
 
     /// The host and port of the proxy that an endpoint is asked through.
     pub(crate) fn proxy(&self, endpoint: &Endpoint) -> Option<String> {
-        self.road.proxy_name(endpoint.uri(), endpoint.is_loopback())
+        self.road.proxy_name(endpoint.uri(), endpoint.is_loopback()).ok()?
+    }
+
+    /// The same, and what has to be corrected before anything can be asked.
+    pub(crate) fn way(&self, endpoint: &Endpoint) -> Result<Option<String>, String> {
+        let by = self.road.proxy_name(endpoint.uri(), endpoint.is_loopback())?;
+        self.road.check(endpoint.uri())?;
+        Ok(by)
     }
 
     /// Sends a request and waits for the head of the response; over none that has lain idle, if `fresh`.

@@ -96,16 +96,14 @@ impl Road {
 
     /// Does the work of the first use.
     pub(super) fn warm(&self, to: &Uri) {
-        if is_secure(to) {
-            // If it fails, whoever needs it will say so.
-            let _ = self.tls();
-        }
+        // If it fails, whoever needs it will say so.
+        let _ = self.check(to);
     }
 
     /// Reaches a host; `direct` if no proxy may be asked.
     pub(super) async fn reach(&self, to: &Uri, direct: bool) -> Result<Reached, Trouble> {
         let reached = tokio::time::timeout(CONNECT_TIMEOUT, async {
-            match self.proxy(to, direct)? {
+            match self.proxy(to, direct).map_err(Trouble::Setup)? {
                 Some(proxy) => self.reach_by(&proxy, to).await,
                 None => self.over(tcp(), to).await,
             }
@@ -116,15 +114,20 @@ impl Road {
     }
 
     /// The proxy that a host is reached through.
-    fn proxy(&self, to: &Uri, direct: bool) -> Result<Option<Intercept>, Trouble> {
-        if direct { Ok(None) } else { self.proxies().to(to).map_err(Trouble::Setup) }
+    fn proxy(&self, to: &Uri, direct: bool) -> Result<Option<Intercept>, String> {
+        if direct { Ok(None) } else { self.proxies().to(to) }
     }
 
     /// Its host and port, and nothing of its password.
-    pub(super) fn proxy_name(&self, to: &Uri, direct: bool) -> Option<String> {
-        let proxy = self.proxy(to, direct).ok()??;
-        let at = with_port(proxy.uri()).ok()?;
-        at.authority().map(ToString::to_string)
+    pub(super) fn proxy_name(&self, to: &Uri, direct: bool) -> Result<Option<String>, String> {
+        let Some(proxy) = self.proxy(to, direct)? else { return Ok(None) };
+        let at = with_port(proxy.uri()).ok();
+        Ok(at.and_then(|at| at.authority().map(ToString::to_string)))
+    }
+
+    /// Whether there are certificates, where they are needed.
+    pub(super) fn check(&self, to: &Uri) -> Result<(), String> {
+        if is_secure(to) { self.tls().map(drop) } else { Ok(()) }
     }
 
     async fn reach_by(&self, proxy: &Intercept, to: &Uri) -> Result<Reached, Trouble> {
@@ -151,7 +154,7 @@ impl Road {
         if !is_secure(proxy.uri()) {
             return self.ask_proxy(tcp(), proxy, to).await;
         }
-        let mut tls = ClientConfig::clone(&*self.tls()?);
+        let mut tls = ClientConfig::clone(&*self.tls().map_err(Trouble::Setup)?);
         // The proxy itself is asked in HTTP/1.1.
         tls.alpn_protocols.clear();
         self.ask_proxy(HttpsConnector::from((tcp(), tls)), proxy, to).await
@@ -182,7 +185,7 @@ impl Road {
         C::Error: Into<Cause>,
     {
         if is_secure(to) {
-            open(HttpsConnector::from((connector, self.tls()?)), to).await
+            open(HttpsConnector::from((connector, self.tls().map_err(Trouble::Setup)?)), to).await
         } else {
             open(connector, to).await
         }
@@ -192,9 +195,8 @@ impl Road {
         self.proxies.get_or_init(Proxies::from_system)
     }
 
-    fn tls(&self) -> Result<Arc<ClientConfig>, Trouble> {
-        let tls = self.tls.get_or_init(|| tls(self.cert_file.as_deref()).map(Arc::new));
-        tls.clone().map_err(Trouble::Setup)
+    fn tls(&self) -> Result<Arc<ClientConfig>, String> {
+        self.tls.get_or_init(|| tls(self.cert_file.as_deref()).map(Arc::new)).clone()
     }
 }
 

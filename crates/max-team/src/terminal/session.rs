@@ -510,16 +510,7 @@ impl Session {
                 self.settings = self.transcript.settings().clone();
                 failed(&error)
             }
-            Done::Status { reason, outcome: Ok(status) } => {
-                let items = match reason {
-                    Reason::Footer => Vec::new(),
-                    Reason::Cost => vec![Item::Row(report::cost(self.lang, &status, &self.plans))],
-                    Reason::Context => vec![Item::Row(report::context(self.lang, &status))],
-                };
-                self.status = Some(*status);
-                self.counted_nano = self.crew.counted_by_house();
-                items
-            }
+            Done::Status { reason, outcome: Ok(status) } => self.counted_up(reason, *status),
             Done::Left | Done::Status { reason: Reason::Footer, outcome: Err(_) } => Vec::new(),
             Done::Status { outcome: Err(error), .. } => failed(&error),
             done @ (Done::Written { .. }
@@ -542,6 +533,18 @@ impl Session {
             }
             Done::Opened { outcome: Ok(arrival), news } => self.opened(arrival, news),
         }
+    }
+
+    /// What has been used so far was asked for.
+    fn counted_up(&mut self, reason: Reason, status: Status) -> Vec<Item> {
+        let items = match reason {
+            Reason::Footer => Vec::new(),
+            Reason::Cost => vec![Item::Row(report::cost(self.lang, &status, &self.plans))],
+            Reason::Context => vec![Item::Row(report::context(self.lang, &status))],
+        };
+        self.status = Some(status);
+        self.counted_nano = self.crew.counted_by_house();
+        items
     }
 
     /// Another session is talked in from now on.
