@@ -108,20 +108,17 @@ impl Lines {
         if !fresh && let Some(line) = place.take().await {
             return Ok(line);
         }
-        let mut made = place.kept().number;
-        let _first = loop {
-            let is_known = !is_secure(endpoint.uri()) || place.kept().one_at_a_time;
-            let first = if is_known { None } else { place.first().await };
-            if let Some(line) = place.seat().await {
-                return Ok(line);
-            }
-            // Whoever was waited for has made nothing: a crowd does not fail one after another.
-            let now = place.kept().number;
-            if is_known || first.is_some() || now == made {
-                break first;
-            }
-            made = now;
-        };
+        let first = if is_secure(endpoint.uri()) { place.first().await } else { None };
+        if let Some(line) = place.seat().await {
+            return Ok(line);
+        }
+        let line = self.connect(endpoint, place).await;
+        place.kept().failed += u64::from(line.is_err());
+        drop(first);
+        line
+    }
+
+    async fn connect(&self, endpoint: &Endpoint, place: &Arc<Place>) -> Result<Line, Trouble> {
         let reached = self.road.reach(endpoint.uri(), endpoint.is_loopback()).await?;
         if reached.speaks_two {
             return Ok(place.share(Shared::begin(reached.io, &self.end).await?));

@@ -31,7 +31,9 @@ pub(super) struct Kept {
     /// The oldest first, so that the others can be let go when the crowd is gone.
     shared: Vec<Shared>,
     /// How many of those there have been.
-    pub(super) number: u64,
+    number: u64,
+    /// How many connections could not be made.
+    pub(super) failed: u64,
     /// How many have had to wait behind others.
     behind: usize,
     /// Whether the other side is known to take one request at a time.
@@ -78,13 +80,19 @@ impl Place {
     }
 
     /// Whether the other side takes many requests over one connection, and how many, is known when one stands. Until
-    /// then everybody waits for whoever is at it, rather than connect for themselves; given to that one.
+    /// then everybody waits for whoever is at it, rather than connect for themselves; but once only: if nothing came of
+    /// that, a crowd does not fail one after another. Given to whom the others wait for.
     pub(super) async fn first(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
-        let first = self.first.try_lock().ok();
-        if first.is_none() {
-            drop(self.first.lock().await);
-        }
-        first
+        let failed = {
+            let kept = self.kept();
+            if kept.one_at_a_time {
+                return None;
+            }
+            kept.failed
+        };
+        let first = self.first.lock().await;
+        let kept = self.kept();
+        (!kept.one_at_a_time && kept.failed == failed).then_some(first)
     }
 
     /// A seat on a connection that is everybody's, if one is free or none is going to be.

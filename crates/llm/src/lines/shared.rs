@@ -2,7 +2,7 @@
 //!
 //! The other side says how many requests it takes at once over one connection. Each of them has a seat, and whoever
 //! finds none asks over another connection, instead of waiting behind the others. Until it has said so, only the one
-//! who has connected asks.
+//! who has connected asks. It is believed the first time: where it takes fewer later, requests wait within the connection.
 
 use std::pin::pin;
 use std::sync::Arc;

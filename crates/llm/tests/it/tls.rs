@@ -192,3 +192,26 @@ async fn whoever_finds_no_seat_asks_over_another_connection() {
     connections.sort_unstable();
     assert_eq!(connections, [0, 1, 2]);
 }
+
+#[tokio::test]
+async fn a_crowd_for_which_there_are_no_seats_is_answered_all_the_same() {
+    let (tell, told) = mpsc::channel();
+    // One at a time.
+    let url = on_each(&[b"h2"], move |mut stream, number| {
+        let _ = tell.send(number);
+        let _ = greet_with(&mut stream, &[0, 3, 0, 0, 0, 1]).and_then(|()| answer_all(&mut stream));
+    });
+    let options = Options { cert_file: Some(file("ca.pem")), ..options() };
+    let router = router(Dialect::Anthropic, &url, options);
+    let crowd: Vec<_> = (0..200)
+        .map(|_| {
+            let router = router.clone();
+            tokio::spawn(async move { ask(&router, Dialect::Anthropic).await.unwrap().message.text() })
+        })
+        .collect();
+    for answer in crowd {
+        assert_eq!(answer.await.unwrap(), "Hi");
+    }
+    let connections = told.try_iter().count();
+    assert!((2..=64).contains(&connections), "{connections}");
+}
