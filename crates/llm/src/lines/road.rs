@@ -138,6 +138,9 @@ impl Road {
         }
         let at = with_port(at)?;
         let to = &with_port(to)?;
+        if matches!(scheme, "socks4" | "socks5") {
+            known_here(to).await?;
+        }
         match scheme {
             "socks4" | "socks4a" => self.over(SocksV4::new(at, tcp()).local_dns(scheme == "socks4"), to).await,
             _ => {
@@ -198,6 +201,16 @@ impl Road {
     fn tls(&self) -> Result<Arc<ClientConfig>, String> {
         self.tls.get_or_init(|| tls(self.cert_file.as_deref()).map(Arc::new)).clone()
     }
+}
+
+/// A name that a proxy is told as an address has to be known here; else it could only say that something went wrong.
+async fn known_here(to: &Uri) -> Result<(), Trouble> {
+    let host = to.host().unwrap_or_default().trim_matches(['[', ']']);
+    let found = tokio::net::lookup_host((host, to.port_u16().unwrap_or_default())).await;
+    found.map(drop).map_err(|error| {
+        let words = format!("the name is not known here: {error}; with `socks5h` or `socks4a` the proxy looks it up");
+        Trouble::Failed(words.into())
+    })
 }
 
 fn usual_port(uri: &Uri) -> u16 {
