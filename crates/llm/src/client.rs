@@ -3,7 +3,7 @@
 //! All agents share the connections of `lines`. Redirects are never followed (the key would travel along), servers on
 //! this machine are never reached through a proxy, nothing is retried but a request that nobody has read: its kept
 //! connection turned out to be dead before a byte of it was sent, or the other side has refused it unread. What may have
-//! been read is for whoever keeps the books to send again: it may have been begun to be answered, and be billed. `idle_timeout` bounds the wait for the first
+//! been read may be billed, and is sent again by whoever keeps the books. `idle_timeout` bounds the wait for the first
 //! byte and between bytes; there is no bound on the whole, because long answers are long.
 
 use std::path::PathBuf;

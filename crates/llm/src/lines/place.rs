@@ -16,6 +16,10 @@ const KEPT_MAX: usize = 1_024;
 /// So many connections are everybody's; a larger crowd than has seats there waits behind one another.
 pub(super) const SHARED_MAX: usize = 64;
 
+/// Whether the other side has closed a connection is known once the system was asked for news, which a busy program does
+/// now and then. That is waited for with one that has lain idle for as long as this.
+const RESTED: Duration = Duration::from_secs(1);
+
 /// What is kept for one host.
 #[derive(Default)]
 pub(crate) struct Place {
@@ -26,8 +30,7 @@ pub(crate) struct Place {
 
 #[derive(Default)]
 pub(super) struct Kept {
-    /// And until when each is of use.
-    pub(super) idle: Vec<(Instant, Box<One>)>,
+    pub(super) idle: Vec<Idle>,
     /// The oldest first, so that the others can be let go when the crowd is gone.
     shared: Vec<Shared>,
     /// How many of those there have been.
@@ -40,6 +43,14 @@ pub(super) struct Kept {
     pub(super) one_at_a_time: bool,
     /// Whether somebody closes what has lain too long.
     pub(super) is_swept: bool,
+}
+
+/// A connection that nobody uses.
+pub(super) struct Idle {
+    line: Box<One>,
+    since: Instant,
+    /// For as long as it is of use.
+    until: Instant,
 }
 
 /// What a look for a seat comes to.
@@ -72,8 +83,15 @@ impl Place {
             return Some(line);
         }
         loop {
-            let (until, mut line) = self.kept().idle.pop()?;
-            if Instant::now() < until && line.is_alive().await {
+            let Idle { mut line, since, until } = self.kept().idle.pop()?;
+            let now = Instant::now();
+            if now >= until {
+                continue;
+            }
+            if now >= since + RESTED {
+                tokio::task::yield_now().await;
+            }
+            if line.is_alive().await {
                 return Some(Line::One(line));
             }
         }
@@ -137,7 +155,8 @@ impl Place {
         {
             let mut kept = self.kept();
             if kept.idle.len() < KEPT_MAX && !kept_for.is_zero() {
-                kept.idle.push((Instant::now() + kept_for, line));
+                let since = Instant::now();
+                kept.idle.push(Idle { line, since, until: since + kept_for });
             }
         }
         self.see_to_sweeping();
@@ -180,7 +199,7 @@ impl Kept {
     /// Closes what has lain too long; whether nothing is left.
     fn sweep(&mut self) -> bool {
         let now = Instant::now();
-        self.idle.retain(|(until, _)| now < *until);
+        self.idle.retain(|idle| now < idle.until);
         self.shared.retain(|shared| shared.used + KEEP_ALIVE > now && !shared.is_closed());
         self.is_swept = !(self.idle.is_empty() && self.shared.is_empty());
         !self.is_swept

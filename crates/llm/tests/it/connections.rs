@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use max_team_core::recovery::Failure;
 use max_team_llm::Dialect;
@@ -72,19 +73,27 @@ async fn a_kept_connection_that_was_closed_is_replaced_without_a_word() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let (tell, told) = mpsc::channel();
+    let (let_go, wait) = mpsc::channel::<()>();
     thread::spawn(move || {
         for _ in 0..2 {
             let (mut stream, _) = listener.accept().unwrap();
             assert!(read_request(&mut stream));
             stream.write_all(response("application/json", ANSWER).unwrap().as_bytes()).unwrap();
+            wait.recv().unwrap();
             drop(stream);
             tell.send(()).unwrap();
         }
     });
     let router = router(Dialect::Anthropic, &url, options());
     ask(&router, Dialect::Anthropic).await.unwrap();
-    let told = tokio::task::spawn_blocking(move || told.recv().map(|()| told)).await.unwrap().unwrap();
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(2)).await;
+    tokio::time::resume();
+    // Nothing else runs meanwhile: that it was closed is not known when it is asked for.
+    let_go.send(()).unwrap();
+    told.recv().unwrap();
     ask(&router, Dialect::Anthropic).await.unwrap();
+    let_go.send(()).unwrap();
     told.recv().unwrap();
 }
 
