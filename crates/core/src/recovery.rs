@@ -46,6 +46,8 @@ pub enum Failure {
     Malformed,
     /// The answer is larger than one may be.
     TooLarge,
+    /// Something here has to be corrected before anything can be asked: a proxy, or certificates.
+    Setup,
     /// The recording that plays the model has no answer for this request.
     Unrecorded,
 }
@@ -63,7 +65,7 @@ impl Failure {
             | Self::Malformed => true,
             // The same question gets as much again, and is paid for again.
             Self::TooLarge => false,
-            Self::Auth | Self::ContextOverflow | Self::InvalidRequest | Self::Unrecorded => false,
+            Self::Auth | Self::ContextOverflow | Self::InvalidRequest | Self::Setup | Self::Unrecorded => false,
         }
     }
 
@@ -171,6 +173,7 @@ mod tests {
             (Failure::Network, Attempt { jitter: 250, ..FRESH }, Remedy::Retry { after_ms: 1_000 }),
             (Failure::Auth, Attempt { fallback: true, ..FRESH }, Remedy::GiveUp),
             (Failure::InvalidRequest, FRESH, Remedy::GiveUp),
+            (Failure::Setup, Attempt { fallback: true, ..FRESH }, Remedy::GiveUp),
             (Failure::TooLarge, Attempt { fallback: true, ..FRESH }, Remedy::GiveUp),
             (Failure::ContextOverflow, FRESH, Remedy::Shrink),
             (Failure::ContextOverflow, Attempt { can_shrink: false, ..FRESH }, Remedy::GiveUp),

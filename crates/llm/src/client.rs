@@ -2,7 +2,8 @@
 //!
 //! All agents share the connections of `lines`. Redirects are never followed (the key would travel along), servers on
 //! this machine are never reached through a proxy, nothing is retried but a request that nobody has read: its kept
-//! connection turned out to be dead, or the other side has refused it unread. `idle_timeout` bounds the wait for the first
+//! connection turned out to be dead before a byte of it was sent, or the other side has refused it unread. What may have
+//! been read may be billed, and is sent again by whoever keeps the books. `idle_timeout` bounds the wait for the first
 //! byte and between bytes; there is no bound on the whole, because long answers are long.
 
 use std::path::PathBuf;
@@ -15,22 +16,18 @@ use jiff::Timestamp;
 use max_team_core::chat::Answer;
 use max_team_core::limits::{ANSWER_BYTES_MAX, ERROR_BODY_BYTES_MAX};
 use max_team_core::recovery::Failure;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::{CallError, Delta, Fault, Sink};
 use crate::dialect::Reader;
 use crate::endpoint::Endpoint;
 use crate::failure::{self, Said};
-use crate::lines::{Broken, Lines, Reply};
+use crate::lines::{Broken, Lines, Reply, Trouble};
 use crate::patience::Patience;
 use crate::sse;
 use crate::wire::Request;
 
 const NAME: &str = concat!("max-team/", env!("CARGO_PKG_VERSION"));
-/// A kept connection that was dead shows it within this time; one that breaks later may have brought the request to
-/// somebody, and asking again is for whoever keeps the books.
-const STALE_WITHIN: Duration = Duration::from_secs(2);
 /// After the closing event, the end of the body is waited for this long, so that the connection can be kept.
 const DRAIN: Duration = Duration::from_millis(20);
 
@@ -76,6 +73,11 @@ impl Client {
         self.inner.lines.warm(endpoint);
     }
 
+    /// The proxy that leads to an endpoint, or what has to be corrected first.
+    pub(crate) fn way(&self, endpoint: &Endpoint) -> Result<Option<String>, String> {
+        self.inner.lines.way(endpoint)
+    }
+
     /// Makes one attempt. Deltas come as they arrive; cancelling returns at once with what there is.
     pub async fn call(
         &self,
@@ -115,7 +117,12 @@ impl Client {
         let mut response = self.send(endpoint, request, &mut patience).await?;
         *request_id = header(response.headers(), "request-id").or_else(|| header(response.headers(), "x-request-id"));
         if !response.status().is_success() {
-            return Err(refusal(&mut response, &mut patience).await);
+            let proxy = if response.is_forwarded() { self.inner.lines.proxy(endpoint) } else { None };
+            let fault = refusal(&mut response, &mut patience).await;
+            return Err(match proxy {
+                Some(proxy) => passed_on(fault, response.status().as_u16(), &proxy),
+                None => fault,
+            });
         }
         let kind = header(response.headers(), CONTENT_TYPE.as_str()).unwrap_or_default();
         if kind.contains("text/html") {
@@ -132,8 +139,8 @@ impl Client {
     }
 
     /// Sends the request and waits for the head of the response. A kept connection may have been closed by the other
-    /// side while it lay idle; a request that met such a one, and no byte of an answer, is sent once more, as is one
-    /// that was refused unread.
+    /// side while it lay idle; a request that has not gone out over such a one is sent once more, as is one that was
+    /// refused unread.
     async fn send(&self, endpoint: &Endpoint, request: &Request, patience: &mut Patience<'_>) -> Result<Reply, Fault> {
         let lines = &self.inner.lines;
         let accept = if request.wire.stream { "text/event-stream, application/json" } else { "application/json" };
@@ -141,14 +148,19 @@ impl Client {
         headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(NAME));
         headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static(accept));
-        let began = Instant::now();
-        let mut sent = patience.with(lines.ask(endpoint, headers.clone(), request.body.to_http(), false)).await?;
-        if let Err(Broken::Sent { error, kept }) = &sent
-            && (was_refused(error) || (*kept && was_dropped(error) && began.elapsed() < STALE_WITHIN))
+        let late = |fault| match lines.proxy(endpoint) {
+            Some(proxy) => through(fault, &proxy),
+            None => fault,
+        };
+        let first = lines.ask(endpoint, headers.clone(), request.body.to_http(), false);
+        let mut sent = patience.with(first).await.map_err(late)?;
+        if let Err(Broken::Sent { error, is_unread }) = &sent
+            && (*is_unread || was_refused(error))
         {
-            sent = patience.with(lines.ask(endpoint, headers, request.body.to_http(), true)).await?;
+            let again = lines.ask(endpoint, headers, request.body.to_http(), true);
+            sent = patience.with(again).await.map_err(late)?;
         }
-        sent.map_err(|broken| unreachable_host(&broken, endpoint))
+        sent.map_err(|broken| unreachable_host(&broken, endpoint, lines.proxy(endpoint)))
     }
 }
 
@@ -246,16 +258,6 @@ fn causes<'e>(
     std::iter::successors(error.source(), |error| (**error).source())
 }
 
-/// Whether a connection was closed before a byte of the answer had come.
-fn was_dropped(error: &hyper::Error) -> bool {
-    use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
-    let broke = |error: &(dyn std::error::Error + 'static)| {
-        let io = error.downcast_ref::<std::io::Error>();
-        io.is_some_and(|io| matches!(io.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof))
-    };
-    error.is_incomplete_message() || error.is_canceled() || error.is_closed() || causes(error).any(broke)
-}
-
 /// Whether the other side has said, over HTTP/2, that it took no notice of the request: it refused this one, or leaves
 /// the connection in peace. The words are h2's, and a test holds us to them.
 fn was_refused(error: &hyper::Error) -> bool {
@@ -266,19 +268,55 @@ fn was_refused(error: &hyper::Error) -> bool {
     })
 }
 
-fn unreachable_host(broken: &Broken, endpoint: &Endpoint) -> Fault {
+/// Somebody who waited in vain behind a proxy should know of it.
+fn through(fault: Fault, proxy: &str) -> Fault {
+    Fault { detail: format!("{}; it was asked for through the proxy `{proxy}`", fault.detail), ..fault }
+}
+
+/// A refusal that came through a proxy, which may have been its own.
+fn passed_on(fault: Fault, status: u16, proxy: &str) -> Fault {
+    match status {
+        407 => refused_by(proxy, status),
+        502..=504 => through(fault, proxy),
+        _ => fault,
+    }
+}
+
+/// A proxy has refused by itself.
+fn refused_by(proxy: &str, status: u16) -> Fault {
+    let (failure, advice) = match status {
+        407 => (
+            Failure::Setup,
+            "it wants a name and a password, or others; write `NAME:PASSWORD@` before its host in `HTTPS_PROXY`, \
+             `HTTP_PROXY` or `ALL_PROXY`",
+        ),
+        408 | 429 | 500..=599 => (Failure::Network, "try later, or ask whoever runs the proxy"),
+        _ => (Failure::Setup, "ask whoever runs the proxy to let this host through, or name the host in `NO_PROXY`"),
+    };
+    Fault::new(failure, format!("the proxy `{proxy}` answered with HTTP {status}; {advice}"))
+}
+
+fn unreachable_host(broken: &Broken, endpoint: &Endpoint, proxy: Option<String>) -> Fault {
     let place = endpoint.host().to_str().unwrap_or_default();
     let (what, cause) = match broken {
-        Broken::Connect(trouble) => ("cannot be reached", cause(&**trouble)),
+        Broken::Connect(Trouble::Setup(words)) => return Fault::new(Failure::Setup, words.clone()),
+        Broken::Connect(Trouble::Refused(status)) => return refused_by(&proxy.unwrap_or_default(), *status),
+        Broken::Connect(Trouble::Failed(trouble)) => ("cannot be reached", cause(&**trouble)),
         Broken::Sent { error, .. } if error.is_parse() => ("answered with what is not HTTP", cause(error)),
         Broken::Sent { error, .. } => ("closed the connection without an answer", cause(error)),
     };
+    let by = proxy.as_ref().map(|proxy| format!(", asked through the proxy `{proxy}`,")).unwrap_or_default();
     let advice = if cause.contains("certificate") {
         "behind a proxy that inspects TLS, name its certificates in SSL_CERT_FILE"
     } else if endpoint.is_loopback() {
         "is the server running, and is `base_url` right?"
+    } else if proxy.is_some() {
+        "does the proxy run, and is its address right? Hosts in `NO_PROXY` are reached without it"
     } else {
-        "check the network, the proxy and `base_url`"
+        "check the network and `base_url`; behind a proxy, name it in `HTTPS_PROXY`"
     };
-    Fault::new(Failure::Network, format!("`{place}` {what} ({cause}); {advice}"))
+    Fault::new(Failure::Network, format!("`{place}`{by} {what} ({cause}); {advice}"))
 }
+
+#[cfg(test)]
+mod tests;

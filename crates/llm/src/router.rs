@@ -72,6 +72,17 @@ impl Router {
         }
     }
 
+    /// The proxy that a provider is asked through, if there is one; an error says what has to be corrected before anything is
+    /// asked.
+    pub fn way(&self, provider: &str) -> Result<Option<String>, String> {
+        match &*self.backend {
+            Backend::Http(http) => {
+                http.providers.get(provider).map_or(Ok(None), |route| http.client.way(&route.endpoint))
+            }
+            Backend::Replay(_) => Ok(None),
+        }
+    }
+
     /// Does the work of the first call to a provider ahead of it. Blocks for some milliseconds.
     pub fn warm(&self, provider: &str) {
         if let Backend::Http(http) = &*self.backend

@@ -40,6 +40,7 @@ impl Exit {
             End::Rounds | End::Looping | End::Truncated | End::Unstructured => Self::Limit,
             End::Interrupted => Self::Interrupted,
             End::Failed { failure: Failure::Auth, .. } => Self::NoKey,
+            End::Failed { failure: Failure::Setup, .. } => Self::Config,
             End::Refused | End::Empty | End::Failed { .. } | End::Broken { .. } => Self::Failed,
         }
     }

@@ -340,6 +340,7 @@ impl Lang {
             Failure::Truncated => ("answer broke off", "回答中断"),
             Failure::Malformed => ("unreadable answer", "回答无法解析"),
             Failure::TooLarge => ("answer too large", "回答过大"),
+            Failure::Setup => ("not set up right", "设置有误"),
             Failure::Unrecorded => ("nothing recorded for this", "录制中没有此回答"),
         };
         if self == Self::En { en } else { zh }
@@ -363,6 +364,10 @@ impl Lang {
             Failure::TooLarge => (
                 "Ask for less at once, or set a smaller `max_tokens` for this model.",
                 "请一次少要一些，或为该模型设置更小的 `max_tokens`。",
+            ),
+            Failure::Setup => (
+                "Correct that and start again; `max-team -c` goes on where this was left.",
+                "请更正后重新启动；`max-team -c` 会从中断处继续。",
             ),
             Failure::Unrecorded => (
                 "The demo answers only what was recorded; set a key to talk to a real model.",

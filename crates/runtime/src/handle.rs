@@ -471,6 +471,8 @@ pub enum Notice {
     Copies {
         /// The session.
         session: SessionId,
+        /// The order that asks for them.
+        order: EnvelopeId,
         /// How many there are so far; all of them, if that is over.
         made: usize,
         /// How many there will be.

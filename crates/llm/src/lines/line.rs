@@ -7,19 +7,25 @@
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{HOST, PROXY_AUTHORIZATION};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use http_body::Body as _;
 use hyper::body::Incoming;
-use hyper::client::conn::{http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper::client::conn::{TrySendError, http1};
+use tokio::sync::OwnedSemaphorePermit;
 
-use super::Place;
-use super::road::{Forward, Io, Reached};
+use super::place::Place;
+use super::road::{Forward, Io};
+use super::shared::Many;
+use super::{Broken, KEEP_ALIVE};
 use crate::body::Outgoing;
 use crate::endpoint::Endpoint;
+
+/// A connection is let go so long before the other side closes it, if that says when: what is sent then may be lost.
+const MARGIN: Duration = Duration::from_secs(1);
 
 type Connection = http1::Connection<Box<dyn Io>, Outgoing>;
 
@@ -32,6 +38,12 @@ pub(super) struct One {
 }
 
 impl One {
+    /// Begins to talk to a host that was reached.
+    pub(super) async fn begin(io: Box<dyn Io>, forward: Option<Forward>) -> hyper::Result<Box<Self>> {
+        let (sender, connection) = http1::handshake(io).await?;
+        Ok(Box::new(Self { sender, connection: Some(connection), forward }))
+    }
+
     /// Whether it can be used again: the other side may have closed it while it lay idle.
     pub(super) async fn is_alive(&mut self) -> bool {
         std::future::poll_fn(|cx| {
@@ -69,30 +81,15 @@ fn post(uri: Uri, headers: HeaderMap, body: Outgoing) -> Request<Outgoing> {
 /// A way to ask.
 pub(super) enum Line {
     One(Box<One>),
-    /// One that is everybody's, and its number among those to this host.
-    Many(http2::SendRequest<Outgoing>, u64),
+    Many(Many),
 }
 
 impl Line {
-    /// Begins to talk to a host that was reached.
-    pub(super) async fn begin(reached: Reached) -> hyper::Result<Self> {
-        let Reached { io, speaks_two, forward } = reached;
-        if speaks_two {
-            let mut builder = http2::Builder::new(TokioExecutor::new());
-            let (sender, connection) = builder.timer(TokioTimer::new()).handshake(io).await?;
-            // How it ended, each of its users hears.
-            tokio::spawn(async { drop(connection.await) });
-            return Ok(Self::Many(sender, 0));
-        }
-        let (sender, connection) = http1::handshake(io).await?;
-        Ok(Self::One(Box::new(One { sender, connection: Some(connection), forward })))
-    }
-
-    /// Its number, if others have it too.
+    /// The number of the connection, if others have it too.
     pub(super) fn number(&self) -> Option<u64> {
         match self {
             Self::One(_) => None,
-            Self::Many(_, number) => Some(*number),
+            Self::Many(many) => Some(many.number),
         }
     }
 
@@ -103,21 +100,30 @@ impl Line {
         headers: HeaderMap,
         body: Outgoing,
         home: &Arc<Place>,
-    ) -> hyper::Result<Reply> {
+    ) -> Result<Reply, Broken> {
+        let home = Arc::clone(home);
         match self {
             Self::One(mut line) => {
                 let request = line.request(endpoint, headers, body);
-                drive(&mut line.connection, line.sender.ready()).await?;
-                let asked = line.sender.send_request(request);
-                let response = drive(&mut line.connection, asked).await?;
-                Ok(Reply { response, line: Some(line), home: Arc::clone(home) })
+                let ready = drive(&mut line.connection, line.sender.ready()).await;
+                ready.map_err(|error| Broken::Sent { error, is_unread: true })?;
+                let asked = line.sender.try_send_request(request);
+                let response = drive(&mut line.connection, asked).await.map_err(broken)?;
+                Ok(Reply { response, line: Some(line), seat: None, home })
             }
-            Self::Many(mut sender, _) => {
-                let response = sender.send_request(post(endpoint.uri().clone(), headers, body)).await?;
-                Ok(Reply { response, line: None, home: Arc::clone(home) })
+            Self::Many(Many { mut sender, seat, .. }) => {
+                let request = post(endpoint.uri().clone(), headers, body);
+                let response = sender.try_send_request(request).await.map_err(broken)?;
+                Ok(Reply { response, line: None, seat, home })
             }
         }
     }
+}
+
+/// A request that is given back has not been begun to be sent.
+fn broken(mut failed: TrySendError<Request<Outgoing>>) -> Broken {
+    let is_unread = failed.take_message().is_some();
+    Broken::Sent { error: failed.into_error(), is_unread }
 }
 
 /// Waits for something that only this connection brings, and works it meanwhile.
@@ -146,6 +152,7 @@ fn work(connection: &mut Option<Connection>, cx: &mut std::task::Context<'_>) {
 pub(crate) struct Reply {
     response: Response<Incoming>,
     line: Option<Box<One>>,
+    seat: Option<OwnedSemaphorePermit>,
     home: Arc<Place>,
 }
 
@@ -156,6 +163,11 @@ impl Reply {
 
     pub(crate) fn headers(&self) -> &HeaderMap {
         self.response.headers()
+    }
+
+    /// Whether a proxy has passed the request on, and may have answered itself.
+    pub(crate) fn is_forwarded(&self) -> bool {
+        self.line.as_ref().is_some_and(|line| line.forward.is_some())
     }
 
     /// The next piece of the body; none at its end.
@@ -174,15 +186,24 @@ impl Reply {
                     }
                 }
                 None => {
+                    self.seat = None;
                     if let Some(line) = self.line.take()
                         && line.connection.is_some()
                         && line.sender.is_ready()
                     {
-                        self.home.keep(line);
+                        self.home.keep(line, kept_for(self.response.headers()));
                     }
                     return Ok(None);
                 }
             }
         }
     }
+}
+
+/// How long a connection is of use: the other side may say when it closes it (`Keep-Alive: timeout=5`).
+fn kept_for(headers: &HeaderMap) -> Duration {
+    let said = headers.get("keep-alive").and_then(|value| value.to_str().ok());
+    let seconds =
+        said.and_then(|said| said.split(',').find_map(|part| part.trim().strip_prefix("timeout=")?.parse().ok()));
+    seconds.map_or(KEEP_ALIVE, |seconds| Duration::from_secs(seconds).saturating_sub(MARGIN).min(KEEP_ALIVE))
 }

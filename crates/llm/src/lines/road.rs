@@ -8,13 +8,16 @@ use std::time::Duration;
 use http::{HeaderValue, Uri};
 use hyper::rt::{Read, Write};
 use hyper_rustls::HttpsConnector;
-use hyper_util::client::legacy::connect::proxy::{SocksV4, SocksV5, Tunnel};
+use hyper_util::client::legacy::connect::proxy::{SocksV4, SocksV5};
 use hyper_util::client::legacy::connect::{Connection, HttpConnector};
-use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use hyper_util::client::proxy::matcher::Intercept;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use tower_service::Service;
+
+use super::proxy::{Proxies, is_secure};
+use super::tunnel::{Refused, Tunnel};
 
 /// Reaching a host takes no longer than this.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -25,7 +28,33 @@ const PROBES_MAX: u32 = 3;
 /// Where SOCKS is spoken if the address does not say.
 const SOCKS_PORT: u16 = 1_080;
 
-pub(super) type Trouble = Box<dyn std::error::Error + Send + Sync>;
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why a host was not reached.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// What has to be corrected before anything is tried.
+    Setup(String),
+    /// The proxy grants no tunnel, and says so by this status.
+    Refused(u16),
+    /// Whatever else befell the connection.
+    Failed(Cause),
+}
+
+impl From<Cause> for Trouble {
+    fn from(cause: Cause) -> Self {
+        match cause.downcast_ref() {
+            Some(Refused(status)) => Self::Refused(*status),
+            None => Self::Failed(cause),
+        }
+    }
+}
+
+impl From<hyper::Error> for Trouble {
+    fn from(error: hyper::Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
 
 /// What bytes go over.
 pub(super) trait Io: Read + Write + Send + Unpin {}
@@ -50,7 +79,7 @@ pub(super) struct Forward {
 #[derive(Debug)]
 pub(super) struct Road {
     cert_file: Option<PathBuf>,
-    proxies: OnceLock<Matcher>,
+    proxies: OnceLock<Proxies>,
     tls: OnceLock<Result<Arc<ClientConfig>, String>>,
 }
 
@@ -61,27 +90,44 @@ impl Road {
 
     /// With these proxies, whatever the environment says.
     #[cfg(test)]
-    pub(super) fn by(proxies: Matcher, cert_file: Option<PathBuf>) -> Self {
+    pub(super) fn by(proxies: Proxies, cert_file: Option<PathBuf>) -> Self {
         Self { proxies: proxies.into(), ..Self::new(cert_file) }
     }
 
     /// Does the work of the first use.
     pub(super) fn warm(&self, to: &Uri) {
-        if is_secure(to) {
-            // If it fails, whoever needs it will say so.
-            let _ = self.tls();
-        }
+        // If it fails, whoever needs it will say so.
+        let _ = self.check(to);
     }
 
     /// Reaches a host; `direct` if no proxy may be asked.
     pub(super) async fn reach(&self, to: &Uri, direct: bool) -> Result<Reached, Trouble> {
         let reached = tokio::time::timeout(CONNECT_TIMEOUT, async {
-            match if direct { None } else { self.proxies().intercept(to) } {
+            match self.proxy(to, direct).map_err(Trouble::Setup)? {
                 Some(proxy) => self.reach_by(&proxy, to).await,
                 None => self.over(tcp(), to).await,
             }
         });
-        reached.await.unwrap_or_else(|_| Err(format!("it took longer than {CONNECT_TIMEOUT:?}").into()))
+        reached
+            .await
+            .unwrap_or_else(|_| Err(Trouble::Failed(format!("it took longer than {CONNECT_TIMEOUT:?}").into())))
+    }
+
+    /// The proxy that a host is reached through.
+    fn proxy(&self, to: &Uri, direct: bool) -> Result<Option<Intercept>, String> {
+        if direct { Ok(None) } else { self.proxies().to(to) }
+    }
+
+    /// Its host and port, and nothing of its password.
+    pub(super) fn proxy_name(&self, to: &Uri, direct: bool) -> Result<Option<String>, String> {
+        let Some(proxy) = self.proxy(to, direct)? else { return Ok(None) };
+        let at = with_port(proxy.uri()).ok();
+        Ok(at.and_then(|at| at.authority().map(ToString::to_string)))
+    }
+
+    /// Whether there are certificates, where they are needed.
+    pub(super) fn check(&self, to: &Uri) -> Result<(), String> {
+        if is_secure(to) { self.tls().map(drop) } else { Ok(()) }
     }
 
     async fn reach_by(&self, proxy: &Intercept, to: &Uri) -> Result<Reached, Trouble> {
@@ -90,8 +136,11 @@ impl Road {
         if !scheme.starts_with("socks") {
             return self.reach_by_http(proxy, to).await;
         }
-        let at = with_port(at, SOCKS_PORT)?;
-        let to = &with_port(to, if is_secure(to) { 443 } else { 80 })?;
+        let at = with_port(at)?;
+        let to = &with_port(to)?;
+        if matches!(scheme, "socks4" | "socks5") {
+            known_here(to).await?;
+        }
         match scheme {
             "socks4" | "socks4a" => self.over(SocksV4::new(at, tcp()).local_dns(scheme == "socks4"), to).await,
             _ => {
@@ -108,7 +157,7 @@ impl Road {
         if !is_secure(proxy.uri()) {
             return self.ask_proxy(tcp(), proxy, to).await;
         }
-        let mut tls = ClientConfig::clone(&*self.tls()?);
+        let mut tls = ClientConfig::clone(&*self.tls().map_err(Trouble::Setup)?);
         // The proxy itself is asked in HTTP/1.1.
         tls.alpn_protocols.clear();
         self.ask_proxy(HttpsConnector::from((tcp(), tls)), proxy, to).await
@@ -120,18 +169,14 @@ impl Road {
         C: Service<Uri>,
         C::Response: Connection + Read + Write + Send + Unpin + 'static,
         C::Future: Send + 'static,
-        C::Error: Into<Trouble>,
+        C::Error: Into<Cause>,
     {
         let authorization = proxy.basic_auth().cloned();
         if !is_secure(to) {
             let reached = open(leg, proxy.uri()).await?;
             return Ok(Reached { forward: Some(Forward { authorization }), ..reached });
         }
-        let mut tunnel = Tunnel::new(proxy.uri().clone(), leg);
-        if let Some(authorization) = authorization {
-            tunnel = tunnel.with_auth(authorization);
-        }
-        self.over(tunnel, to).await
+        self.over(Tunnel { leg, proxy: proxy.uri().clone(), authorization }, to).await
     }
 
     /// TLS, if the address asks for it, over a connection that this connector makes.
@@ -140,17 +185,17 @@ impl Road {
         C: Service<Uri>,
         C::Response: Connection + Read + Write + Send + Unpin + 'static,
         C::Future: Send + 'static,
-        C::Error: Into<Trouble>,
+        C::Error: Into<Cause>,
     {
         if is_secure(to) {
-            open(HttpsConnector::from((connector, self.tls()?)), to).await
+            open(HttpsConnector::from((connector, self.tls().map_err(Trouble::Setup)?)), to).await
         } else {
             open(connector, to).await
         }
     }
 
-    fn proxies(&self) -> &Matcher {
-        self.proxies.get_or_init(Matcher::from_system)
+    fn proxies(&self) -> &Proxies {
+        self.proxies.get_or_init(Proxies::from_system)
     }
 
     fn tls(&self) -> Result<Arc<ClientConfig>, String> {
@@ -158,15 +203,30 @@ impl Road {
     }
 }
 
-fn is_secure(to: &Uri) -> bool {
-    to.scheme_str() == Some("https")
+/// A name that a proxy is told as an address has to be known here; else it could only say that something went wrong.
+async fn known_here(to: &Uri) -> Result<(), Trouble> {
+    let host = to.host().unwrap_or_default().trim_matches(['[', ']']);
+    let found = tokio::net::lookup_host((host, to.port_u16().unwrap_or_default())).await;
+    found.map(drop).map_err(|error| {
+        let words = format!("the name is not known here: {error}; with `socks5h` or `socks4a` the proxy looks it up");
+        Trouble::Failed(words.into())
+    })
+}
+
+fn usual_port(uri: &Uri) -> u16 {
+    match uri.scheme_str() {
+        Some("https") => 443,
+        Some("http") => 80,
+        _ => SOCKS_PORT,
+    }
 }
 
 /// An address that names its port: what is told to a SOCKS proxy has one.
-fn with_port(uri: &Uri, port: u16) -> Result<Uri, http::Error> {
+fn with_port(uri: &Uri) -> Result<Uri, Cause> {
     let host = uri.host().unwrap_or_default();
-    let authority = format!("{host}:{}", uri.port_u16().unwrap_or(port));
-    Uri::builder().scheme(uri.scheme_str().unwrap_or_default()).authority(authority).path_and_query("/").build()
+    let authority = format!("{host}:{}", uri.port_u16().unwrap_or_else(|| usual_port(uri)));
+    let scheme = uri.scheme_str().unwrap_or_default();
+    Ok(Uri::builder().scheme(scheme).authority(authority).path_and_query("/").build()?)
 }
 
 fn tcp() -> HttpConnector {
@@ -184,7 +244,7 @@ async fn open<C>(mut connector: C, to: &Uri) -> Result<Reached, Trouble>
 where
     C: Service<Uri>,
     C::Response: Connection + Read + Write + Send + Unpin + 'static,
-    C::Error: Into<Trouble>,
+    C::Error: Into<Cause>,
 {
     std::future::poll_fn(|cx| connector.poll_ready(cx)).await.map_err(Into::into)?;
     let io = connector.call(to.clone()).await.map_err(Into::into)?;
@@ -208,9 +268,13 @@ fn roots(cert_file: Option<&Path>) -> Result<RootCertStore, String> {
     if let Some(path) = cert_file {
         let shown = path.display();
         let unreadable = |error| format!("certificates cannot be read from `{shown}`: {error}; correct SSL_CERT_FILE");
+        let mut taken = 0;
         for certificate in CertificateDer::pem_file_iter(path).map_err(unreadable)? {
-            // A bundle may hold oddities that nobody needs; only an unreadable file is worth stopping for.
-            let _ = roots.add(certificate.map_err(unreadable)?);
+            // A bundle may hold oddities that nobody needs; only one with nothing else in it is worth stopping for.
+            taken += usize::from(roots.add(certificate.map_err(unreadable)?).is_ok());
+        }
+        if taken == 0 {
+            return Err(format!("there is no certificate in `{shown}`; correct SSL_CERT_FILE, or leave it out"));
         }
     }
     Ok(roots)

@@ -7,16 +7,17 @@ use std::sync::mpsc;
 use std::thread;
 
 use bytes::Bytes;
-use hyper_util::client::proxy::matcher::Matcher;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use tokio::io::AsyncReadExt;
+use tokio::time::Instant;
 
 use super::*;
 use crate::Catalog;
 use crate::body::Body;
+use crate::lines::proxy::Proxies;
 use crate::lines::road::Reached;
 use crate::transcript::Head;
 
@@ -44,11 +45,11 @@ fn head(stream: &mut impl Read) -> String {
 
 fn road(proxy: &str) -> Road {
     let certificates = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/tls/ca.pem");
-    Road::by(Matcher::builder().all(proxy.to_owned()).build(), Some(certificates))
+    Road::by(Proxies::of(&[("ALL_PROXY", proxy)]), Some(certificates))
 }
 
 fn lines(proxy: &str) -> Lines {
-    Lines { road: road(proxy), places: Mutex::default() }
+    Lines::over(road(proxy))
 }
 
 fn endpoint(url: &str) -> Endpoint {
@@ -135,12 +136,79 @@ async fn behind_a_proxy_tls_goes_through_a_tunnel() {
 
 #[tokio::test]
 async fn a_proxy_that_refuses_is_heard() {
-    let (at, _told) = listen(|mut stream| {
-        head(&mut stream);
-        stream.write_all(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n").unwrap();
-    });
-    let trouble = road(&format!("http://{at}")).reach(&"https://models.test/".parse().unwrap(), false).await.err();
-    assert_eq!(trouble.unwrap().to_string(), "tunnel error: proxy authorization required");
+    let table: [(&[u8], &str); 4] = [
+        (b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n", "Refused(407)"),
+        (b"HTTP/1.0 502\r\n\r\n", "Refused(502)"),
+        (b"SSH-2.0-OpenSSH_9.9\r\n", "Failed(\"it answered with what is not HTTP\")"),
+        (b"HTTP/1.1 200 OK", "Failed(\"it closed the connection without an answer\")"),
+    ];
+    for (answer, want) in table {
+        let (at, _told) = listen(move |mut stream| {
+            head(&mut stream);
+            stream.write_all(answer).unwrap();
+        });
+        let trouble = road(&format!("http://{at}")).reach(&"https://models.test/".parse().unwrap(), false).await.err();
+        assert_eq!(format!("{:?}", trouble.unwrap()), want);
+    }
+}
+
+fn way(variables: &[(&str, &str)], to: &str) -> Result<Option<String>, String> {
+    let proxy = Proxies::of(variables).to(&to.parse().unwrap())?;
+    Ok(proxy.map(|proxy| proxy.uri().to_string()))
+}
+
+#[test]
+fn a_proxy_that_is_not_understood_is_an_error_and_never_passed_over() {
+    for odd in [
+        "ftp://ann:s3cr3t@10.0.0.1:3128",
+        "socks6://10.0.0.1:3128",
+        "http:/10.0.0.1:3128",
+        "http://ann:s3cr3t@10.0.0.1:notaport",
+        "http://10.0.0.1:70000",
+        "http://ann:s3cr3t/w#rd@10.0.0.1:3128",
+        "http://ann:s3cr3t@w@10.0.0.1:3128",
+        "ann s3cr3t",
+        "\u{fffd}",
+    ] {
+        let said = way(&[("HTTP_PROXY", odd), ("ALL_PROXY", "http://10.0.0.2:1")], "http://models.test/").unwrap_err();
+        assert!(said.starts_with("the proxy in `HTTP_PROXY` is not understood") && !said.contains("s3cr3t"), "{said}");
+        let said = way(&[("all_proxy", odd)], "https://192.0.2.2/").unwrap_err();
+        assert!(said.starts_with("the proxy in `all_proxy` is not understood"), "{said}");
+        // Whoever is reached without a proxy is reached.
+        for none in ["models.test", "*", "a.test, *"] {
+            assert_eq!(way(&[("ALL_PROXY", odd), ("NO_PROXY", none)], "https://models.test/"), Ok(None), "{none}");
+        }
+    }
+}
+
+#[test]
+fn proxies_are_taken_as_people_write_them() {
+    for (written, want) in [
+        ("10.0.0.1:3128", "http://10.0.0.1:3128/"),
+        ("http://proxy.test/", "http://proxy.test/"),
+        ("https://ann:p%40ss@proxy.test:8443", "https://proxy.test:8443/"),
+        ("socks5h://[::1]:1080", "socks5h://[::1]:1080/"),
+    ] {
+        assert_eq!(way(&[("HTTPS_PROXY", written)], "https://models.test/"), Ok(Some(want.to_owned())));
+        assert_eq!(way(&[("HTTPS_PROXY", written)], "http://models.test/"), Ok(None));
+    }
+    let all = ("ALL_PROXY", "http://proxy.test");
+    // A star is for everybody, also for those without a name.
+    for to in ["http://192.0.2.2:81/", "https://[2001:db8::1]/", "https://models.test/"] {
+        assert_eq!(way(&[all, ("NO_PROXY", "*")], to), Ok(None), "{to}");
+        assert_eq!(way(&[all, ("NO_PROXY", "other.test")], to), Ok(Some("http://proxy.test/".into())), "{to}");
+    }
+}
+
+#[tokio::test]
+async fn certificates_that_are_none_are_an_error() {
+    let words = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    let road = Road::by(Proxies::of(&[]), Some(words.clone()));
+    let Err(Trouble::Setup(said)) = road.reach(&"https://127.0.0.1:1/".parse().unwrap(), true).await.map(drop) else {
+        panic!("it was taken");
+    };
+    let words = words.display();
+    assert_eq!(said, format!("there is no certificate in `{words}`; correct SSL_CERT_FILE, or leave it out"));
 }
 
 #[tokio::test]
@@ -169,9 +237,7 @@ async fn what_lies_too_long_is_closed() {
     let mut ends = Vec::new();
     for _ in 0..2 {
         let (here, there) = tokio::io::duplex(64);
-        let reached = Reached { io: Box::new(TokioIo::new(here)), speaks_two: false, forward: None };
-        let Line::One(line) = Line::begin(reached).await.unwrap() else { panic!("HTTP/1.1 was spoken of") };
-        place.keep(line);
+        place.keep(One::begin(Box::new(TokioIo::new(here)), None).await.unwrap(), KEEP_ALIVE);
         ends.push(there);
         tokio::time::sleep(KEEP_ALIVE / 2).await;
     }
@@ -182,6 +248,43 @@ async fn what_lies_too_long_is_closed() {
         assert_eq!(end.read(&mut [0]).await.unwrap(), 0, "closed");
     }
     assert!(!place.kept().is_swept, "nobody watches over nothing");
+}
+
+#[tokio::test]
+async fn nobody_works_on_when_the_lines_are_gone() {
+    let lines = Lines::new(None);
+    let place = lines.place("https://models.test");
+    let (here, _there) = tokio::io::duplex(64);
+    let shared = Shared::begin(Box::new(TokioIo::new(here)), &lines.end).await.unwrap();
+    let _line = place.share(shared);
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    assert_eq!(tasks(), 3, "the connection, hyper's half of it, and who sweeps");
+    drop(lines);
+    for _ in 0..16 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(tasks(), 0);
+}
+
+#[tokio::test]
+async fn what_the_other_side_says_of_its_patience_is_kept_to() {
+    let (at, _told) = listen(|mut stream| {
+        head(&mut stream);
+        stream.read_exact(&mut [0; 2]).unwrap();
+        let answer = "HTTP/1.1 200 OK\r\nkeep-alive: max=9, timeout=5\r\ncontent-length: 2\r\n\r\nhi";
+        stream.write_all(answer.as_bytes()).unwrap();
+        stream
+    });
+    let (lines, endpoint) = (Lines::by(&[]), endpoint(&format!("http://{at}")));
+    assert_eq!(ask(&lines, &endpoint).await, "hi");
+    let place = lines.place(endpoint.origin());
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(3)).await;
+    let line = place.take().await;
+    let Some(Line::One(line)) = line else { panic!("it is of use for four seconds") };
+    place.keep(line, Duration::from_secs(4));
+    tokio::time::advance(Duration::from_secs(4)).await;
+    assert!(place.take().await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -195,11 +298,11 @@ async fn a_crowd_does_not_fail_one_after_another() {
         let (lines, endpoint) = (Arc::clone(&lines), endpoint.clone());
         tokio::spawn(async move {
             let place = lines.place(endpoint.origin());
-            lines.line(&endpoint, &place, false).await.map(drop).unwrap_err().to_string()
+            format!("{:?}", lines.line(&endpoint, &place, false).await.map(drop).unwrap_err())
         })
     };
     for failed in [one(), one(), one(), one()] {
-        assert_eq!(failed.await.unwrap(), "it took longer than 10s");
+        assert_eq!(failed.await.unwrap(), "Failed(\"it took longer than 10s\")");
     }
     assert!(began.elapsed() <= Duration::from_secs(21), "{:?}", began.elapsed());
 }

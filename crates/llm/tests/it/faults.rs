@@ -145,8 +145,8 @@ async fn hosts_that_cannot_be_reached_are_named() {
     let options = Options { cert_file: Some("/nowhere/certs.pem".into()), ..options() };
     let gone = format!("https://{place}");
     let (failure, detail) = failed(ask(&router(Dialect::OpenaiChat, &gone, options), Dialect::OpenaiChat).await);
-    assert_eq!(failure, Failure::Network);
-    assert!(detail.contains("`/nowhere/certs.pem`") && detail.contains("SSL_CERT_FILE"), "{detail}");
+    assert_eq!(failure, Failure::Setup);
+    assert!(detail.contains("`/nowhere/certs.pem`") && detail.ends_with("correct SSL_CERT_FILE"), "{detail}");
 }
 
 #[tokio::test]

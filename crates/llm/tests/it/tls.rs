@@ -7,7 +7,7 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 
 use max_team_core::recovery::Failure;
@@ -34,8 +34,8 @@ fn serve() -> String {
     })
 }
 
-/// Two connections, each with its number, that speak one of these protocols.
-fn on_each(protocols: &[&[u8]], talk: impl Fn(Tls, usize) + Send + 'static) -> String {
+/// Some connections, each with its number, that speak one of these protocols.
+fn on_each(protocols: &[&[u8]], talk: impl Fn(Tls, usize) + Send + Sync + 'static) -> String {
     let chain = vec![CertificateDer::from_pem_file(file("server.pem")).unwrap()];
     let key = PrivateKeyDer::from_pem_file(file("server.key")).unwrap();
     let mut config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -48,9 +48,11 @@ fn on_each(protocols: &[&[u8]], talk: impl Fn(Tls, usize) + Send + 'static) -> S
     let config = Arc::new(config);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
+    let talk = Arc::new(talk);
     thread::spawn(move || {
-        for (number, stream) in listener.incoming().take(2).enumerate() {
-            talk(StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), stream.unwrap()), number);
+        for (number, stream) in listener.incoming().enumerate() {
+            let (talk, tls) = (Arc::clone(&talk), ServerConnection::new(Arc::clone(&config)).unwrap());
+            thread::spawn(move || talk(StreamOwned::new(tls, stream.unwrap()), number));
         }
     });
     url
@@ -101,8 +103,12 @@ fn refuse(stream: &mut Tls, number: usize, refusal: fn(u32) -> Vec<u8>) -> Optio
 }
 
 fn greet(stream: &mut Tls) -> Option<()> {
+    greet_with(stream, &[])
+}
+
+fn greet_with(stream: &mut Tls, settings: &[u8]) -> Option<()> {
     stream.read_exact(&mut [0; 24]).ok()?;
-    stream.write_all(&frame(4, 0, 0, &[])).ok()
+    stream.write_all(&frame(4, 0, 0, settings)).ok()
 }
 
 /// Answers every request until the client is gone: an end of ours would cut the last answer off.
@@ -153,4 +159,59 @@ async fn a_crowd_shares_one_connection() {
         assert_eq!(answer.await.unwrap(), "Hi");
     }
     assert_eq!(told.try_iter().collect::<Vec<_>>(), [0]);
+}
+
+#[tokio::test]
+async fn whoever_finds_no_seat_asks_over_another_connection() {
+    let together = Barrier::new(3);
+    let (tell, told) = mpsc::channel();
+    let url = on_each(&[b"h2"], move |mut stream, number| {
+        let _ = tell.send(number);
+        // Two at a time; nobody is answered before there are six.
+        let _: Option<()> = (|| {
+            greet_with(&mut stream, &[0, 3, 0, 0, 0, 2])?;
+            let ids = [request(&mut stream)?, request(&mut stream)?];
+            together.wait();
+            ids.into_iter().try_for_each(|id| answer(&mut stream, id))?;
+            answer_all(&mut stream)
+        })();
+    });
+    let options = Options { cert_file: Some(file("ca.pem")), ..options() };
+    let router = router(Dialect::Anthropic, &url, options);
+    let one = || {
+        let router = router.clone();
+        tokio::spawn(async move { ask(&router, Dialect::Anthropic).await.unwrap().message.text() })
+    };
+    let crowd: Vec<_> = (0..6).map(|_| one()).collect();
+    for answer in crowd {
+        assert_eq!(answer.await.unwrap(), "Hi");
+    }
+    // The seats are free again.
+    assert_eq!(one().await.unwrap(), "Hi");
+    let mut connections: Vec<usize> = told.try_iter().collect();
+    connections.sort_unstable();
+    assert_eq!(connections, [0, 1, 2]);
+}
+
+#[tokio::test]
+async fn a_crowd_for_which_there_are_no_seats_is_answered_all_the_same() {
+    let (tell, told) = mpsc::channel();
+    // One at a time.
+    let url = on_each(&[b"h2"], move |mut stream, number| {
+        let _ = tell.send(number);
+        let _ = greet_with(&mut stream, &[0, 3, 0, 0, 0, 1]).and_then(|()| answer_all(&mut stream));
+    });
+    let options = Options { cert_file: Some(file("ca.pem")), ..options() };
+    let router = router(Dialect::Anthropic, &url, options);
+    let crowd: Vec<_> = (0..200)
+        .map(|_| {
+            let router = router.clone();
+            tokio::spawn(async move { ask(&router, Dialect::Anthropic).await.unwrap().message.text() })
+        })
+        .collect();
+    for answer in crowd {
+        assert_eq!(answer.await.unwrap(), "Hi");
+    }
+    let connections = told.try_iter().count();
+    assert!((2..=64).contains(&connections), "{connections}");
 }

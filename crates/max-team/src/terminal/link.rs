@@ -4,7 +4,7 @@
 //! publishes waits for slow faces, and the slowest would be the one that waits for the order). Orders keep their
 //! sequence: an interrupt and the message after it arrive as they were given.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::pin::Pin;
 
@@ -23,6 +23,7 @@ use max_team_runtime::{
 };
 use uuid::Uuid;
 
+use super::mates;
 use crate::permissions;
 use crate::team::{Look, News};
 
@@ -99,6 +100,8 @@ pub(super) enum Act {
     },
     /// How many letters wait for these teammates since a stop.
     MatesHeld(Vec<(String, AgentId)>),
+    /// Who of them rests because it was stopped.
+    Standing,
     /// Let these teammates begin.
     Recruit(Vec<Spawn>),
     /// Who is on the team; whether it is to be shown.
@@ -192,6 +195,7 @@ pub(super) enum Done {
         shown: bool,
         outcome: Outcome<Box<Roll>>,
     },
+    Standing(Outcome<BTreeSet<String>>),
     Letters(Outcome<Vec<Letter>>),
     Shown {
         wanted: Option<String>,
@@ -336,6 +340,7 @@ impl Desk {
             }
             Act::Recruit(mates) => Done::Recruited(self.recruit(mates).await),
             Act::Roll(shown) => Done::Roll { shown, outcome: self.handle.roll(session).map(Box::new) },
+            Act::Standing => Done::Standing(self.handle.roll(session).map(|roll| mates::stopped(&roll))),
             Act::Letters => Done::Letters(self.letters().await),
             Act::Seen => self.see().await,
             Act::Show(wanted) => Done::Shown { outcome: self.show(wanted.as_deref()), wanted },

@@ -2,12 +2,14 @@
 //!
 //! They are known from what they do, and from the registry where they did it before we came.
 
+use std::collections::BTreeSet;
+
 use max_team_core::event::{Event, Outcome};
 use max_team_core::id::EnvelopeId;
 use max_team_core::mates::name::{Means, means, misfit};
 use max_team_core::mates::word::Word;
 use max_team_core::message::{Envelope, Kind};
-use max_team_runtime::{Origin, Roll, SEND_MESSAGE};
+use max_team_runtime::{Enrolled, Origin, Roll, SEND_MESSAGE, Standing};
 use serde_json::Value;
 
 /// Letters on their way that are remembered of one answer.
@@ -17,6 +19,8 @@ const LETTERS_MAX: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Mates {
     there: Vec<Known>,
+    /// Those who rest because they were stopped, as far as the registry was asked.
+    stopped: BTreeSet<String>,
     /// Letters that came to nothing and were told.
     told: Vec<EnvelopeId>,
     /// Whether the session was opened again in this chat, which has shown what they wrote.
@@ -41,6 +45,15 @@ pub(super) struct Letter {
 impl Mates {
     pub(super) fn iter(&self) -> impl Iterator<Item = &Known> {
         self.there.iter()
+    }
+
+    /// Whether somebody rests because it was stopped.
+    pub(super) fn is_stopped(&self, name: &str) -> bool {
+        self.stopped.contains(name)
+    }
+
+    pub(super) fn is_any_stopped(&self) -> bool {
+        !self.stopped.is_empty()
     }
 
     /// A session is opened: the registry says who is there. Of one that is opened again it is known before that.
@@ -73,6 +86,9 @@ impl Mates {
     /// Something happened to somebody: whoever begins is there, whoever ends is not.
     pub(super) fn hear(&mut self, from: &Origin, event: &Event) {
         let Some(color) = from.color.as_deref() else { return };
+        if matches!(event, Event::TurnStarted(_)) {
+            self.stopped.remove(&*from.name);
+        }
         match event {
             Event::AgentEnded(ended) => self.there.retain(|known| known.name != ended.name),
             _ if self.there.iter().any(|known| *known.name == *from.name) => {}
@@ -85,8 +101,14 @@ impl Mates {
 
     /// As the registry has it.
     pub(super) fn read(&mut self, roll: &Roll) {
+        self.stopped = stopped(roll);
         let there = roll.mates.iter().filter(|mate| mate.is_active());
         self.there = there.map(|mate| Known { name: mate.person.name.clone(), color: mate.color.clone() }).collect();
+    }
+
+    /// The registry was asked who rests because it was stopped.
+    pub(super) fn stand(&mut self, stopped: BTreeSet<String>) {
+        self.stopped = stopped;
     }
 
     /// Whom a line that begins with `@` is for, and what it says; `None`: it is a message like any other.
@@ -143,6 +165,12 @@ impl Mates {
         let whole = format!("@{shared}");
         if rest.is_empty() { Some(whole + " ") } else { Some(whole).filter(|whole| whole.len() > draft.len()) }
     }
+}
+
+/// Who rests because it was stopped, as `/team` has it.
+pub(super) fn stopped(roll: &Roll) -> BTreeSet<String> {
+    let is_stopped = |mate: &&Enrolled| mate.is_active() && mate.person.state == Standing::Stopped;
+    roll.mates.iter().filter(is_stopped).map(|mate| mate.person.name.clone()).collect()
 }
 
 /// What an answer writes to others.

@@ -9,7 +9,7 @@
 //! ratatui's own inline viewport has a fixed height, wipes the screen when it becomes narrower and has to ask where
 //! the cursor is; this one does not.
 
-use crossterm::cursor::{Hide, MoveDown, MoveToColumn, MoveUp, Show};
+use crossterm::cursor::{Hide, MoveToColumn, MoveUp, Show};
 use crossterm::queue;
 use crossterm::style::{Attribute, Color as Paint, ResetColor, SetAttribute, SetForegroundColor};
 use crossterm::terminal::{
@@ -111,7 +111,13 @@ impl Screen {
         match std::mem::take(&mut self.shown).len() {
             0 => Ok(()),
             1 => queue!(out, Clear(ClearType::CurrentLine)),
-            _ => queue!(out, Clear(ClearType::CurrentLine), MoveDown(1), Clear(ClearType::FromCursorDown), MoveUp(1)),
+            // By a line feed: a terminal that has become smaller may have dropped the rows below the cursor, and from the
+            // last row nothing leads down, but up.
+            _ => {
+                queue!(out, Clear(ClearType::CurrentLine))?;
+                write!(out, "\r\n")?;
+                queue!(out, Clear(ClearType::FromCursorDown), MoveUp(1))
+            }
         }
     }
 

@@ -121,8 +121,9 @@ pub(super) struct Session {
     mates: Mates,
     /// Those who are to be on the team and have not begun, by name.
     joining: Vec<String>,
-    /// Copies of the project that are being made for them: how many there are, and how many there will be.
-    copies: Option<(usize, usize)>,
+    /// Copies of the project that are being made for them, by the order that asks for them, until all are there: how many there
+    /// are, and how many there will be.
+    copies: BTreeMap<EnvelopeId, (usize, usize)>,
     /// Teammates of whom was said that so many letters wait for them since a stop.
     waits_told: HashMap<String, usize>,
     /// Teammates who were stopped and have begun nothing since.
@@ -174,7 +175,7 @@ impl Session {
             skills: opened.skills.clone(),
             mates: Mates::default(),
             joining: Vec::new(),
-            copies: None,
+            copies: BTreeMap::new(),
             waits_told: HashMap::new(),
             stopped_mates: BTreeMap::new(),
             teams: Teams::default(),
@@ -197,7 +198,7 @@ impl Session {
         self.acts.push(Act::Status(Reason::Footer));
         self.mates.begin(is_again);
         self.joining.clear();
-        self.copies = None;
+        self.copies.clear();
         self.waits_told.clear();
         self.stopped_mates.clear();
         if opened.resumed {
@@ -371,8 +372,11 @@ impl Session {
                 self.crew.delta(from, delta, now_ms);
                 Vec::new()
             }
-            Notice::Copies { session, made, of } if *session == self.id => {
-                self.copies = (made < of).then_some((*made, *of));
+            Notice::Copies { session, order, made, of } if *session == self.id => {
+                self.copies.insert(*order, (*made, *of));
+                if self.copies.values().all(|(made, of)| made >= of) {
+                    self.copies.clear();
+                }
                 Vec::new()
             }
             Notice::Idle { session, waiting } if *session == self.id => {
@@ -506,22 +510,14 @@ impl Session {
                 self.settings = self.transcript.settings().clone();
                 failed(&error)
             }
-            Done::Status { reason, outcome: Ok(status) } => {
-                let items = match reason {
-                    Reason::Footer => Vec::new(),
-                    Reason::Cost => vec![Item::Row(report::cost(self.lang, &status, &self.plans))],
-                    Reason::Context => vec![Item::Row(report::context(self.lang, &status))],
-                };
-                self.status = Some(*status);
-                self.counted_nano = self.crew.counted_by_house();
-                items
-            }
+            Done::Status { reason, outcome: Ok(status) } => self.counted_up(reason, *status),
             Done::Left | Done::Seen | Done::Status { reason: Reason::Footer, outcome: Err(_) } => Vec::new(),
             Done::Status { outcome: Err(error), .. } => failed(&error),
             done @ (Done::Written { .. }
             | Done::Continued { .. }
             | Done::Held { .. }
             | Done::MatesHeld(_)
+            | Done::Standing(_)
             | Done::Recruited(_)
             | Done::Roll { .. }
             | Done::Letters(_)) => self.mates_done(done, now_ms),
@@ -537,6 +533,18 @@ impl Session {
             }
             Done::Opened { outcome: Ok(arrival), news } => self.opened(arrival, news),
         }
+    }
+
+    /// What has been used so far was asked for.
+    fn counted_up(&mut self, reason: Reason, status: Status) -> Vec<Item> {
+        let items = match reason {
+            Reason::Footer => Vec::new(),
+            Reason::Cost => vec![Item::Row(report::cost(self.lang, &status, &self.plans))],
+            Reason::Context => vec![Item::Row(report::context(self.lang, &status))],
+        };
+        self.status = Some(status);
+        self.counted_nano = self.crew.counted_by_house();
+        items
     }
 
     /// Another session is talked in from now on.

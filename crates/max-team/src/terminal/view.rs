@@ -317,15 +317,23 @@ fn board(chat: &mut Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// The teammates that have nothing to do.
+/// The teammates that have nothing to do, and those who were stopped, as `/team` has them.
 fn resting(chat: &Chat, look: Look) -> Option<Line<'static>> {
     let session = chat.session();
     let is_busy = |name: &str| session.crew().busy().any(|mate| mate.name == name);
-    let idle: Vec<String> =
-        session.mates().iter().filter(|mate| !is_busy(&mate.name)).map(|mate| clean_line(&mate.name)).collect();
-    let words = format!("○ {}", look.lang.resting(&idle.join(", ")));
-    (!idle.is_empty() && !session.is_stopped())
-        .then(|| Line::from(Span::styled(text::cut(&words, look.columns), look.theme.faint())))
+    let idle = session.mates().iter().map(|mate| mate.name.as_str()).filter(|name| !is_busy(name));
+    let (stopped, idle): (Vec<&str>, Vec<&str>) = idle.partition(|name| session.mates().is_stopped(name));
+    let names = |names: &[&str]| clean_line(&names.join(", "));
+    let words: Vec<String> = [
+        (!idle.is_empty()).then(|| look.lang.resting(&names(&idle))),
+        (!stopped.is_empty()).then(|| look.lang.resting_stopped(&names(&stopped))),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let row = format!("○ {}", words.join(" · "));
+    (!words.is_empty() && !session.is_stopped())
+        .then(|| Line::from(Span::styled(text::cut(&row, look.columns), look.theme.faint())))
 }
 
 /// What somebody has left running, also while they rest.

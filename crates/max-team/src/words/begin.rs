@@ -42,6 +42,8 @@ phrases! {
         "可读取（max-team config explain 显示每项的来源）";
     something_is_wrong: "something above keeps max-team from working", "以上问题使 max-team 无法工作";
     local_server: "local server", "本机服务";
+    proxy_word: "proxy", "代理";
+    connection_word: "connection", "连接";
     team_word: "team", "团队";
     nobody: "nobody", "没有成员";
     not_connected: "read, not connected in this version", "已读取，此版本不连接";

@@ -157,6 +157,11 @@ impl Lang {
         say!(self, "at rest: {names}", "休息中：{names}")
     }
 
+    /// Those who have nothing to do because they were stopped.
+    pub(crate) fn resting_stopped(self, names: &str) -> String {
+        say!(self, "stopped: {names}", "已停止：{names}")
+    }
+
     pub(crate) fn team_elsewhere(self, words: &str) -> String {
         say!(
             self,

@@ -727,6 +727,21 @@ fn the_doctor_says_what_is_in_the_way() {
 }
 
 #[test]
+fn a_proxy_that_is_not_understood_is_told_before_anything_is_sent() {
+    let program =
+        Program::alone().variable("ANTHROPIC_API_KEY", "sk-test").variable("ALL_PROXY", "http://a:s3cr3t@h:1");
+    let ran = program.run(&["doctor"]);
+    assert!(ran.out.contains("note  proxy: h:1\n") && !ran.out.contains("s3cr3t"), "{ran:?}");
+    let program = program.variable("HTTPS_PROXY", "ftp://a:s3cr3t@h:1");
+    let words = "the proxy in `HTTPS_PROXY` is not understood";
+    let ran = program.run(&["doctor"]);
+    assert!(ran.code == 1 && ran.out.contains(&format!("FAIL  connection: {words}")), "{ran:?}");
+    let ran = program.run(&["-p", "hello"]);
+    assert!(ran.code == 3 && ran.err.contains(words) && !ran.err.contains("s3cr3t"), "{ran:?}");
+    assert!(!ran.err.contains("retrying"), "{ran:?}");
+}
+
+#[test]
 fn the_doctor_knows_the_team() {
     let program = Program::alone().variable("ANTHROPIC_API_KEY", "sk-test");
     let ran = program.run(&["doctor"]);

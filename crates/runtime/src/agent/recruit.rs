@@ -111,8 +111,8 @@ impl Agent {
     fn tell_of_copies(&self, letter: &Envelope, count: usize, left: usize) {
         let of = self.copying.count(letter, count);
         if of > 0 {
-            let (session, made) = (self.floor.session, of.saturating_sub(left));
-            self.floor.shared.herald.tell(Notice::Copies { session, made, of });
+            let (session, order, made) = (self.floor.session, letter.id, of.saturating_sub(left));
+            self.floor.shared.herald.tell(Notice::Copies { session, order, made, of });
         }
     }
 

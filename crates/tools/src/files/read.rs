@@ -255,6 +255,14 @@ impl Wanted {
             let bytes = many(found.invalid, "byte");
             notes.push(format!("{bytes} that {is} not UTF-8 {is} shown as \u{fffd}; edit_file cannot edit this file"));
         }
+        if let Some(line) = found.beyond.nul {
+            notes.push(format!("further on, line {line} is the first with a NUL"));
+        }
+        if let Some(line) = found.beyond.invalid.filter(|_| found.invalid == 0) {
+            notes.push(format!(
+                "further on, line {line} is the first with bytes that are not UTF-8: edit_file cannot edit this file"
+            ));
+        }
         let mut text = found.text.clone();
         if !notes.is_empty() {
             text.push_str(&format!("\n[{}]", notes.join("; ")));

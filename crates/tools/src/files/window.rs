@@ -41,6 +41,19 @@ pub(crate) struct Window {
     pub(crate) invalid: usize,
     /// … and how many are NUL.
     pub(crate) nuls: usize,
+    /// What is behind the last line shown, as far as it was looked at.
+    pub(crate) beyond: Beyond,
+}
+
+/// Lines beyond those that are shown in which something is no text.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Beyond {
+    /// The first with bytes that are not UTF-8.
+    pub(crate) invalid: Option<usize>,
+    /// The first with a NUL.
+    pub(crate) nul: Option<usize>,
+    /// Bytes that are missing of the character that was looked at last.
+    missing: usize,
 }
 
 /// How lines end.
@@ -79,6 +92,8 @@ pub(crate) fn window(
         }
         read += 1;
         if !found.add(read, &line, &next) {
+            found.beyond.look(untorn(&line), read);
+            found.beyond.missing = 0;
             break;
         }
         found.last = read;
@@ -86,7 +101,7 @@ pub(crate) fn window(
             return Ok(found);
         }
     }
-    let total = lines.count()?.map(|rest| read + rest);
+    let total = lines.count(read, &mut found.beyond)?.map(|rest| read + rest);
     Ok(Window { total, ..found })
 }
 
@@ -148,6 +163,35 @@ impl Window {
     }
 }
 
+impl Beyond {
+    /// Looks at the next bytes, which begin in this line.
+    fn look(&mut self, bytes: &[u8], line: usize) {
+        let at = |place: usize| Some(line + memchr_iter(b'\n', bytes.get(..place).unwrap_or(bytes)).count());
+        if self.nul.is_none() {
+            self.nul = memchr(0, bytes).and_then(at);
+        }
+        if self.invalid.is_some() {
+            return;
+        }
+        // The rest of a character that began before.
+        let rest = bytes.iter().take(self.missing).take_while(|byte| (0x80..0xc0).contains(*byte)).count();
+        if rest < self.missing.min(bytes.len()) {
+            self.invalid = at(rest);
+            return;
+        }
+        self.missing -= rest;
+        let Err(err) = std::str::from_utf8(bytes.get(rest..).unwrap_or_default()) else { return };
+        let place = rest + err.valid_up_to();
+        match err.error_len() {
+            Some(_) => self.invalid = at(place),
+            None => {
+                let whole = bytes.get(place).map_or(0, |first| first.leading_ones() as usize);
+                self.missing = whole.saturating_sub(bytes.len() - place);
+            }
+        }
+    }
+}
+
 /// Whether so many bytes that are no UTF-8, or NUL, are too many for a text of this length.
 pub(crate) fn is_no_text(odd: usize, length: usize) -> bool {
     odd > ODD_MAX + length / 10
@@ -184,8 +228,9 @@ impl<R: BufRead> Lines<'_, R> {
         if self.cancel.is_cancelled() { Err(io::Error::other("stopped before it was done")) } else { Ok(()) }
     }
 
-    /// How many lines are left; `None`: more than anybody wants to look at.
-    fn count(&mut self) -> io::Result<Option<usize>> {
+    /// How many lines are left behind the first `read`, and what is no text in them; `None`: more than anybody wants to look
+    /// at.
+    fn count(&mut self, read: usize, beyond: &mut Beyond) -> io::Result<Option<usize>> {
         let (mut lines, mut is_open) = (0, false);
         loop {
             self.check()?;
@@ -197,6 +242,7 @@ impl<R: BufRead> Lines<'_, R> {
                 return Ok(None);
             }
             let looked = buffer.get(..self.ahead).unwrap_or(buffer);
+            beyond.look(looked, read + lines + 1);
             lines += memchr_iter(b'\n', looked).count();
             is_open = looked.last() != Some(&b'\n');
             let taken = looked.len();
@@ -268,6 +314,36 @@ mod tests {
         assert_eq!(take("a\nb", 1, 10).text, "1\ta\n2\tb\n");
         assert_eq!(take("", 1, 10).total, Some(0));
         assert_eq!(take("\n\n", 1, 10).total, Some(2));
+    }
+
+    #[test]
+    fn what_is_no_text_beyond_is_known_by_its_line() {
+        let beyond = |text: &[u8], limit| {
+            let found = window(BufReader::with_capacity(3, text), 1, limit, &CancellationToken::new()).unwrap();
+            (found.beyond.invalid, found.beyond.nul)
+        };
+        let table: [(&[u8], _); 8] = [
+            (b"a\nb\nc\n", (None, None)),
+            ("a\né€😀é€😀\n😀".as_bytes(), (None, None)),
+            (b"a\nb\nx\xffc\n\xff", (Some(3), None)),
+            (b"a\nb\0\n\0\nx\xe9t\xe9", (Some(4), Some(2))),
+            // A character that breaks off where what is looked at does.
+            (b"a\nbc\xf0\x9f\x98\nz", (Some(2), None)),
+            (b"a\nbc\xf0\x9f\nz", (Some(2), None)),
+            (b"a\nb\n\x80", (Some(3), None)),
+            // What is shown is told of with it.
+            (b"\xff\0\nb\n", (None, None)),
+        ];
+        for (text, want) in table {
+            assert_eq!(beyond(text, 1), want, "{text:?}");
+        }
+        assert_eq!(beyond(b"a\nb\nx\xffc\n\xff", 9), (None, None));
+        // A line that was looked at and found no room.
+        let wide = [b"y".repeat(1_500), b"\n".to_vec()].concat().repeat(READ_BYTES_MAX / 1_500);
+        let at = wide.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let found = take([wide, b"x\xff".repeat(700), b"\nb\n".to_vec()].concat(), 1, READ_LINES_MAX);
+        assert!(found.last < at);
+        assert_eq!(found.beyond.invalid, Some(at));
     }
 
     #[test]

@@ -154,9 +154,13 @@ fn roots(cx: &Cx) -> Result<RootCertStore, String> {
     if let Some(path) = &cx.reach.cert_file {
         let shown = path.display();
         let unreadable = |err| format!("certificates cannot be read from `{shown}`: {err}; correct SSL_CERT_FILE");
+        let mut taken = 0;
         for certificate in CertificateDer::pem_file_iter(path).map_err(unreadable)? {
-            // A bundle may hold oddities that nobody needs; only an unreadable file is worth stopping for.
-            let _ = roots.add(certificate.map_err(unreadable)?);
+            // A bundle may hold oddities that nobody needs; only one with nothing else in it is worth stopping for.
+            taken += usize::from(roots.add(certificate.map_err(unreadable)?).is_ok());
+        }
+        if taken == 0 {
+            return Err(format!("there is no certificate in `{shown}`; correct SSL_CERT_FILE, or leave it out"));
         }
     }
     Ok(roots)

@@ -145,7 +145,14 @@ fn what_is_no_text_is_named_and_what_nearly_is_is_shown() {
         project.write("late", format!("{numbers}{late}\nend\n"));
         let told = project.call("read_file", json!({ "path": "late", "offset": 18_003 })).unwrap();
         assert!(told.starts_with("18003\t18003\n") && told.contains(shown) && told.ends_with(note), "{shown}: {note}");
+        // Who reads the beginning knows of it.
+        let told = project.call("read_file", json!({ "path": "late" })).unwrap();
+        assert!(told.ends_with("; further on, line 20001 is the first with a NUL]"), "{note}");
     }
+    project.write("late", [numbers.as_bytes(), b"caf\xe9\n"].concat());
+    let told = project.call("read_file", json!({ "path": "late" })).unwrap();
+    let note = "line 20001 is the first with bytes that are not UTF-8: edit_file cannot edit this file]";
+    assert!(told.ends_with(note), "{}", &told[told.len() - 200..]);
 
     let cyrillic: Vec<u8> = (0..400).map(|n: u16| 0xc0 + u8::try_from(n % 32).unwrap()).collect();
     let table: [(&[u8], &str); 5] = [

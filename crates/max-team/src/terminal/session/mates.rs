@@ -147,6 +147,10 @@ impl Session {
             Done::Held { read: true, outcome: Err(error) } => {
                 return vec![Item::Row(Row::Error(self.lang.runtime_failure(&error)))];
             }
+            Done::Standing(Ok(stopped)) => {
+                self.mates.stand(stopped);
+                return Vec::new();
+            }
             Done::Roll { shown, outcome: Ok(roll) } => return self.enrolled(&roll, shown, now_ms),
             Done::Written { key, to, text, outcome: Err(error) } => {
                 self.unsent(key);
@@ -260,6 +264,10 @@ impl Session {
         if !self.stopped_mates.is_empty() && !self.replaying {
             let mates = self.stopped_mates.iter().map(|(name, agent)| (name.clone(), *agent));
             self.acts.push(Act::MatesHeld(mates.collect()));
+        }
+        // A stop writes nothing for those who rest.
+        if (self.halted || self.mates.is_any_stopped() || !self.stopped_mates.is_empty()) && !self.replaying {
+            self.acts.push(Act::Standing);
         }
     }
 

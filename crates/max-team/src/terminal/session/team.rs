@@ -69,6 +69,8 @@ impl Session {
     pub(super) fn list_read(&mut self, outcome: Result<Tasks, RuntimeError>) -> Vec<Item> {
         let failed = outcome.as_ref().err().map(|error| Item::Row(Row::Error(error.to_string())));
         self.acts.extend(self.list.read(outcome.ok()).then_some(Act::Tasks));
+        // What is listed now may be newer than a stop.
+        self.acts.extend(self.mates.is_any_stopped().then_some(Act::Standing));
         failed.into_iter().collect()
     }
 
@@ -94,13 +96,13 @@ impl Session {
     /// Whether somebody could be stopped besides the lead and plans: a teammate, whoever works aside or is about to join, and what
     /// they have left running.
     pub(super) fn is_stoppable(&self) -> bool {
-        let is_joining = !self.joining.is_empty() || self.copies.is_some();
+        let is_joining = !self.joining.is_empty() || !self.copies.is_empty();
         self.crew.busy().next().is_some() || is_joining || !self.background.is_empty()
     }
 
     /// How many copies of the project there are for those who are about to begin, and how many there will be.
     pub(in super::super) fn copies(&self) -> Option<(usize, usize)> {
-        self.copies
+        self.copies.values().copied().reduce(|(made, of), (more, and)| (made + more, of + and))
     }
 
     /// Whether nothing more is to come: the house knows better than what has been heard so far.

@@ -301,6 +301,40 @@ fn what_waits_is_what_is_there() {
     assert!(matches!(said.as_slice(), [only] if only.starts_with("say Read what has come")), "{said:?}");
 }
 
+#[test]
+fn whoever_rests_because_it_was_stopped_is_not_at_rest() {
+    let mut stage = mates::stage(Lang::En);
+    let [bob, ann] = [(11, "bob", "blue"), (12, "ann", "green")].map(|(at, name, color)| mates::mate(at, name, color));
+    for mate in [&bob, &ann] {
+        mates::begins(&mut stage, mate, "Work");
+        mates::ends(&mut stage, mate, "Done.");
+    }
+    rests(&mut stage);
+    assert!(!stage.acts.iter().any(|act| matches!(act, Act::Standing)), "nobody was stopped: {:?}", stage.acts);
+    mates::begins(&mut stage, &bob, "Work");
+    let held = Some(Held::default());
+    let stopped = Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: false, held });
+    stage.event_from(bob.clone(), stopped);
+    mates::ends(&mut stage, &bob, "");
+    // Asked for as long as somebody is.
+    for (names, row) in [(vec!["bob"], "○ at rest: ann · stopped: bob"), (vec!["ann", "bob"], "○ stopped: bob, ann")]
+    {
+        stage.acts.clear();
+        rests(&mut stage);
+        assert_eq!(stage.acts.iter().filter(|act| matches!(act, Act::Standing)).count(), 1, "{:?}", stage.acts);
+        stage.chat.done(Done::Standing(Ok(names.into_iter().map(str::to_owned).collect())));
+        stage.paint();
+        assert!(stage.glass.screen().lines().any(|line| line.trim_end() == row), "{}", stage.glass.screen());
+    }
+    mates::begins(&mut stage, &bob, "Go on");
+    assert!(stage.glass.screen().contains("○ stopped: ann"), "{}", stage.glass.screen());
+}
+
+fn rests(stage: &mut Stage) {
+    stage.chat.notice(&Notice::Idle { session: stage::session_id(), waiting: false });
+    stage.paint();
+}
+
 /// The mail was looked at, as it was asked for: so many letters wait.
 fn counted(stage: &mut Stage, count: usize) {
     assert!(matches!(stage.acts.last(), Some(Act::Held { read: false })), "{:?}", stage.acts);
@@ -363,16 +397,22 @@ fn a_lost_call_that_was_stopped_is_not_said_to_be_made_again() {
 fn copies_that_are_made_for_a_team_have_a_row_until_they_are_there() {
     let mut stage = busy(WhileBusy::Steer);
     stage.end(End::Answered);
-    let copies = |made, of| Notice::Copies { session: stage::session_id(), made, of };
-    for (made, row) in [(0, "0 of 3"), (1, "1 of 3")] {
-        stage.chat.notice(&copies(made, 3));
+    let copies = |order, made, of| {
+        let order = EnvelopeId::new(Uuid::from_u128(order));
+        Notice::Copies { session: stage::session_id(), order, made, of }
+    };
+    // Two teams at once are counted together, until both are there.
+    for (order, made, of, row) in
+        [(1, 0, 3, "0 of 3"), (1, 1, 3, "1 of 3"), (2, 0, 2, "1 of 5"), (1, 3, 3, "3 of 5"), (2, 1, 2, "4 of 5")]
+    {
+        stage.chat.notice(&copies(order, made, of));
         stage.paint();
         let words = format!("⧗ making copies of the project for the team: {row} · /stop stops it");
         assert!(stage.glass.screen().contains(&words), "{}", stage.glass.screen());
     }
     stage.say("stop");
     assert!(matches!(stage.acts.last(), Some(Act::Halt)), "{:?}", stage.acts);
-    stage.chat.notice(&copies(3, 3));
+    stage.chat.notice(&copies(2, 2, 2));
     stage.paint();
     assert!(!stage.glass.screen().contains("making copies"), "{}", stage.glass.screen());
 }

@@ -47,7 +47,11 @@ impl Glass {
         (self.cursor.1, self.cursor.0 - self.top())
     }
 
+    /// What becomes of the rows is what tmux does: those below the cursor go first where there is less room, then those above
+    /// pass into the scrollback.
     pub(super) fn resize(&mut self, columns: usize, rows: usize) {
+        let below = self.all.len() - 1 - self.cursor.0;
+        self.all.truncate(self.all.len() - below.min(self.rows.saturating_sub(rows)));
         let mut logical: Vec<String> = vec![String::new()];
         let mut place = (0, 0);
         for (index, (row, goes_on)) in self.all.iter().enumerate() {

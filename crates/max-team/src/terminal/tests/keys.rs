@@ -123,6 +123,24 @@ fn enter_with_nothing_chosen_answers_nothing() {
     assert!(matches!(stage.acts.last(), Some(Act::Answer { answer, .. }) if !answer.allow), "{:?}", stage.acts);
 }
 
+/// A question has no cursor, and a terminal that becomes lower drops what is below it: nothing that is not ours is erased for that.
+#[test]
+fn a_window_that_shrinks_around_a_question_takes_nothing_of_the_conversation() {
+    let mut stage = asked();
+    stage.resize(110, 40);
+    let said = |stage: &Stage| -> Vec<String> {
+        let everything = stage.glass.everything();
+        let rows = everything.lines().take_while(|line| !line.starts_with("? ") && !line.starts_with('⏸'));
+        rows.flat_map(str::split_whitespace).map(str::to_owned).collect()
+    };
+    let before = said(&stage);
+    assert!(before.len() > 3, "{before:?}");
+    for (columns, rows) in [(20, 5), (40, 10), (110, 40), (80, 24), (20, 5), (40, 10), (20, 5)] {
+        stage.resize(columns, rows);
+        assert_eq!(said(&stage).concat(), before.concat(), "{columns}x{rows}: {}", stage.glass.everything());
+    }
+}
+
 /// In a window that becomes too small words that go along with an answer wait, and so does the answer.
 #[test]
 fn words_along_with_an_answer_wait_for_a_larger_window() {

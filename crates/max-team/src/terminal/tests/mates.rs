@@ -59,7 +59,7 @@ fn writes(stage: &mut Stage, from: &Arc<Origin>, to: &str, text: &str) {
     );
 }
 
-fn ends(stage: &mut Stage, from: &Arc<Origin>, text: &str) {
+pub(super) fn ends(stage: &mut Stage, from: &Arc<Origin>, text: &str) {
     let Event::TurnEnded(ended) = stage::ended(End::Answered) else { panic!("no end") };
     let turn = TurnId::new(Uuid::from_u128(4));
     stage.event_from(from.clone(), Event::TurnEnded(TurnEnded { turn, text: text.into(), ..ended }));
