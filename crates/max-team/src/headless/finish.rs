@@ -62,7 +62,7 @@ impl Headless {
             self.tell_of_stop(session, stopped)?;
         }
         if stopped.is_some() && tally.ended.is_none() {
-            self.tell_silence(session, None, Some(Cut::STOPPED), tally)?;
+            drop(self.tell_silence(session, None, Some(Cut::STOPPED), tally));
         }
         if stopped == Some(Exit::Terminated) {
             return Ok(Exit::Terminated);

@@ -102,16 +102,19 @@ impl Headless {
     pub(crate) async fn run(self, open: Open, mut signals: Signals) -> anyhow::Result<Exit> {
         let exit = self.answer(open, &mut signals).await;
         // What is left of the lines is waited for, unless somebody insists: who was told to stop does not wait for a reader.
-        let is_stopped = matches!(exit, Ok(Exit::Terminated));
-        let patience = if is_stopped { STOPPED_WAIT } else { Duration::MAX };
+        let is_stopped = matches!(exit, Ok(Exit::Terminated | Exit::Interrupted));
+        let patience = if matches!(exit, Ok(Exit::Terminated)) { STOPPED_WAIT } else { Duration::MAX };
         let stopped = tokio::select! {
             closed = self.out.close() => closed.map(|()| None),
             signal = signals.next() => Ok(Some(signal)),
             () = tokio::time::sleep(patience) => Ok(None),
         };
         let exit = exit?;
-        // Whoever goes before everything was read has not got all of it.
-        Ok(stopped?.unwrap_or(exit))
+        match stopped {
+            Err(_) if is_stopped => Ok(exit),
+            // Whoever goes before everything was read has not got all of it.
+            stopped => Ok(stopped?.unwrap_or(exit)),
+        }
     }
 
     async fn answer(&self, open: Open, signals: &mut Signals) -> anyhow::Result<Exit> {
@@ -169,7 +172,8 @@ impl Headless {
             self.tell_of_stop(session, stopped)?;
         }
         if let Some(exit) = stopped.filter(|exit| *exit == Exit::Terminated || tally.ended.is_none()) {
-            self.tell_silence(session, None, Some(Cut::STOPPED), &tally)?;
+            // Who was told to stop leaves so, also where nobody reads any more that they do.
+            drop(self.tell_silence(session, None, Some(Cut::STOPPED), &tally));
             return Ok(exit);
         }
         self.emit_team(&mut tally)?;
