@@ -3,9 +3,8 @@
 //! Each row is computed from one entry, by its stream and its event, so that all of them can be thrown away and made
 //! again. What needs more than one entry to know is looked up when it is asked for, never stored.
 
-use std::sync::Arc;
-
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use max_team_core::event::{Event, Interrupted};
 use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId, TurnId};

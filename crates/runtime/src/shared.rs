@@ -126,9 +126,10 @@ pub(crate) fn append(stream: &str, event: &Event, actor: &str) -> Result<Append,
     let malformed =
         |error: serde_json::Error| JournalError::Malformed { what: "an event".to_owned(), detail: error.to_string() };
     let payload = DRAFT.with_borrow_mut(|draft| {
+        let written = serde_json::to_writer(&mut *draft, event).map(|()| draft.to_vec());
         draft.clear();
         draft.shrink_to(DRAFT_BYTES_KEPT);
-        serde_json::to_writer(&mut *draft, event).map(|()| draft.to_vec())
+        written
     });
     Ok(Append {
         stream: stream.to_owned(),

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use max_team_core::event::{End, Stopper};
-use max_team_core::id::AgentId;
+use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::limits::BACKGROUND_TASKS_MAX;
 use max_team_core::mates::Life;
 use max_team_core::message::{Assignment, Envelope, Kind};
@@ -148,19 +148,23 @@ impl Agent {
         Ok(all.filter(|address| !self.floor.is_aside(address)).collect())
     }
 
-    /// The letters that stop them. Where it was stopped by one itself, whoever has begun since that was said is not meant, nor is
-    /// whoever was told so then: it may have been told to go on.
-    pub(super) fn stopping_apart(&self, by: &Stopper, is_late: bool) -> Result<Vec<Envelope>, RuntimeError> {
+    /// The letters that stop them. Where it was stopped by one itself that lay here when the session was opened, whoever has begun since
+    /// that was said is not meant, nor is whoever was told so then: it may have been told to go on. Where that was said just now, only
+    /// whoever a user has written to since is not: the others may have begun because it was not read yet.
+    pub(super) fn stopping_apart(&self, by: &Stopper, read: &[EnvelopeId]) -> Result<Vec<Envelope>, RuntimeError> {
         let Held { since, listed, .. } = by.held.clone().unwrap_or_default();
         let halt = Halt { from: &self.stream, by: &by.name, who: by.who.as_ref(), since, listed, at_ms: now_ms() };
+        let all = self.stopped_apart()?.into_iter();
+        let Some(since) = since.filter(|_| !read.is_empty()) else {
+            return Ok(all.map(|address| halt.letter(address)).collect());
+        };
+        let is_old = read.iter().any(|letter| self.floor.old_stop(*letter).is_some());
         let mut letters = Vec::new();
-        for address in self.stopped_apart()? {
-            let is_newer = || is_late && since.is_some() && self.floor.turn_at(&address) > since;
-            let letter = halt.letter(address.clone());
-            let is_told = is_late && since.is_some() && self.floor.shared.journal.has_mail(letter.id)?;
-            if !is_told && !is_newer() {
-                letters.push(letter);
-            }
+        for address in all {
+            let has_begun = self.floor.has_begun_since(since, &address, is_old);
+            let letter = halt.letter(address);
+            let is_told = is_old && self.floor.shared.journal.has_mail(letter.id)?;
+            letters.extend((!has_begun && !is_told).then_some(letter));
         }
         Ok(letters)
     }

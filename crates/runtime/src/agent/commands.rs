@@ -52,7 +52,7 @@ impl Agent {
         events.extend(self.turned_down(by.held.as_ref())?);
         let stopped = self.decide(Input::Interrupt { by: by.clone() });
         // Where that is an event, the commit that says so stops the others.
-        let sends = if stopped.is_empty() { self.stopping_apart(&by, !acks.is_empty())? } else { Vec::new() };
+        let sends = if stopped.is_empty() { self.stopping_apart(&by, &acks)? } else { Vec::new() };
         events.extend(stopped);
         self.commit(events, Extra { sends, ..Extra::acks(acks) }).await?;
         self.background.stop_all();

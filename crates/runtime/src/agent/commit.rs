@@ -141,13 +141,12 @@ impl Agent {
         let Interrupted { by, who, held, .. } = interrupted.clone();
         let since = held.as_ref().and_then(|held| held.since);
         // The user is about to be told what waits. Whoever was stopped by a letter would read that again.
-        let is_late = !extra.acks.is_empty();
-        if held.is_some() && (self.lead || !is_late) {
+        if held.is_some() && (self.lead || extra.acks.is_empty()) {
             commit.strength = Strength::Full;
         }
         let by = Stopper { name: by, who, ends: false, held };
         extra.sends.extend(self.stopping(&by));
-        extra.sends.extend(self.stopping_apart(&by, is_late)?);
+        extra.sends.extend(self.stopping_apart(&by, &extra.acks)?);
         since.filter(|_| self.lead).into_iter().for_each(|since| self.floor.know_stop(since));
         Ok(())
     }

@@ -64,7 +64,7 @@ impl Agent {
         let letters = came.iter().copied().chain(waiting.iter().map(|letter| letter.id)).collect();
         let is_all = self.lead || letter.from == session::agent_stream(self.floor.lead);
         // When it was said counts, not when it is read.
-        let said = since_of(letter);
+        let said = since_of(letter).or_else(|| self.floor.old_stop(letter.id));
         self.floor.know_turn(said);
         let since = said.or_else(|| is_all.then(|| self.floor.fresh_turn()));
         let listed = letter.body.get(LISTED).and_then(Value::as_u64);

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use max_team_core::calling::hands::CHECK_INBOX;
 use max_team_core::hash::Hash;
-use max_team_core::id::{AgentId, PlanId, SessionId, TurnId};
+use max_team_core::id::{AgentId, EnvelopeId, PlanId, SessionId, TurnId};
 use max_team_core::plan::event::Approve;
 use max_team_core::plan::{Budget, Plan};
 use max_team_core::policy::Mode;
@@ -89,6 +89,8 @@ pub(crate) struct Floor {
     newest: Mutex<Option<TurnId>>,
     /// Since when everybody is stopped, as far as this process has said so.
     stopped: Mutex<Option<TurnId>>,
+    /// Stops that lay in the lead's mail when the session was opened, and since when they count.
+    old_stops: Mutex<HashMap<EnvelopeId, TurnId>>,
     /// Letters of people that wait or have waited, and that faces know of.
     written: Mutex<written::Written>,
     /// Whoever waits for a model holds one of it.
@@ -136,6 +138,7 @@ impl Floor {
             takes: Mutex::default(),
             newest: Mutex::new(None),
             stopped: Mutex::new(None),
+            old_stops: Mutex::default(),
             written: Mutex::default(),
             calling: Arc::default(),
             chairs: Mutex::new(HashMap::new()),

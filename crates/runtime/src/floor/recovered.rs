@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, TurnId};
-use max_team_core::message::{Envelope, Kind};
+use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::turn::{Turn, is_stop};
 
 use super::{Floor, fold_plan};
 use crate::agent::since_of;
 use crate::error::RuntimeError;
 use crate::handle::Recovered;
+use crate::shared::lock;
 use crate::{Post, post, session};
 
 /// Somebody, and a letter that stops them.
@@ -40,10 +41,10 @@ impl Floor {
             let agent = agent_at(&address).into_iter();
             stops.extend(agent.flat_map(|agent| mail.iter().filter(|it| is_stop(it)).map(move |it| (agent, it.id))));
             let reader = if is_lead { Some(lead.clone()) } else { self.reader(&address)? };
-            // What only waits to be told has done what it does, and what a stop has left is not gone on with.
             // Who is to begin is wanted by a letter, too, which says nothing to anybody.
             let teams = reader.iter().filter(|_| is_lead).map(|turn| turn.recruiting(&mail).count()).sum();
             found.teams += teams;
+            // What only waits to be told has done what it does, and what a stop has left is not gone on with.
             found.mail += match &reader {
                 Some(turn) => turn.going_on(&mail, is_lead).saturating_sub(teams),
                 None => mail.iter().filter(|letter| letter.kind != Kind::Shutdown).count(),
@@ -61,7 +62,20 @@ impl Floor {
             let since = since_of(stop).unwrap_or_else(|| self.fresh_turn());
             self.know_turn(Some(since));
             self.know_stop(since);
+            lock(&self.old_stops).insert(stop.id, since);
         }
+    }
+
+    /// Since when a stop counts that was said before the session was opened.
+    pub(crate) fn old_stop(&self, letter: EnvelopeId) -> Option<TurnId> {
+        lock(&self.old_stops).get(&letter).copied()
+    }
+
+    /// Whether somebody is at what it has begun since then, as far as that is stored; if not by whatever, because a user has written.
+    pub(crate) fn has_begun_since(&self, since: TurnId, address: &str, by_whatever: bool) -> bool {
+        let turn = self.reader(address).ok().flatten().filter(|turn| turn.current() > Some(since));
+        let is_users = |turn: &Turn| turn.assignment().is_some_and(Assignment::is_for_user);
+        turn.is_some_and(|turn| by_whatever || is_users(&turn))
     }
 
     /// Those of an open plan are seated by it, once it knows what was stopped meanwhile; those of a plan that is over must still hear
@@ -91,13 +105,6 @@ impl Floor {
     /// Whoever reads what comes to an address; nobody, where it is a plan's.
     fn reader(&self, address: &str) -> Result<Option<Turn>, RuntimeError> {
         agent_at(address).map(|agent| Ok(self.shared.fold_agent(agent)?.0)).transpose()
-    }
-}
-
-impl Floor {
-    /// The turn that somebody is at, as far as that is stored.
-    pub(crate) fn turn_at(&self, address: &str) -> Option<TurnId> {
-        self.reader(address).ok().flatten().and_then(|turn| turn.current())
     }
 }
 

@@ -376,6 +376,39 @@ async fn an_unread_stop_is_passed_on_to_nobody_who_has_begun_since() {
     assert!(!events(&journal).iter().any(stopped) && Census::new(&journal).turn(bob).unwrap().is_busy());
 }
 
+/// Somebody says stop and looks who is at work, and before that is stored the lead has ann and bob begin: it passes the stop on to both,
+/// but not to bob once a user has written to him since.
+#[tokio::test]
+async fn a_stop_reaches_whoever_begins_before_the_lead_has_read_it() {
+    for is_written_to in [false, true] {
+        let (folder, journal) = (project(), Journal::memory());
+        let bobs = "{text: Ready.}, {text: One moment, delta_ms: 3600000}";
+        let bobs = if is_written_to { bobs } else { "{text: One moment, delta_ms: 3600000}" };
+        let team = house_of(&journal, folder.path(), &BOTH.replace("{text: BOB}", bobs));
+        let since = TurnId::new(Uuid::now_v7());
+        let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+        while inputs(&journal, GENERAL).len() < 2 {
+            until(&mut notices, "turn_started").await;
+        }
+        let [lead, ann, bob] = ["max", "ann", "bob"].map(|name| agent(&journal, session, name));
+        if is_written_to {
+            let post = Post::new(&journal);
+            post.write(&owner(), key("words"), session, &["bob".to_owned()], "look").await.unwrap();
+            while inputs(&journal, GENERAL).len() < 3 {
+                until(&mut notices, "turn_started").await;
+            }
+        }
+        let body = json!({ "by": "cli", "stopped": true, "since": since });
+        let stop = Envelope::new(key("stop"), owner().address(), format!("agent/{lead}"), Kind::Shutdown, body, 1);
+        journal.commit(Commit { sends: vec![stop], ..Commit::default() }).await.unwrap();
+        let is_at_work = |agent| Census::new(&journal).turn(agent).unwrap().is_busy();
+        while is_at_work(ann) || (is_at_work(bob) && !is_written_to) {
+            until(&mut notices, "turn_ended").await;
+        }
+        assert_eq!(is_at_work(bob), is_written_to);
+    }
+}
+
 /// Whoever ended its last turn by itself has nothing to go on with: that is told by one entry, and the others are not read, even where
 /// they cannot be.
 #[tokio::test]

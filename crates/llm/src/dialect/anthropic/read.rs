@@ -10,6 +10,7 @@ use std::io;
 
 use max_team_core::chat::{Part, Stop, Usage};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -228,7 +229,8 @@ impl Reader {
                 self.stop = delta.and_then(|delta| delta.stop_reason).or(self.stop.take());
                 self.count(usage, sink);
             }
-            Some("message_stop") => self.ended = true,
+            // The end counts only where it is whole itself.
+            Some("message_stop") if serde_json::from_str::<IgnoredAny>(data).is_ok() => self.ended = true,
             Some("ping" | "content_block_stop") => {}
             _ => return Ok(false),
         }
