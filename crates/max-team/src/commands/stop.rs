@@ -98,7 +98,9 @@ fn targets(desk: &Desk, place: &Place, options: &args::Halt) -> anyhow::Result<T
             };
             let (session, agent, what, is_lead) = (row.session, row.agent, row.handle(), row.assignment.is_none());
             let commands = left_running(desk, session, Some(agent).filter(|_| !is_lead))?;
-            let begins = || Ok::<_, Stop>(census.at_work(session).map_err(stop)?.contains(&agent));
+            // Whoever works for a lead that rests is stopped with it.
+            let is_meant = |at_work: Vec<AgentId>| at_work.iter().any(|other| is_lead || *other == agent);
+            let begins = || Ok::<_, Stop>(is_meant(census.at_work(session).map_err(stop)?));
             if commands.is_empty() && !census.turn(agent).map_err(stop)?.is_busy() && !begins()? {
                 return Err(Stop::said(Exit::Failed, |lang| lang.agent_rests(&what)).into());
             }

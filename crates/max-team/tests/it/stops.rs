@@ -64,6 +64,29 @@ fn a_run_that_max_answers_without_somebody_names_them() {
     }
 }
 
+/// Max rests, and is stopped by his name: so are those who work for him, and they stand as stopped until they are gone on with.
+#[test]
+fn whoever_works_for_a_max_who_rests_is_stopped_with_him() {
+    let (alice, bert) = (Gate::new(), Gate::new());
+    let server = two(&alice, &bert);
+    let program = Program::team(&server);
+    let child = program.team_command(&["-p", "go", "--output-format", "json"]).spawn().unwrap();
+    alice.wait_reached();
+    bert.wait_reached();
+    wait_for(&program, "turn_ended", "They are at it.");
+    ok(program.run(&["stop", "max"]));
+    let ran = finish(child);
+    let (code, is_error, reason, _) = stands(&ran);
+    assert_eq!((code, is_error, reason.as_str()), (130, true, "stopped"), "{ran:?}");
+    let team = ok(program.run(&["team", "show", "--json"])).json();
+    let mates = team["members"].as_array().unwrap().iter().filter(|mate| mate["name"] != "max");
+    assert_eq!(mates.map(|mate| mate["state"].clone()).collect::<Vec<_>>(), ["stopped", "stopped"], "{team}");
+    alice.open();
+    bert.open();
+    let on = ok(program.run(&GO_ON));
+    assert!(on.out.contains("folders.") || on.out.contains("files."), "{on:?}");
+}
+
 /// Max was at it when the process died, and was stopped where nobody ran him: who says to go on says so after the stop.
 #[test]
 fn a_stop_that_max_has_not_read_is_older_than_the_word_to_go_on() {

@@ -450,7 +450,8 @@ impl Agent {
 /// What a teammate was started for, in the words of whoever did: what it was told first without what everybody is told.
 pub(crate) fn asked_of(told: &str) -> &str {
     let head = TEAMMATE.split("{prompt}").next().and_then(|head| head.rsplit('}').next());
-    head.and_then(|head| told.split_once(head)).map_or(told, |(_, prompt)| prompt).trim_end()
+    let prompt = head.and_then(|head| told.split_once(head)).map_or(told, |(_, prompt)| prompt).trim_end();
+    prompt.strip_suffix(PLANS_FIRST).unwrap_or(prompt).trim_end()
 }
 
 fn started_words(name: &str) -> String {
@@ -471,5 +472,20 @@ fn afterwards(word: &Word) -> &'static str {
         Word::ShutdownResponse { approve: false, .. } => " You go on.",
         Word::PlanApprovalResponse { .. } => " It goes on accordingly.",
         Word::ModeSetRequest { .. } => " It is never freer than this session is.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_somebody_was_started_for_is_in_the_words_of_whoever_did() {
+        for given in ["Count the files.", "Plan.\n\nThen build."] {
+            for prompt in [given.to_owned(), format!("{given}\n\n{PLANS_FIRST}")] {
+                let named = [("name", "ann"), ("role", " (worker)"), ("lead", "max"), ("prompt", &prompt)];
+                assert_eq!(asked_of(&fill(TEAMMATE, &named)), given);
+            }
+        }
     }
 }

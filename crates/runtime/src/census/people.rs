@@ -10,8 +10,8 @@ use max_team_core::event::{End, Event, TurnEnded};
 use max_team_core::id::{AgentId, PlanId, SessionId, TurnId};
 use max_team_core::message::Kind;
 use max_team_core::plan::{Plan, Status, TaskView, Waits};
-use max_team_core::policy::Deed;
-use max_team_core::turn::{Effect, Turn, is_stop};
+use max_team_core::policy::{By, Deed};
+use max_team_core::turn::{Effect, Halted, Turn, is_stop};
 use serde::{Deserialize, Serialize};
 
 use super::{Census, SESSIONS_MAX};
@@ -373,6 +373,11 @@ impl Census<'_> {
     }
 }
 
+/// Whether somebody was stopped by a person, and not by an agent or the clock.
+fn is_by_person(halted: &Halted) -> bool {
+    matches!(halted.who, Some(By::Person(_)))
+}
+
 /// When a turn began: its id says so.
 fn began_ms(turn: TurnId) -> Option<i64> {
     let (secs, nanos) = turn.uuid().get_timestamp()?.to_unix();
@@ -547,6 +552,10 @@ impl<'c> Room<'c> {
                 0 if self.census.takes_none(self.row.session, turn, &mail)? => {
                     let name = turn.mate().map(|mate| mate.name.as_str()).unwrap_or_default();
                     (Standing::Stopped, Some(Reason::Blocked(format!("{}{name}", Reason::CLAIMS))), None)
+                }
+                // It is gone on with where somebody says so, and does nothing by itself until it is written to.
+                0 if turn.mate().is_some() && turn.gone().is_none() && turn.halted().is_some_and(is_by_person) => {
+                    (Standing::Stopped, last(turn), None)
                 }
                 0 => (Standing::Ready, last(turn), None),
                 count => (Standing::Stopped, Some(Reason::unread(count)), None),
