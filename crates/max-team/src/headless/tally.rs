@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use max_team_core::chat::Part;
 use max_team_core::event::{Event, TurnEnded, TurnStarted};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::plan::event::PlanEnd;
@@ -42,6 +43,10 @@ pub(super) struct Tally {
     stopped: Vec<Halt>,
     /// Stops that were said before the run, by whoever has still to read them: what the run comes to is not cut short by those.
     before: HashMap<AgentId, Vec<EnvelopeId>>,
+    /// Plans whose end the lead's turn begins with.
+    pub(super) reports: Vec<PlanId>,
+    /// Those that one has begun with.
+    reported: HashSet<PlanId>,
     /// Plans that were stopped before the run, or before the lead's last answer.
     pub(super) outlived: HashSet<PlanId>,
     /// Whether what there is to tell was answered before this run.
@@ -95,6 +100,8 @@ impl Tally {
             held: Vec::new(),
             stopped: Vec::new(),
             before: HashMap::new(),
+            reports: Vec::new(),
+            reported: HashSet::new(),
             outlived: HashSet::new(),
             repeats: false,
             unheard: HashSet::new(),
@@ -139,12 +146,30 @@ impl Tally {
         self.heard.extend(&started.letters);
         if from.lead {
             self.held.clear();
+            self.reports = self.reports_of(started);
+            self.reported.extend(&self.reports);
         }
         self.stopped.retain(|halt| halt.agent != from.agent);
         from.agent.iter().for_each(|agent| drop(self.before.remove(agent)));
         self.unheard.retain(|key| *key != started.envelope && !started.letters.contains(key));
         self.awaited.retain(|agent| from.agent != Some(*agent));
         self.joining.retain(|name| **name != *from.name);
+    }
+
+    /// The plans whose end a turn begins with: they are over, and what the lead is told, by others than us, names them.
+    fn reports_of(&self, started: &TurnStarted) -> Vec<PlanId> {
+        if self.unheard.contains(&started.envelope) {
+            return Vec::new();
+        }
+        let is_named =
+            |name: String| started.input.iter().any(|part| matches!(part, Part::Text { text } if text.contains(&name)));
+        let over = self.plans.iter().filter(|(.., end)| end.is_some()).map(|(plan, ..)| *plan);
+        over.filter(|plan| is_named(plan.to_string())).collect()
+    }
+
+    /// Whether the lead has begun to say how a plan ended.
+    pub(super) fn is_reported(&self, plan: PlanId) -> bool {
+        self.reported.contains(&plan)
     }
 
     /// Whoever this is, if there may be stops of before that it has still to read.

@@ -223,6 +223,36 @@ fn nobody_is_told_to_go_on_with_a_plan_that_was_stopped() {
     gate.open();
 }
 
+/// Somebody is at work beside a plan that waits for a yes, and Ctrl-C stops them: the code and the object say so, and the plan waits.
+#[test]
+fn a_run_that_was_stopped_while_a_plan_waits_was_stopped() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::new().when(move |request| {
+        let tasks = json!([{ "id": "look", "title": "look", "agent": "ada", "description": "Look around." }]);
+        Some(if is(request, "alice") {
+            Reply::text("There are 42.").gate_before(&held)
+        } else if request.tool_results() == 0 {
+            Reply::new().tool("s1", "spawn_teammate", spawn("alice", "Count the files."))
+        } else {
+            Reply::new().say("Here is a plan.").tool("p", "submit_plan", json!({ "goal": "look", "tasks": tasks }))
+        })
+    }));
+    let program = Program::team(&server);
+    let child = program.team_command(&["-p", "go", "--output-format", "json"]).spawn().unwrap();
+    gate.wait_reached();
+    wait_for(&program, "turn_ended", "Here is a plan.");
+    wait_for(&program, "plan_asked", "");
+    signal(&child, "INT");
+    let ran = finish(child);
+    gate.open();
+    let result = ran.json();
+    assert_eq!((ran.code, &result["terminal_reason"]), (130, &json!("stopped")), "{ran:?}");
+    assert_eq!((&result["subtype"], &result["is_error"]), (&json!("error_during_execution"), &json!(true)), "{ran:?}");
+    assert!(result["plan"].is_string() && result["question"].is_string(), "{ran:?}");
+    assert!(ran.err.contains("max-team approve pln_"), "{ran:?}");
+}
+
 /// Max was interrupted, then the plan was stopped where nobody ran it: Max goes on at once, and no word of before is printed.
 #[test]
 fn an_interrupted_max_goes_on_though_a_plan_was_stopped_meanwhile() {
