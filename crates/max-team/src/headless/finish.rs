@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::tally::Tally;
 use super::verdict::Verdict;
-use super::{Headless, Task, millis, talk, unsaid};
+use super::{Headless, STOPPED_WAIT, Task, millis, talk, unsaid};
 use crate::args::Format;
 use crate::exit::{Exit, Stop};
 use crate::plan_file;
@@ -46,6 +46,24 @@ impl Headless {
         self.tell_result(opened.session, ended, tally, started, stopped).await
     }
 
+    /// What is told of a run that was stopped before its end: the answer that is there, or that there is none. Who was told to stop
+    /// waits for nobody who would only count what was spent.
+    pub(super) async fn tell_stopped(
+        &self,
+        session: SessionId,
+        tally: &Tally,
+        started: Instant,
+        stopped: Option<Exit>,
+    ) -> anyhow::Result<()> {
+        if let Some(ended) = tally.ended.as_ref().filter(|_| !tally.repeats) {
+            let told = self.tell_result(session, ended, tally, started, stopped);
+            if let Ok(told) = tokio::time::timeout(STOPPED_WAIT, told).await {
+                return told.map(drop);
+            }
+        }
+        self.tell_silence(session, &self.verdict(tally, None, stopped)?, tally)
+    }
+
     /// The end of a run that has listened: each turn's result was told.
     pub(super) async fn finish_listening(
         &self,
@@ -59,7 +77,7 @@ impl Headless {
         if stopped.is_some() {
             self.tell_of_stop(session, stopped)?;
         }
-        if stopped.is_some() && tally.ended.is_none() {
+        if stopped.is_some() && tally.owes_result() {
             drop(self.tell_silence(session, &self.verdict(tally, None, stopped)?, tally));
         }
         if stopped == Some(Exit::Terminated) {

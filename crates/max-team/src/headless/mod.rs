@@ -175,7 +175,7 @@ impl Headless {
         }
         if let Some(exit) = stopped.filter(|exit| *exit == Exit::Terminated || tally.ended.is_none()) {
             // Who was told to stop leaves so, also where nobody reads any more that they do.
-            drop(self.tell_silence(session, &self.verdict(&tally, None, stopped)?, &tally));
+            drop(self.tell_stopped(session, &tally, started, stopped).await);
             return Ok(exit);
         }
         self.emit_team(&mut tally)?;

@@ -27,6 +27,8 @@ pub(super) struct Tally {
     /// Calls that needed a yes, with nobody there to give it.
     pub(super) unasked: Vec<String>,
     pub(super) ended: Option<TurnEnded>,
+    /// Whether the lead has begun a turn that is not over.
+    is_open: bool,
     /// Whether the session has a team, and so more than one turn may belong to the answer.
     pub(super) team: bool,
     /// Somebody whom the user wanted on the team could not join.
@@ -92,6 +94,7 @@ impl Tally {
             denials: Vec::new(),
             unasked: Vec::new(),
             ended: None,
+            is_open: false,
             team: false,
             unjoined: false,
             asked_by: HashMap::new(),
@@ -146,6 +149,7 @@ impl Tally {
         self.heard.extend(&started.letters);
         if from.lead {
             self.held.clear();
+            self.is_open = true;
             self.reports = self.reports_of(started);
             self.reported.extend(&self.reports);
         }
@@ -204,7 +208,12 @@ impl Tally {
             let stopped = self.plans.iter().filter(|(.., end)| *end == Some(PlanEnd::Stopped));
             self.outlived.extend(stopped.map(|(plan, ..)| *plan));
         }
-        (self.ended, self.repeats) = (Some(ended.clone()), false);
+        (self.ended, self.repeats, self.is_open) = (Some(ended.clone()), false, false);
+    }
+
+    /// Whether a result is owed to whoever has listened to those of the turns that are over.
+    pub(super) fn owes_result(&self) -> bool {
+        self.is_open || self.ended.is_none()
     }
 
     /// Nothing new came of the run: what there is was answered before.

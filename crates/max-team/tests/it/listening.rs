@@ -83,6 +83,24 @@ fn lines_on_standard_input_are_turns_until_there_are_no_more() {
     assert_eq!(server.requests()[1].user_texts(), ["2+2?", "and one more?"]);
 }
 
+/// The turn that is cut short has a result like those before it.
+#[test]
+fn a_turn_that_is_terminated_has_a_result() {
+    let gate = Gate::new();
+    let server = ModelServer::start([Reply::text("four"), Reply::text("five").gate_before(&gate)]);
+    let program = Program::with(&server);
+    let mut talker = Talker::start(&program);
+    talker.say("2+2?");
+    assert_eq!(talker.result(), well("four", "answered"));
+    talker.say("and one more?");
+    gate.wait_reached();
+    signal(&talker.child, "TERM");
+    assert_eq!(talker.result(), (String::new(), true, "stopped".to_owned()));
+    let (rest, ran) = talker.end();
+    gate.open();
+    assert_eq!((ran.code, rest), (143, vec![]), "{ran:?}");
+}
+
 #[test]
 fn a_line_that_comes_while_a_turn_runs_is_told_at_its_next_step() {
     let gate = Gate::new();

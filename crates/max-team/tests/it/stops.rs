@@ -1,5 +1,7 @@
 //! What a run without a chat says when somebody is stopped, and what it goes on with: the code, the object and the words are one.
 
+use std::io::{BufRead, BufReader};
+
 use max_team_testkit::{Gate, ModelServer, Reply, Script};
 use serde_json::{Value, json};
 
@@ -137,6 +139,28 @@ fn a_run_that_was_stopped_before_max_could_answer_is_an_error_for_everybody() {
     assert!(!on.err.contains("answered before"), "{on:?}");
     let again = ok(program.run(&["-c", "-p", "", "--output-format", "json"]));
     assert!(again.json()["answered_before"] == true && again.err.contains("answered before"), "{again:?}");
+}
+
+/// Max has said something, and the run is ended from outside while others are at work: what he said is told, and that it is not all.
+#[test]
+fn a_run_that_is_terminated_tells_the_answer_that_is_there() {
+    let (alice, bert) = (Gate::new(), Gate::new());
+    let server = two(&alice, &bert);
+    let program = Program::team(&server);
+    let mut child = program.team_command(&["-p", "go", "--output-format", "stream-json"]).spawn().unwrap();
+    alice.wait_reached();
+    wait_for(&program, "turn_ended", "They are at it.");
+    bert.open();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    // Whoever hears of the second answer has heard that the first was one.
+    assert!(lines.any(|line| line.contains("\"assistant\"") && line.contains("7 folders.")));
+    signal(&child, "TERM");
+    let last: Value = serde_json::from_str(&lines.last().unwrap()).unwrap();
+    assert_eq!(finish(child).code, 143);
+    alice.open();
+    let is_there = ["They are at it.", "7 folders."].iter().any(|words| last["result"] == *words);
+    assert!(last["type"] == "result" && is_there, "{last}");
+    assert_eq!((&last["is_error"], &last["terminal_reason"]), (&json!(true), &json!("stopped")), "{last}");
 }
 
 /// Max himself is stopped, by somebody or by a signal, or those are who were to begin without him: one object, and one word for it.
