@@ -44,7 +44,7 @@ pub(super) struct Tally {
     /// Those whom a person has stopped and who have begun nothing since.
     stopped: Vec<Halt>,
     /// Stops that were said before the run, by whoever has still to read them: what the run comes to is not cut short by those.
-    before: HashMap<AgentId, Vec<EnvelopeId>>,
+    before: HashMap<AgentId, Before>,
     /// Plans whose end the lead's turn begins with.
     pub(super) reports: Vec<PlanId>,
     /// Those that one has begun with.
@@ -63,6 +63,14 @@ pub(super) struct Tally {
     pub(super) copying: bool,
     /// Plans by id: the last question that is open, and how it ended.
     pub(super) plans: Vec<(PlanId, Option<QuestionId>, Option<PlanEnd>)>,
+}
+
+/// The stops of before the run that somebody had not read when it began.
+#[derive(Default)]
+struct Before {
+    unread: Vec<EnvelopeId>,
+    /// Those that it has read, and of which it was not heard yet that it has: several may be read before the first is heard of.
+    unsaid: usize,
 }
 
 /// Somebody whom a person has stopped.
@@ -118,7 +126,7 @@ impl Tally {
     /// What was open when the session was opened.
     pub(super) fn open(&mut self, opened: &Opened) {
         for (agent, stop) in &opened.stops {
-            self.before.entry(*agent).or_default().push(*stop);
+            self.before.entry(*agent).or_default().unread.push(*stop);
         }
     }
 
@@ -181,12 +189,15 @@ impl Tally {
         from.agent.filter(|agent| self.before.contains_key(agent))
     }
 
-    /// Whether somebody has read one of them since the last time, by what it has not read.
+    /// Whether it is one of them that somebody was stopped by, by what it has not read: each that it has is said once.
     pub(super) fn reads_old(&mut self, agent: AgentId, unread: &[EnvelopeId]) -> bool {
         let Some(before) = self.before.get_mut(&agent) else { return false };
-        let count = before.len();
-        before.retain(|stop| unread.contains(stop));
-        before.len() < count
+        let count = before.unread.len();
+        before.unread.retain(|stop| unread.contains(stop));
+        before.unsaid += count - before.unread.len();
+        let is_old = before.unsaid > 0;
+        before.unsaid = before.unsaid.saturating_sub(1);
+        is_old
     }
 
     /// Somebody was stopped: what that has left waiting is for whoever goes on.
@@ -288,6 +299,20 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+
+    #[test]
+    fn each_stop_of_before_is_said_once_however_many_are_read_at_once() {
+        let [agent, other] = [2, 3].map(|number| AgentId::new(Uuid::from_u128(number)));
+        let [first, second, third] = [4, 5, 6].map(|number| EnvelopeId::new(Uuid::from_u128(number)));
+        let mut tally = Tally::new(SessionId::new(Uuid::from_u128(1)), 0);
+        tally.before.insert(agent, Before { unread: vec![first, second, third], unsaid: 0 });
+        assert!(!tally.reads_old(agent, &[first, second, third]), "none was read: this one is new");
+        assert!(tally.reads_old(agent, &[third]), "two were read");
+        assert!(tally.reads_old(agent, &[third]), "and are said one after the other");
+        assert!(!tally.reads_old(agent, &[third]), "a third is new");
+        assert!(tally.reads_old(agent, &[]));
+        assert!(!tally.reads_old(agent, &[]) && !tally.reads_old(other, &[]));
+    }
 
     #[test]
     fn a_question_that_nobody_asks_any_more_is_not_open() {

@@ -96,7 +96,7 @@ fn a_stop_that_max_has_not_read_is_older_than_the_word_to_go_on() {
 /// The same for those who work for him: without words they go on, too; with words they stay stopped, and that is none of the run's.
 #[test]
 fn a_stop_that_teammates_have_not_read_is_older_than_the_run() {
-    for (words, who) in [("", None), ("", Some("alice")), ("and you?", None)] {
+    for (words, who, times) in [("", None, 1), ("", Some("alice"), 1), ("and you?", None, 1), ("and you?", None, 2)] {
         let (alice, bert) = (Gate::new(), Gate::new());
         let server = two(&alice, &bert);
         let program = Program::team(&server);
@@ -107,7 +107,7 @@ fn a_stop_that_teammates_have_not_read_is_older_than_the_run() {
         child.kill().unwrap();
         child.wait().unwrap();
         let all = ok(program.run(&["sessions", "list", "--json"])).json()[0]["session"].as_str().unwrap().to_owned();
-        ok(program.run(&["stop", who.unwrap_or(&all)]));
+        (0..times).for_each(|_| drop(ok(program.run(&["stop", who.unwrap_or(&all)]))));
         alice.open();
         bert.open();
         let on = ok(program.run(&["-c", "-p", words, "--output-format", "json"]));
