@@ -3,8 +3,6 @@
 use std::process::ExitCode;
 
 use max_team_core::event::End;
-use max_team_core::plan::Plan;
-use max_team_core::plan::event::{About, PlanEnd};
 use max_team_core::recovery::Failure;
 
 use crate::words::Lang;
@@ -42,22 +40,6 @@ impl Exit {
             End::Failed { failure: Failure::Auth, .. } => Self::NoKey,
             End::Failed { failure: Failure::Setup, .. } => Self::Config,
             End::Refused | End::Empty | End::Failed { .. } | End::Broken { .. } => Self::Failed,
-        }
-    }
-
-    /// The code for how a plan stands, for whoever leaves it there.
-    pub(crate) fn of_plan(plan: &Plan) -> Self {
-        match plan.ended() {
-            Some(PlanEnd::Done | PlanEnd::Replaced) => Self::Ok,
-            Some(PlanEnd::Partial) => Self::Partial,
-            Some(PlanEnd::Failed) => Self::Failed,
-            Some(PlanEnd::Stopped) if plan.is_stopped_by_person() => Self::Interrupted,
-            // Its time was over.
-            Some(PlanEnd::Stopped) => Self::Limit,
-            Some(PlanEnd::Rejected) => Self::Denied,
-            None if plan.asked().any(|(_, about)| *about == About::Budget) => Self::Budget,
-            None if plan.asked().next().is_some() => Self::Denied,
-            None => Self::Partial,
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Lines are `system`, `assistant`, `user` and `result` objects; what those cannot say comes as `type: "max"`,
 //! which other readers skip: events of the one stream that `max-team events` reads, too.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -11,8 +12,6 @@ use max_team_core::context::summary::{Compacted, Why};
 use max_team_core::event::{End, Event, LlmEnded, Outcome, TurnEnded};
 use max_team_core::id::{PlanId, QuestionId, SessionId};
 use max_team_core::ledger::dollars;
-use max_team_core::plan::Plan;
-use max_team_core::plan::event::PlanEnd;
 use max_team_core::turn::call_key;
 use max_team_runtime::{Delta, Open, Opened, Recovered, Status, StreamEvent, What};
 use serde_json::{Value, json};
@@ -25,38 +24,32 @@ use crate::words::Lang;
 const ERROR: &str = "error_during_execution";
 
 /// Why a run is an error that has no error of its lead's turn: a word for scripts, and words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cut {
     reason: &'static str,
-    error: &'static str,
+    error: Cow<'static, str>,
 }
 
 impl Cut {
-    /// Somebody was stopped, by whomever.
-    pub(crate) const STOPPED: Self = Self { reason: "stopped", error: "stopped before everything asked for was done" };
-    /// Somebody who was wanted on the team is not.
-    const UNJOINED: Self = Self { reason: "partial", error: "somebody of the team could not begin" };
+    pub(crate) fn new(reason: &'static str, error: &'static str) -> Self {
+        Self { reason, error: Cow::Borrowed(error) }
+    }
+
+    /// The time for it was over; the words say which.
+    pub(crate) fn late(words: String) -> Self {
+        Self { reason: "stopped", error: Cow::Owned(words) }
+    }
 
     /// What a code says without a plan.
     pub(crate) fn of(exit: Exit) -> Option<Self> {
         match exit {
-            Exit::Interrupted => Some(Self::STOPPED),
-            Exit::Partial => Some(Self::UNJOINED),
+            // One word for one thing: whoever was stopped, and by whomever.
+            Exit::Interrupted | Exit::Terminated => {
+                Some(Self::new("stopped", "stopped before everything asked for was done"))
+            }
+            Exit::Partial => Some(Self::new("partial", "somebody of the team could not begin")),
             _ => None,
         }
-    }
-
-    /// How a plan stands for whoever leaves it there, if it is not done.
-    pub(crate) fn of_plan(plan: &Plan) -> Option<Self> {
-        let (reason, error) = match plan.ended() {
-            Some(PlanEnd::Done | PlanEnd::Replaced) => return None,
-            Some(PlanEnd::Partial) | None => ("partial", "the plan is partly done"),
-            Some(PlanEnd::Failed) => ("failed", "the plan failed"),
-            Some(PlanEnd::Stopped) if plan.is_stopped_by_person() => ("stopped", "the plan was stopped"),
-            Some(PlanEnd::Stopped) => ("stopped", "the plan was stopped: its time was over"),
-            Some(PlanEnd::Rejected) => ("rejected", "the plan was rejected"),
-        };
-        Some(Self { reason, error })
     }
 }
 
@@ -96,20 +89,31 @@ pub(crate) fn of_stream(event: &StreamEvent) -> Option<Value> {
     })
 }
 
-/// The last line of a run whose plan waits for a person.
-pub(crate) fn waits(session: SessionId, plan: PlanId, question: Option<QuestionId>, budget: bool) -> Value {
+/// The last line of a run whose plan waits for a person, which somebody may have stopped.
+pub(crate) fn waits(
+    session: SessionId,
+    plan: PlanId,
+    question: Option<QuestionId>,
+    exit: Exit,
+    cut: Option<&Cut>,
+) -> Value {
+    let subtype = match exit {
+        Exit::Budget => "error_max_budget_usd",
+        Exit::Denied => "needs_approval",
+        _ => ERROR,
+    };
     json!({
-        "type": "result", "subtype": if budget { "error_max_budget_usd" } else { "needs_approval" }, "is_error": true,
-        "session_id": session, "uuid": Uuid::now_v7(), "plan": plan, "question": question,
+        "type": "result", "subtype": subtype, "is_error": true, "session_id": session, "uuid": Uuid::now_v7(),
+        "plan": plan, "question": question, "terminal_reason": cut.map(|cut| cut.reason), "error": cut.map(|cut| &cut.error),
     })
 }
 
 /// The last line of a run in which the lead has said nothing: what came of it, of which plan if it was one, and who was stopped.
-pub(crate) fn silent(session: SessionId, plan: Option<PlanId>, cut: Option<Cut>, stopped: &[&str]) -> Value {
+pub(crate) fn silent(session: SessionId, plan: Option<PlanId>, cut: Option<&Cut>, stopped: &[&str]) -> Value {
     let mut line = json!({
         "type": "result", "subtype": if cut.is_some() { ERROR } else { "success" }, "is_error": cut.is_some(), "result": "",
         "session_id": session, "uuid": Uuid::now_v7(), "terminal_reason": cut.map_or("done", |cut| cut.reason),
-        "error": cut.map(|cut| cut.error), "permission_denials": [], "stopped": stopped, "answered_before": false,
+        "error": cut.map(|cut| &cut.error), "permission_denials": [], "stopped": stopped, "answered_before": false,
     });
     if let (Some(plan), Some(line)) = (plan, line.as_object_mut()) {
         line.insert("plan".to_owned(), json!(plan));
@@ -308,12 +312,10 @@ pub(crate) struct Result<'a> {
     pub(crate) first_ms: Option<u64>,
     pub(crate) denials: &'a [Value],
     pub(crate) status: &'a Status,
-    /// Which time was over, if that stopped it.
-    pub(crate) late: Option<String>,
     /// Those whom somebody has stopped and who have begun nothing since.
     pub(crate) stopped: &'a [&'a str],
     /// Why the run is an error, whatever its lead has said.
-    pub(crate) cut: Option<Cut>,
+    pub(crate) cut: Option<&'a Cut>,
     /// Whether it was answered before the run.
     pub(crate) repeated: bool,
 }
@@ -321,8 +323,7 @@ pub(crate) struct Result<'a> {
 impl Result<'_> {
     pub(crate) fn json(&self) -> Value {
         let end = end_name(&self.ended.end);
-        // One word for one thing: whoever was stopped, and by whomever.
-        let cut = self.cut.or((self.ended.end == End::Interrupted).then_some(Cut::STOPPED));
+        let cut = self.cut;
         let (subtype, is_error) = match subtype(&self.ended.end) {
             (_, false) if cut.is_some() => (ERROR, true),
             known => known,
@@ -333,8 +334,7 @@ impl Result<'_> {
         let cost =
             (ledger.unpriced_calls == 0).then(|| dollars(ledger.spent_nano.saturating_add(self.status.others_nano)));
         let model = self.status.settings.model.name.clone();
-        let cut = cut.map(|cut| cut.error.to_owned());
-        let error = self.late.clone().or(cut).or_else(|| Lang::En.ended_because(&self.ended.end));
+        let error = cut.map(|cut| cut.error.to_string()).or_else(|| Lang::En.ended_because(&self.ended.end));
         json!({
             "type": "result", "subtype": subtype, "is_error": is_error, "result": self.ended.text,
             "structured_output": self.ended.structured, "session_id": self.session, "uuid": Uuid::now_v7(),

@@ -27,7 +27,7 @@ use crate::config::Config;
 use crate::config::choice::Face;
 use crate::demo;
 use crate::exit::{Exit, Stop};
-use crate::headless::{self, Headless, Out, Task};
+use crate::headless::{self, Headless, Out, Task, Verdict};
 use crate::models::{self, Chosen};
 use crate::record;
 use crate::setup::{self, Place};
@@ -507,7 +507,7 @@ fn chat(
 
 /// The code for how a chat was left. Where somebody sits, leaving is no failure, unless they came to run a plan.
 fn exit_of(left: &Left, proposed: bool) -> Exit {
-    let plan = || left.plan.as_ref().map_or(Exit::Ok, Exit::of_plan);
+    let plan = || left.plan.as_ref().map_or(Exit::Ok, |plan| Verdict::of_plan(plan).exit);
     match &left.reason {
         ExitReason::Eof(end) => match end.as_ref().map_or(Exit::Ok, Exit::of) {
             Exit::Ok => plan(),

@@ -3,21 +3,20 @@
 use std::time::Instant;
 
 use max_team_core::event::TurnEnded;
-use max_team_core::id::{PlanId, SessionId};
-use max_team_core::plan::event::About;
+use max_team_core::id::SessionId;
 use max_team_runtime::{Notice, Opened};
 use tokio::sync::mpsc;
 
 use super::tally::Tally;
-use super::{Headless, Task, millis, talk, unsaid};
+use super::verdict::Verdict;
+use super::{Headless, STOPPED_WAIT, Task, millis, talk, unsaid};
 use crate::args::Format;
 use crate::exit::{Exit, Stop};
 use crate::plan_file;
 use crate::sheet;
 use crate::signals::Signals;
-use crate::stream_json::{self, Cut};
+use crate::stream_json;
 use crate::terminal::text::clean;
-use crate::words::Lang;
 
 impl Headless {
     pub(super) async fn finish(
@@ -27,25 +26,42 @@ impl Headless {
         started: Instant,
         stopped: Option<Exit>,
     ) -> anyhow::Result<Exit> {
-        if let Some(exit) = self.finish_plan(opened, tally)? {
+        if let Some(exit) = self.finish_plan(opened, tally, stopped)? {
             return Ok(exit);
         }
         let Some(ended) = &tally.ended else {
-            if let Some((plan, ..)) = tally.plan_to_tell() {
-                return self.tell_end(opened.session, *plan, tally);
-            }
+            let has_plan = tally.plan_to_tell().is_some();
             // Why a team could not begin is told; and where others than the lead had something to do, there was something.
-            if tally.unjoined || !tally.heard.is_empty() {
-                let exit = tally.exit(Exit::Ok);
-                if exit == Exit::Ok {
-                    talk(self.lang.nothing_said());
-                }
-                self.tell_silence(opened.session, None, Cut::of(exit), tally)?;
-                return Ok(exit);
+            if !has_plan && !tally.unjoined && tally.heard.is_empty() {
+                return Err(Stop::said(Exit::Usage, |lang| lang.nothing_open().to_owned()).into());
             }
-            return Err(Stop::said(Exit::Usage, |lang| lang.nothing_open().to_owned()).into());
+            // Of a plan that somebody has stopped the lead says nothing: whoever watches has heard its last step.
+            let verdict = self.verdict(tally, None, stopped)?;
+            if verdict.exit == Exit::Ok && !has_plan {
+                talk(self.lang.nothing_said());
+            }
+            self.tell_silence(opened.session, &verdict, tally)?;
+            return Ok(verdict.exit);
         };
         self.tell_result(opened.session, ended, tally, started, stopped).await
+    }
+
+    /// What is told of a run that was stopped before its end: the answer that is there, or that there is none. Who was told to stop
+    /// waits for nobody who would only count what was spent.
+    pub(super) async fn tell_stopped(
+        &self,
+        session: SessionId,
+        tally: &Tally,
+        started: Instant,
+        stopped: Option<Exit>,
+    ) -> anyhow::Result<()> {
+        if let Some(ended) = tally.ended.as_ref().filter(|_| !tally.repeats) {
+            let told = self.tell_result(session, ended, tally, started, stopped);
+            if let Ok(told) = tokio::time::timeout(STOPPED_WAIT, told).await {
+                return told.map(drop);
+            }
+        }
+        self.tell_silence(session, &self.verdict(tally, None, stopped)?, tally)
     }
 
     /// The end of a run that has listened: each turn's result was told.
@@ -61,8 +77,8 @@ impl Headless {
         if stopped.is_some() {
             self.tell_of_stop(session, stopped)?;
         }
-        if stopped.is_some() && tally.ended.is_none() {
-            drop(self.tell_silence(session, None, Some(Cut::STOPPED), tally));
+        if stopped.is_some() && tally.owes_result() {
+            drop(self.tell_silence(session, &self.verdict(tally, None, stopped)?, tally));
         }
         if stopped == Some(Exit::Terminated) {
             return Ok(Exit::Terminated);
@@ -70,9 +86,23 @@ impl Headless {
         if tally.ended.is_none() && stopped.is_none() {
             return Err(Stop::said(Exit::Usage, |lang| lang.nothing_came_in().to_owned()).into());
         }
-        let exit = tally.exit(stopped.or(self.finish_plan(opened, tally)?).unwrap_or(exit));
+        let exit = match self.finish_plan(opened, tally, stopped)? {
+            Some(exit) => exit,
+            None if stopped.is_some() => stopped.unwrap_or(exit),
+            None => self.tell_rest(session, tally, exit)?,
+        };
         drop(notices);
         self.part(session, tally, stopped, exit, signals).await
+    }
+
+    /// What no turn of a run that has listened has told, if that is no good end.
+    fn tell_rest(&self, session: SessionId, tally: &Tally, exit: Exit) -> anyhow::Result<Exit> {
+        let rest = self.verdict(tally, None, None)?;
+        if rest.exit == Exit::Ok || (rest.plan.is_none() && exit != Exit::Ok) {
+            return Ok(exit);
+        }
+        self.tell_silence(session, &rest, tally)?;
+        Ok(rest.exit)
     }
 
     /// The result is out: what is said beside it, and what fails now, changes the code and makes no second one.
@@ -144,20 +174,7 @@ impl Headless {
         started: Instant,
         stopped: Option<Exit>,
     ) -> anyhow::Result<Exit> {
-        let mut exit = stopped.unwrap_or_else(|| Exit::of(&ended.end));
-        if exit == Exit::Ok && (!tally.unasked.is_empty() || !tally.denials.is_empty()) {
-            exit = Exit::Denied;
-        }
-        let mut cut = None;
-        if let (Exit::Ok, Some((plan, ..))) = (exit, tally.plan_to_tell()) {
-            let state = self.handle.plan(*plan)?;
-            let is_outlived = tally.outlived.contains(plan) && state.is_stopped_by_person();
-            if !is_outlived {
-                (exit, cut) = (Exit::of_plan(&state), Cut::of_plan(&state));
-            }
-        }
-        exit = tally.exit(exit);
-        let cut = cut.or(Cut::of(exit));
+        let Verdict { exit, cut, .. } = self.verdict(tally, Some(ended), stopped)?;
         match self.format {
             // What everybody has spent is only asked for by those who are told.
             Format::Text => {
@@ -178,9 +195,8 @@ impl Headless {
                     first_ms: tally.first_ms,
                     denials: &tally.denials,
                     status: &status,
-                    late: self.late(stopped, Lang::En),
                     stopped: &tally.stopped(),
-                    cut,
+                    cut: cut.as_ref(),
                     repeated: tally.repeats,
                 };
                 self.print_line(&result.json())?;
@@ -197,25 +213,13 @@ impl Headless {
         Ok(exit)
     }
 
-    /// A plan that somebody has stopped, of which the lead says nothing: whoever watches has heard its last step.
-    fn tell_end(&self, session: SessionId, plan: PlanId, tally: &Tally) -> anyhow::Result<Exit> {
-        let state = self.handle.plan(plan)?;
-        self.tell_silence(session, Some(plan), Cut::of_plan(&state), tally)?;
-        Ok(Exit::of_plan(&state))
-    }
-
     /// Whoever reads a result has one, also where the lead has said nothing.
-    pub(super) fn tell_silence(
-        &self,
-        session: SessionId,
-        plan: Option<PlanId>,
-        cut: Option<Cut>,
-        tally: &Tally,
-    ) -> anyhow::Result<()> {
+    pub(super) fn tell_silence(&self, session: SessionId, verdict: &Verdict, tally: &Tally) -> anyhow::Result<()> {
+        let Verdict { cut, plan, .. } = verdict;
         match self.format {
             Format::Text => Ok(()),
             Format::Json | Format::StreamJson => {
-                self.print_line(&stream_json::silent(session, plan, cut, &tally.stopped()))
+                self.print_line(&stream_json::silent(session, *plan, cut.as_ref(), &tally.stopped()))
             }
         }
     }
@@ -229,12 +233,12 @@ impl Headless {
     }
 
     /// What is said of plans that wait for a person, or that were all that was wanted.
-    fn finish_plan(&self, opened: &Opened, tally: &Tally) -> anyhow::Result<Option<Exit>> {
+    fn finish_plan(&self, opened: &Opened, tally: &Tally, stopped: Option<Exit>) -> anyhow::Result<Option<Exit>> {
         let Some((plan, asked, _)) = tally.plan_to_tell() else {
             if let Task::Plan { .. } = &self.task {
                 tally.ended.as_ref().map_or(Ok(()), |ended| self.print_text(ended))?;
                 talk(self.lang.no_plan_came());
-                return Ok(Some(Exit::Failed));
+                return Ok(Some(stopped.unwrap_or(Exit::Failed)));
             }
             return Ok(None);
         };
@@ -252,13 +256,13 @@ impl Headless {
                 }
                 None => crate::commands::print(&text)?,
             }
-            return Ok(Some(Exit::Ok));
+            return Ok(Some(tally.exit(Exit::Ok)));
         }
         if asked.is_none() {
             return Ok(None);
         }
         let session = opened.session;
-        let budget = state.asked().any(|(_, about)| *about == About::Budget);
+        let Verdict { exit, cut, .. } = self.verdict_of_waiting(&state, stopped);
         if self.format == Format::Text {
             // What was asked for comes first.
             if let (Task::Say(_), Some(ended), false) = (&self.task, &tally.ended, tally.repeats) {
@@ -266,12 +270,12 @@ impl Headless {
             }
             crate::commands::print(&sheet::sheet(&state, sheet::WIDTH, self.lang))?;
         } else {
-            self.print_line(&stream_json::waits(session, *plan, *asked, budget))?;
+            self.print_line(&stream_json::waits(session, *plan, *asked, exit, cut.as_ref()))?;
         }
         if let Some(words) = self.lang.answered_with(&state) {
             talk(&self.lang.then_go_on(&words, &session.to_string()));
         }
-        Ok(Some(Exit::of_plan(&state)))
+        Ok(Some(exit))
     }
 
     fn print_text(&self, ended: &TurnEnded) -> anyhow::Result<()> {

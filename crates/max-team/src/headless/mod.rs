@@ -8,6 +8,7 @@ mod feed;
 mod finish;
 mod out;
 mod tally;
+mod verdict;
 mod vigil;
 
 use std::io::{IsTerminal, Write};
@@ -33,7 +34,7 @@ use crate::exit::{Exit, Stop};
 use crate::record;
 use crate::sheet;
 use crate::signals::Signals;
-use crate::stream_json::{self, Cut};
+use crate::stream_json;
 use crate::terminal::text::{clean, clean_line};
 use crate::words::Lang;
 
@@ -41,6 +42,7 @@ use ear::{Ear, Heard};
 pub(crate) use feed::Fault;
 pub(crate) use out::Out;
 use tally::Tally;
+pub(crate) use verdict::Verdict;
 use vigil::Vigil;
 
 /// What the lead is told when only a plan is wanted.
@@ -173,12 +175,12 @@ impl Headless {
         }
         if let Some(exit) = stopped.filter(|exit| *exit == Exit::Terminated || tally.ended.is_none()) {
             // Who was told to stop leaves so, also where nobody reads any more that they do.
-            drop(self.tell_silence(session, None, Some(Cut::STOPPED), &tally));
+            drop(self.tell_stopped(session, &tally, started, stopped).await);
             return Ok(exit);
         }
         self.emit_team(&mut tally)?;
         let exit = match self.finish(&opened, &tally, started, stopped).await {
-            Ok(exit) => tally.exit(exit),
+            Ok(exit) => exit,
             Err(none) => return self.leave(session, stopped.is_none(), signals).await.and(Err(none)),
         };
         drop(notices);

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use max_team_core::chat::Part;
 use max_team_core::event::{Event, TurnEnded, TurnStarted};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::plan::event::PlanEnd;
@@ -26,6 +27,8 @@ pub(super) struct Tally {
     /// Calls that needed a yes, with nobody there to give it.
     pub(super) unasked: Vec<String>,
     pub(super) ended: Option<TurnEnded>,
+    /// Whether the lead has begun a turn that is not over.
+    is_open: bool,
     /// Whether the session has a team, and so more than one turn may belong to the answer.
     pub(super) team: bool,
     /// Somebody whom the user wanted on the team could not join.
@@ -41,7 +44,11 @@ pub(super) struct Tally {
     /// Those whom a person has stopped and who have begun nothing since.
     stopped: Vec<Halt>,
     /// Stops that were said before the run, by whoever has still to read them: what the run comes to is not cut short by those.
-    before: HashMap<AgentId, Vec<EnvelopeId>>,
+    before: HashMap<AgentId, Before>,
+    /// Plans whose end the lead's turn begins with.
+    pub(super) reports: Vec<PlanId>,
+    /// Those that one has begun with.
+    reported: HashSet<PlanId>,
     /// Plans that were stopped before the run, or before the lead's last answer.
     pub(super) outlived: HashSet<PlanId>,
     /// Whether what there is to tell was answered before this run.
@@ -56,6 +63,14 @@ pub(super) struct Tally {
     pub(super) copying: bool,
     /// Plans by id: the last question that is open, and how it ended.
     pub(super) plans: Vec<(PlanId, Option<QuestionId>, Option<PlanEnd>)>,
+}
+
+/// The stops of before the run that somebody had not read when it began.
+#[derive(Default)]
+struct Before {
+    unread: Vec<EnvelopeId>,
+    /// Those that it has read, and of which it was not heard yet that it has: several may be read before the first is heard of.
+    unsaid: usize,
 }
 
 /// Somebody whom a person has stopped.
@@ -87,6 +102,7 @@ impl Tally {
             denials: Vec::new(),
             unasked: Vec::new(),
             ended: None,
+            is_open: false,
             team: false,
             unjoined: false,
             asked_by: HashMap::new(),
@@ -95,6 +111,8 @@ impl Tally {
             held: Vec::new(),
             stopped: Vec::new(),
             before: HashMap::new(),
+            reports: Vec::new(),
+            reported: HashSet::new(),
             outlived: HashSet::new(),
             repeats: false,
             unheard: HashSet::new(),
@@ -108,7 +126,7 @@ impl Tally {
     /// What was open when the session was opened.
     pub(super) fn open(&mut self, opened: &Opened) {
         for (agent, stop) in &opened.stops {
-            self.before.entry(*agent).or_default().push(*stop);
+            self.before.entry(*agent).or_default().unread.push(*stop);
         }
     }
 
@@ -139,6 +157,9 @@ impl Tally {
         self.heard.extend(&started.letters);
         if from.lead {
             self.held.clear();
+            self.is_open = true;
+            self.reports = self.reports_of(started);
+            self.reported.extend(&self.reports);
         }
         self.stopped.retain(|halt| halt.agent != from.agent);
         from.agent.iter().for_each(|agent| drop(self.before.remove(agent)));
@@ -147,17 +168,36 @@ impl Tally {
         self.joining.retain(|name| **name != *from.name);
     }
 
+    /// The plans whose end a turn begins with: they are over, and what the lead is told, by others than us, names them.
+    fn reports_of(&self, started: &TurnStarted) -> Vec<PlanId> {
+        if self.unheard.contains(&started.envelope) {
+            return Vec::new();
+        }
+        let is_named =
+            |name: String| started.input.iter().any(|part| matches!(part, Part::Text { text } if text.contains(&name)));
+        let over = self.plans.iter().filter(|(.., end)| end.is_some()).map(|(plan, ..)| *plan);
+        over.filter(|plan| is_named(plan.to_string())).collect()
+    }
+
+    /// Whether the lead has begun to say how a plan ended.
+    pub(super) fn is_reported(&self, plan: PlanId) -> bool {
+        self.reported.contains(&plan)
+    }
+
     /// Whoever this is, if there may be stops of before that it has still to read.
     pub(super) fn told_before(&self, from: &Origin) -> Option<AgentId> {
         from.agent.filter(|agent| self.before.contains_key(agent))
     }
 
-    /// Whether somebody has read one of them since the last time, by what it has not read.
+    /// Whether it is one of them that somebody was stopped by, by what it has not read: each that it has is said once.
     pub(super) fn reads_old(&mut self, agent: AgentId, unread: &[EnvelopeId]) -> bool {
         let Some(before) = self.before.get_mut(&agent) else { return false };
-        let count = before.len();
-        before.retain(|stop| unread.contains(stop));
-        before.len() < count
+        let count = before.unread.len();
+        before.unread.retain(|stop| unread.contains(stop));
+        before.unsaid += count - before.unread.len();
+        let is_old = before.unsaid > 0;
+        before.unsaid = before.unsaid.saturating_sub(1);
+        is_old
     }
 
     /// Somebody was stopped: what that has left waiting is for whoever goes on.
@@ -179,7 +219,12 @@ impl Tally {
             let stopped = self.plans.iter().filter(|(.., end)| *end == Some(PlanEnd::Stopped));
             self.outlived.extend(stopped.map(|(plan, ..)| *plan));
         }
-        (self.ended, self.repeats) = (Some(ended.clone()), false);
+        (self.ended, self.repeats, self.is_open) = (Some(ended.clone()), false, false);
+    }
+
+    /// Whether a result is owed to whoever has listened to those of the turns that are over.
+    pub(super) fn owes_result(&self) -> bool {
+        self.is_open || self.ended.is_none()
     }
 
     /// Nothing new came of the run: what there is was answered before.
@@ -254,6 +299,20 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+
+    #[test]
+    fn each_stop_of_before_is_said_once_however_many_are_read_at_once() {
+        let [agent, other] = [2, 3].map(|number| AgentId::new(Uuid::from_u128(number)));
+        let [first, second, third] = [4, 5, 6].map(|number| EnvelopeId::new(Uuid::from_u128(number)));
+        let mut tally = Tally::new(SessionId::new(Uuid::from_u128(1)), 0);
+        tally.before.insert(agent, Before { unread: vec![first, second, third], unsaid: 0 });
+        assert!(!tally.reads_old(agent, &[first, second, third]), "none was read: this one is new");
+        assert!(tally.reads_old(agent, &[third]), "two were read");
+        assert!(tally.reads_old(agent, &[third]), "and are said one after the other");
+        assert!(!tally.reads_old(agent, &[third]), "a third is new");
+        assert!(tally.reads_old(agent, &[]));
+        assert!(!tally.reads_old(agent, &[]) && !tally.reads_old(other, &[]));
+    }
 
     #[test]
     fn a_question_that_nobody_asks_any_more_is_not_open() {

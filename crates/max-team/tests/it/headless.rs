@@ -1,13 +1,11 @@
 //! `-p`: formats, context, limits, permissions, exit codes.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::Stdio;
+use std::io::{BufRead, BufReader};
 
-use max_team_core::limits::QUEUE_MAX;
-use max_team_testkit::{Gate, ModelServer, Recorded, Reply, Script};
-use serde_json::{Value, json};
+use max_team_testkit::{Gate, ModelServer, Reply, Script};
+use serde_json::json;
 
-use crate::program::{Program, finish, signal};
+use crate::program::{Program, finish};
 
 fn write_note() -> Reply {
     Reply::text("Writing.").tool("t1", "write_file", json!({"path": "notes/a.txt", "content": "hello\n"}))
@@ -297,122 +295,6 @@ fn a_member_of_the_built_in_team_keeps_its_constraints() {
     assert!(told.contains("a.txt") && told.contains("1 name not for you to see") && !told.contains("needle"), "{told}");
     let ran = program.run(&["-p", "hi", "--agent", "bob"]);
     assert!(ran.code == 3 && ran.err.contains("`max`, `leo`, `ada`, `ray`, `sam`"), "{ran:?}");
-}
-
-/// A program that reads what is said a line at a time, and what it prints.
-struct Talker {
-    child: std::process::Child,
-    out: BufReader<std::process::ChildStdout>,
-}
-
-impl Talker {
-    fn start(program: &Program) -> Self {
-        let flags = ["-p", "--input-format", "stream-json", "--output-format", "stream-json"];
-        let mut child = program.command(&flags).stdin(Stdio::piped()).spawn().unwrap();
-        let out = BufReader::new(child.stdout.take().unwrap());
-        Self { child, out }
-    }
-
-    fn say(&mut self, text: &str) {
-        let line = json!({"type": "user", "message": {"role": "user", "content": text}});
-        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
-    }
-
-    /// The next line of a type, with its text.
-    fn hear(&mut self, kind: &str, field: &str) -> Value {
-        loop {
-            let mut line = String::new();
-            assert_ne!(self.out.read_line(&mut line).unwrap(), 0, "no {kind}");
-            let line: Value = serde_json::from_str(&line).unwrap();
-            if line["type"] == kind || line["subtype"] == kind {
-                return line[field].clone();
-            }
-        }
-    }
-}
-
-#[test]
-fn lines_on_standard_input_are_turns_until_there_are_no_more() {
-    let server = ModelServer::start([Reply::text("four"), Reply::text("five")]);
-    let program = Program::with(&server);
-    let mut talker = Talker::start(&program);
-    talker.say("2+2?");
-    assert_eq!(talker.hear("result", "result"), "four");
-    talker.say("and one more?");
-    assert_eq!(talker.hear("result", "result"), "five");
-    let Talker { child, .. } = talker;
-    assert_eq!(finish(child).code, 0, "the end of input is the end");
-    assert_eq!(server.requests()[1].user_texts(), ["2+2?", "and one more?"]);
-}
-
-#[test]
-fn a_line_that_comes_while_a_turn_runs_is_told_at_its_next_step() {
-    let gate = Gate::new();
-    let look = Reply::new().tool("t1", "read_file", json!({"path": "a.txt"})).gate_before(&gate);
-    let server = ModelServer::start([look, Reply::text("in French: un")]);
-    let program = Program::with(&server).file("a.txt", "one");
-    let mut talker = Talker::start(&program);
-    talker.say("what does it say?");
-    talker.hear("mail", "event");
-    gate.wait_reached();
-    talker.say("in French");
-    talker.hear("mail", "event");
-    gate.open();
-    assert_eq!(talker.hear("result", "result"), "in French: un");
-    let Talker { child, .. } = talker;
-    assert_eq!(finish(child).code, 0);
-    assert_eq!(server.requests().len(), 2, "one turn");
-    assert!(server.requests()[1].contains("in French"));
-}
-
-#[test]
-fn more_lines_than_may_wait_are_all_told_in_order() {
-    let gate = Gate::new();
-    let first = gate.clone();
-    let answer = move |request: &Recorded| {
-        let reply = Reply::text("heard");
-        Some(if request.user_texts().len() == 1 { reply.gate_before(&first) } else { reply })
-    };
-    let server = ModelServer::start(Script::new().when(answer));
-    let program = Program::with(&server);
-    let mut talker = Talker::start(&program);
-    let said: Vec<String> = (0..2 * QUEUE_MAX).map(|number| format!("line {number}")).collect();
-    talker.say(&said[0]);
-    gate.wait_reached();
-    said[1..].iter().for_each(|line| talker.say(line));
-    // As many as may wait do, and one more was read.
-    (0..=QUEUE_MAX).for_each(|_| drop(talker.hear("mail", "event")));
-    gate.open();
-    let Talker { mut child, mut out } = talker;
-    drop(child.stdin.take());
-    std::io::copy(&mut out, &mut std::io::sink()).unwrap();
-    assert_eq!(finish(child).code, 0);
-    let last = server.requests().last().unwrap().user_texts().join("\n");
-    assert_eq!(last.lines().filter(|line| line.starts_with("line ")).collect::<Vec<_>>(), said);
-}
-
-#[test]
-fn an_interrupt_ends_the_run_and_what_waits_is_for_whoever_goes_on() {
-    let (asked, waiting) = (Gate::new(), Gate::new());
-    let (first, second) = (asked.clone(), waiting.clone());
-    let answer = move |request: &Recorded| {
-        let told = request.contains("3+3?");
-        Some(if told { Reply::text("six").gate_before(&second) } else { Reply::text("four").gate_before(&first) })
-    };
-    let server = ModelServer::start(Script::new().when(answer));
-    let program = Program::with(&server);
-    let mut talker = Talker::start(&program);
-    talker.say("2+2?");
-    asked.wait_reached();
-    talker.say("3+3?");
-    (0..2).for_each(|_| drop(talker.hear("mail", "event")));
-    signal(&talker.child, "INT");
-    // The next answer never comes, and is not waited for.
-    let ran = finish(talker.child);
-    assert_eq!(ran.code, 130, "{ran:?}");
-    waiting.open();
-    let ran = program.run(&["-c", "-p", ""]);
-    assert_eq!((ran.code, ran.out.as_str()), (0, "six\n"), "{ran:?}");
 }
 
 #[test]

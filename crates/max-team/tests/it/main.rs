@@ -27,6 +27,7 @@ mod hands;
 mod headless;
 mod interrupts;
 mod keep;
+mod listening;
 mod mates;
 mod mates_killed;
 mod memory;

@@ -1,5 +1,7 @@
 //! What a run without a chat says when somebody is stopped, and what it goes on with: the code, the object and the words are one.
 
+use std::io::{BufRead, BufReader};
+
 use max_team_testkit::{Gate, ModelServer, Reply, Script};
 use serde_json::{Value, json};
 
@@ -117,7 +119,7 @@ fn a_stop_that_max_has_not_read_is_older_than_the_word_to_go_on() {
 /// The same for those who work for him: without words they go on, too; with words they stay stopped, and that is none of the run's.
 #[test]
 fn a_stop_that_teammates_have_not_read_is_older_than_the_run() {
-    for (words, who) in [("", None), ("", Some("alice")), ("and you?", None)] {
+    for (words, who, times) in [("", None, 1), ("", Some("alice"), 1), ("and you?", None, 1), ("and you?", None, 2)] {
         let (alice, bert) = (Gate::new(), Gate::new());
         let server = two(&alice, &bert);
         let program = Program::team(&server);
@@ -128,7 +130,7 @@ fn a_stop_that_teammates_have_not_read_is_older_than_the_run() {
         child.kill().unwrap();
         child.wait().unwrap();
         let all = ok(program.run(&["sessions", "list", "--json"])).json()[0]["session"].as_str().unwrap().to_owned();
-        ok(program.run(&["stop", who.unwrap_or(&all)]));
+        (0..times).for_each(|_| drop(ok(program.run(&["stop", who.unwrap_or(&all)]))));
         alice.open();
         bert.open();
         let on = ok(program.run(&["-c", "-p", words, "--output-format", "json"]));
@@ -160,6 +162,28 @@ fn a_run_that_was_stopped_before_max_could_answer_is_an_error_for_everybody() {
     assert!(!on.err.contains("answered before"), "{on:?}");
     let again = ok(program.run(&["-c", "-p", "", "--output-format", "json"]));
     assert!(again.json()["answered_before"] == true && again.err.contains("answered before"), "{again:?}");
+}
+
+/// Max has said something, and the run is ended from outside while others are at work: what he said is told, and that it is not all.
+#[test]
+fn a_run_that_is_terminated_tells_the_answer_that_is_there() {
+    let (alice, bert) = (Gate::new(), Gate::new());
+    let server = two(&alice, &bert);
+    let program = Program::team(&server);
+    let mut child = program.team_command(&["-p", "go", "--output-format", "stream-json"]).spawn().unwrap();
+    alice.wait_reached();
+    wait_for(&program, "turn_ended", "They are at it.");
+    bert.open();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    // Whoever hears of the second answer has heard that the first was one.
+    assert!(lines.any(|line| line.contains("\"assistant\"") && line.contains("7 folders.")));
+    signal(&child, "TERM");
+    let last: Value = serde_json::from_str(&lines.last().unwrap()).unwrap();
+    assert_eq!(finish(child).code, 143);
+    alice.open();
+    let is_there = ["They are at it.", "7 folders."].iter().any(|words| last["result"] == *words);
+    assert!(last["type"] == "result" && is_there, "{last}");
+    assert_eq!((&last["is_error"], &last["terminal_reason"]), (&json!(true), &json!("stopped")), "{last}");
 }
 
 /// Max himself is stopped, by somebody or by a signal, or those are who were to begin without him: one object, and one word for it.
@@ -244,6 +268,36 @@ fn nobody_is_told_to_go_on_with_a_plan_that_was_stopped() {
     assert!(on.code == 2 && on.json()["is_error"] == true, "{on:?}");
     assert_eq!(ok(program.run(&["ps"])).out, "nobody is at work; `max-team ps --all` shows who was\n");
     gate.open();
+}
+
+/// Somebody is at work beside a plan that waits for a yes, and Ctrl-C stops them: the code and the object say so, and the plan waits.
+#[test]
+fn a_run_that_was_stopped_while_a_plan_waits_was_stopped() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::new().when(move |request| {
+        let tasks = json!([{ "id": "look", "title": "look", "agent": "ada", "description": "Look around." }]);
+        Some(if is(request, "alice") {
+            Reply::text("There are 42.").gate_before(&held)
+        } else if request.tool_results() == 0 {
+            Reply::new().tool("s1", "spawn_teammate", spawn("alice", "Count the files."))
+        } else {
+            Reply::new().say("Here is a plan.").tool("p", "submit_plan", json!({ "goal": "look", "tasks": tasks }))
+        })
+    }));
+    let program = Program::team(&server);
+    let child = program.team_command(&["-p", "go", "--output-format", "json"]).spawn().unwrap();
+    gate.wait_reached();
+    wait_for(&program, "turn_ended", "Here is a plan.");
+    wait_for(&program, "plan_asked", "");
+    signal(&child, "INT");
+    let ran = finish(child);
+    gate.open();
+    let result = ran.json();
+    assert_eq!((ran.code, &result["terminal_reason"]), (130, &json!("stopped")), "{ran:?}");
+    assert_eq!((&result["subtype"], &result["is_error"]), (&json!("error_during_execution"), &json!(true)), "{ran:?}");
+    assert!(result["plan"].is_string() && result["question"].is_string(), "{ran:?}");
+    assert!(ran.err.contains("max-team approve pln_"), "{ran:?}");
 }
 
 /// Max was interrupted, then the plan was stopped where nobody ran it: Max goes on at once, and no word of before is printed.
