@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use max_team_core::event::TurnEnded;
+use max_team_core::event::{End, Event, TurnEnded};
 use max_team_core::id::SessionId;
-use max_team_runtime::{Notice, Opened};
+use max_team_runtime::{Notice, Opened, Origin};
 use tokio::sync::mpsc;
 
 use super::tally::Tally;
@@ -139,6 +139,23 @@ impl Headless {
         let goes_on = left.lead || left.others || is_told;
         talk(&self.lang.interrupted(goes_on.then(|| session.to_string()).as_deref()));
         Ok(())
+    }
+
+    /// Somebody has come to the end of something: a question that its asker no longer waits for gets no answer, and what somebody who
+    /// works for the person here has to say is read nowhere else.
+    pub(super) fn is_over(&self, from: &Origin, event: &Event, tally: &mut Tally) {
+        tally.forget(from);
+        let Event::TurnEnded(ended) = event else { return };
+        if ended.end == End::Interrupted || !from.agent.is_some_and(|agent| tally.for_user.remove(&agent)) {
+            return;
+        }
+        tally.written = Some(tally.written.unwrap_or(true) && Exit::of(&ended.end) == Exit::Ok);
+        // A stream has a line of its own for it.
+        if self.format != Format::StreamJson {
+            let said = self.lang.ended_because(&ended.end).into_iter().chain([ended.text.clone()]);
+            let said: Vec<String> = said.filter(|words| !words.trim().is_empty()).collect();
+            talk(&self.lang.wrote(&from.name, &said.join("\n")));
+        }
     }
 
     /// Whom somebody elsewhere has stopped: the run with them, or those without whom it came to its answer.

@@ -459,8 +459,7 @@ impl Headless {
             }
             Event::Mailed(letter) => self.lang.came_to_nothing(letter).iter().for_each(|words| talk(words)),
             Event::PlanAnswered(answered) => drop(tally.sent.remove(&answered.question)),
-            // A question that its asker no longer waits for gets no answer.
-            Event::TurnEnded(_) | Event::PlanEnded(_) => tally.forget(from),
+            Event::TurnEnded(_) | Event::PlanEnded(_) => self.is_over(from, event, tally),
             Event::QuestionAnswered(answered) => drop(tally.sent.remove(&answered.question)),
             // A teammate's plan is its lead's to answer.
             Event::QuestionAsked(asked) if !from.lead && asked.action.deed != Deed::Propose => {

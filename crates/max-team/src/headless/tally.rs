@@ -51,6 +51,10 @@ pub(super) struct Tally {
     reported: HashSet<PlanId>,
     /// Plans that were stopped before the run, or before the lead's last answer.
     pub(super) outlived: HashSet<PlanId>,
+    /// Those who are at something that a person has asked them for, besides the lead.
+    pub(super) for_user: HashSet<AgentId>,
+    /// Whether somebody who works for the person here has written to them, and whether all of them had done what they were to.
+    pub(super) written: Option<bool>,
     /// Whether what there is to tell was answered before this run.
     pub(super) repeats: bool,
     /// What was said and nobody has taken up.
@@ -87,6 +91,7 @@ impl Tally {
         match exit {
             Exit::Ok if self.stopped.iter().any(|halt| !halt.answered) => Exit::Interrupted,
             Exit::Ok if self.unjoined => Exit::Partial,
+            Exit::Ok if self.ended.is_none() && self.written == Some(false) => Exit::Failed,
             exit => exit,
         }
     }
@@ -114,6 +119,8 @@ impl Tally {
             reports: Vec::new(),
             reported: HashSet::new(),
             outlived: HashSet::new(),
+            for_user: HashSet::new(),
+            written: None,
             repeats: false,
             unheard: HashSet::new(),
             awaited: HashSet::new(),
@@ -161,6 +168,8 @@ impl Tally {
             self.reports = self.reports_of(started);
             self.reported.extend(&self.reports);
         }
+        let is_users = started.assignment.as_ref().is_some_and(|given| given.is_for_user());
+        self.for_user.extend(from.agent.filter(|_| is_users));
         self.stopped.retain(|halt| halt.agent != from.agent);
         from.agent.iter().for_each(|agent| drop(self.before.remove(agent)));
         self.unheard.retain(|key| *key != started.envelope && !started.letters.contains(key));
@@ -224,12 +233,12 @@ impl Tally {
 
     /// Whether a result is owed to whoever has listened to those of the turns that are over.
     pub(super) fn owes_result(&self) -> bool {
-        self.is_open || self.ended.is_none()
+        self.is_open || self.ended.is_none() || !self.unheard.is_empty()
     }
 
     /// Nothing new came of the run: what there is was answered before.
     pub(super) fn repeat(&mut self, opened: &Opened) {
-        if self.ended.is_none() {
+        if self.ended.is_none() && self.written.is_none() {
             self.ended.clone_from(&opened.last);
             self.repeats = self.ended.is_some();
         }

@@ -379,6 +379,11 @@ impl Lang {
         )
     }
 
+    /// What somebody has written to whoever reads this.
+    pub(crate) fn wrote(self, name: &str, text: &str) -> String {
+        say!(self, "{name}: {text}", "{name}：{text}")
+    }
+
     /// What is said of a letter that tells people that something of theirs came to nothing; `None`: it is another.
     pub(crate) fn came_to_nothing(self, letter: &Envelope) -> Option<String> {
         self.came_back(letter).or_else(|| self.will_not_end(letter))

@@ -362,3 +362,35 @@ fn a_team_that_waits_to_begin_is_seen_where_nobody_runs_the_session() {
     let on = ok(chinese.variable("LC_ALL", "C.UTF-8").run(&GO_ON));
     assert!(on.err.contains("going on where it was left: 1 team\n"), "{on:?}");
 }
+
+/// Somebody was written to where nobody ran the session: what it answers is told, and is not what Max had answered before.
+#[test]
+fn what_a_teammate_answers_you_is_told() {
+    let server = ModelServer::start(Script::new().when(|request| {
+        let last = request.last_user();
+        Some(match is(request, "alice") {
+            true if last.contains("How many?") => Reply::text("42, I think."),
+            true if last.contains("Fail.") => Reply::status(400),
+            true => Reply::text("Ready."),
+            false if request.tool_results() == 0 => {
+                Reply::new().tool("s1", "spawn_teammate", spawn("alice", "Count the files."))
+            }
+            false => Reply::text("She is at it."),
+        })
+    }));
+    let program = Program::team(&server);
+    ok(program.run(&["-p", "go"]));
+    for (words, told, code) in [("How many?", "alice: 42, I think.", 0), ("Fail.", "alice: ", 1)] {
+        for format in ["text", "json"] {
+            ok(program.run(&["send", "alice", words]));
+            let on = program.run(&["-c", "-p", "", "--output-format", format]);
+            assert!(on.code == code && on.err.contains(told) && !on.err.contains("answered before"), "{on:?}");
+            if format == "json" {
+                let result = on.json();
+                assert_eq!((&result["is_error"], &result["answered_before"]), (&json!(code == 1), &json!(false)));
+            } else {
+                assert_eq!(on.out, "");
+            }
+        }
+    }
+}
