@@ -227,7 +227,11 @@ async fn read_start(response: &mut Reply, patience: &mut Patience<'_>, bytes_max
 }
 
 async fn next(response: &mut Reply, patience: &mut Patience<'_>) -> Result<Option<bytes::Bytes>, Fault> {
-    patience.with(response.chunk()).await?.map_err(|error| {
+    let come = patience.with(response.chunk()).await;
+    if come.is_err() {
+        response.give_up();
+    }
+    come?.map_err(|error| {
         let detail = format!("the connection broke in the middle of the answer ({}); try again", cause(&error));
         Fault::new(Failure::Network, detail)
     })
@@ -303,6 +307,7 @@ fn unreachable_host(broken: &Broken, endpoint: &Endpoint, proxy: Option<String>)
         Broken::Connect(Trouble::Refused(status)) => return refused_by(&proxy.unwrap_or_default(), *status),
         Broken::Connect(Trouble::Failed(trouble)) => ("cannot be reached", cause(&**trouble)),
         Broken::Sent { error, .. } if error.is_parse() => ("answered with what is not HTTP", cause(error)),
+        Broken::Sent { error, .. } if error.is_timeout() => ("has gone silent", cause(error)),
         Broken::Sent { error, .. } => ("closed the connection without an answer", cause(error)),
     };
     let by = proxy.as_ref().map(|proxy| format!(", asked through the proxy `{proxy}`,")).unwrap_or_default();

@@ -25,7 +25,7 @@ use crate::error::RuntimeError;
 use crate::floor::fold_plan;
 use crate::house::House;
 use crate::memory::Remember;
-use crate::post::{Left, Post, Reader};
+use crate::post::{Left, Post, Reader, Shown};
 use crate::replay::Tape;
 use crate::rewind::{self, Moment, Rewind, Sheet, To};
 use crate::rows::AgentRow;
@@ -634,11 +634,9 @@ impl TeamHandle {
         Ok(turn.waiting(&mail, lead))
     }
 
-    /// A person has seen what everybody of a session has written to them.
-    pub async fn see(&self, by: &Principal, session: SessionId) -> Result<(), RuntimeError> {
-        let post = Post::new(&self.house.shared.journal);
-        let seen = post.unseen(by, session)?;
-        post.see(by, &seen).await
+    /// A person has seen this: what of their letters says it is read.
+    pub async fn see(&self, by: &Principal, shown: &[Shown]) -> Result<(), RuntimeError> {
+        Post::new(&self.house.shared.journal).see_shown(by, shown).await
     }
 
     /// What somebody has not read yet.

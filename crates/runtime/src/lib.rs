@@ -54,7 +54,9 @@ pub use max_team_core::calling::hands::{AGENT, SEND_MESSAGE, TASK};
 pub use memory::{Forgotten, Hit, Memories, Remember, Told, project_scope};
 pub use memory::{READ as MEMORY_READ, WRITE as MEMORY_WRITE};
 pub use plan::propose::preview;
-pub use post::{CONTINUE, Left, Noted, Parting, Pending, Post, READ_ON, Reader, Reply, Written, is_go_on, letter_of};
+pub use post::{
+    CONTINUE, Left, Noted, Parting, Pending, Post, READ_ON, Reader, Reply, Shown, Written, is_go_on, letter_of,
+};
 pub use rows::{AgentRow, AnsweredRow, CostRow, InboxRow, MateRow, Matter, PlanEndRow, PlanRow, project_entry};
 pub use session::instructions;
 pub use session::{SessionRow, Sessions};

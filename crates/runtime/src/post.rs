@@ -36,6 +36,7 @@ use crate::tasks;
 
 pub use go_on::{CONTINUE, READ_ON, is_go_on};
 pub use left::Left;
+pub use see::Shown;
 pub(crate) use write::TO_ALL;
 pub use write::{Parting, Reader, Written, letter_of};
 

@@ -19,7 +19,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::place::Place;
 use super::road::{Forward, Io};
-use super::shared::Many;
+use super::shared::{Many, Wait};
 use super::{Broken, KEEP_ALIVE};
 use crate::body::Outgoing;
 use crate::endpoint::Endpoint;
@@ -109,12 +109,14 @@ impl Line {
                 ready.map_err(|error| Broken::Sent { error, is_unread: true })?;
                 let asked = line.sender.try_send_request(request);
                 let response = drive(&mut line.connection, asked).await.map_err(broken)?;
-                Ok(Reply { response, line: Some(line), seat: None, home })
+                Ok(Reply { response, line: Some(line), seat: None, wait: None, home })
             }
-            Self::Many(Many { mut sender, seat, .. }) => {
+            Self::Many(mut many) => {
                 let request = post(endpoint.uri().clone(), headers, body);
-                let response = sender.try_send_request(request).await.map_err(broken)?;
-                Ok(Reply { response, line: None, seat, home })
+                let mut wait = many.wait(&home);
+                let response = many.sender.try_send_request(request).await.map_err(broken)?;
+                wait.close();
+                Ok(Reply { response, line: None, seat: many.seat, wait: Some(wait), home })
             }
         }
     }
@@ -153,6 +155,8 @@ pub(crate) struct Reply {
     response: Response<Incoming>,
     line: Option<Box<One>>,
     seat: Option<OwnedSemaphorePermit>,
+    /// Given if the connection is everybody's.
+    wait: Option<Wait>,
     home: Arc<Place>,
 }
 
@@ -170,8 +174,18 @@ impl Reply {
         self.line.as_ref().is_some_and(|line| line.forward.is_some())
     }
 
+    /// The next piece was waited for too long.
+    pub(crate) fn give_up(&self) {
+        if let Some(wait) = &self.wait {
+            wait.give_up();
+        }
+    }
+
     /// The next piece of the body; none at its end.
     pub(crate) async fn chunk(&mut self) -> hyper::Result<Option<Bytes>> {
+        if let Some(wait) = &mut self.wait {
+            wait.begin();
+        }
         loop {
             let body = self.response.body_mut();
             let next = std::future::poll_fn(|cx| pin!(&mut *body).poll_frame(cx));

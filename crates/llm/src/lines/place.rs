@@ -16,6 +16,9 @@ const KEPT_MAX: usize = 1_024;
 /// So many connections are everybody's; a larger crowd than has seats there waits behind one another.
 pub(super) const SHARED_MAX: usize = 64;
 
+/// For how many seats there are, nobody waits longer than this: whoever takes a connection says it at once.
+pub(super) const SETTINGS_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Whether the other side has closed a connection is known once the system was asked for news, which a busy program does
 /// now and then. That is waited for with one that has lain idle for as long as this.
 const RESTED: Duration = Duration::from_secs(1);
@@ -121,8 +124,10 @@ impl Place {
                 Found::Line(line) => return Some(line),
                 Found::Nothing => return None,
                 Found::Soon(number, mut heard) => {
-                    if heard.wait_for(|heard| *heard).await.is_err() {
-                        self.forget(Some(number));
+                    let told = tokio::time::timeout(SETTINGS_TIMEOUT, heard.wait_for(|heard| *heard)).await;
+                    if !told.is_ok_and(|told| told.is_ok()) && self.forget(Some(number)) {
+                        // The next ones do not wait for one another in vain.
+                        self.kept().failed += 1;
                     }
                 }
             }
@@ -143,11 +148,12 @@ impl Place {
         Line::Many(many)
     }
 
-    /// Whatever befell a shared connection, what is asked next has one that nothing has befallen.
-    pub(super) fn forget(&self, number: Option<u64>) {
-        if let Some(number) = number {
-            self.kept().shared.retain(|shared| shared.number != number);
-        }
+    /// Whatever befell a shared connection, what is asked next has one that nothing has befallen. Whether it was known.
+    pub(super) fn forget(&self, number: Option<u64>) -> bool {
+        let mut kept = self.kept();
+        let known = kept.shared.len();
+        kept.shared.retain(|shared| Some(shared.number) != number);
+        kept.shared.len() < known
     }
 
     /// Keeps a connection for whoever comes next, for as long as it is of use.

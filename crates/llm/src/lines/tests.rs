@@ -306,3 +306,39 @@ async fn a_crowd_does_not_fail_one_after_another() {
     }
     assert!(began.elapsed() <= Duration::from_secs(21), "{:?}", began.elapsed());
 }
+
+/// A connection of HTTP/2 to somebody who takes everything and says nothing.
+async fn silent(lines: &Lines, place: &Arc<Place>) -> (Line, tokio::io::DuplexStream) {
+    let (here, there) = tokio::io::duplex(1 << 16);
+    let shared = Shared::begin(Box::new(TokioIo::new(here)), &lines.end).await.unwrap();
+    (place.share(shared), there)
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_long_to_hear_how_many_seats_there_are() {
+    let lines = Lines::by(&[]);
+    let place = lines.place("https://models.test");
+    let (_line, _there) = silent(&lines, &place).await;
+    let began = Instant::now();
+    let (one, other) = tokio::join!(place.seat(), place.seat());
+    assert!(one.is_none() && other.is_none(), "they connect for themselves");
+    assert_eq!(began.elapsed(), place::SETTINGS_TIMEOUT);
+    assert!(place.seat().await.is_none() && began.elapsed() == place::SETTINGS_TIMEOUT, "it is forgotten");
+    assert_eq!(place.kept().failed, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_connection_is_asked_for_a_sign() {
+    let lines = Lines::by(&[]);
+    let endpoint = endpoint("https://models.test");
+    let place = lines.place(endpoint.origin());
+    let (line, _there) = silent(&lines, &place).await;
+    let body = Body::new(b"{}".to_vec(), &Head { bytes: Bytes::new(), has_tools: false }, Vec::new());
+    let began = Instant::now();
+    let Err(Broken::Sent { error, .. }) = line.ask(&endpoint, HeaderMap::new(), body.to_http(), &place).await else {
+        panic!("there is nobody");
+    };
+    assert!(error.is_timeout(), "{error:?}");
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+    assert!(place.seat().await.is_none(), "nobody asks over it");
+}

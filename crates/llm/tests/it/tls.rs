@@ -9,6 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use max_team_core::recovery::Failure;
 use max_team_llm::{Dialect, Options};
@@ -214,4 +215,68 @@ async fn a_crowd_for_which_there_are_no_seats_is_answered_all_the_same() {
     }
     let connections = told.try_iter().count();
     assert!((2..=64).contains(&connections), "{connections}");
+}
+
+/// So many calls one after the other, each with little patience; the connections that came, and what became of the calls.
+async fn one_after_another(
+    calls: usize,
+    talk: impl Fn(&mut Tls, usize) -> Option<()> + Send + Sync + 'static,
+) -> (Vec<usize>, Vec<String>) {
+    let (tell, told) = mpsc::channel();
+    let url = on_each(&[b"h2"], move |mut stream, number| {
+        let _ = tell.send(number);
+        let _ = talk(&mut stream, number);
+        // It stays open until the client is gone.
+        while request(&mut stream).is_some() {}
+    });
+    let options = Options { cert_file: Some(file("ca.pem")), idle_timeout: Duration::from_millis(500), ..options() };
+    let router = router(Dialect::Anthropic, &url, options);
+    let mut said = Vec::new();
+    for _ in 0..calls {
+        said.push(match ask(&router, Dialect::Anthropic).await {
+            Ok(answer) => answer.message.text(),
+            failed_one => format!("{:?}", failed(failed_one).0),
+        });
+    }
+    (told.try_iter().collect(), said)
+}
+
+#[tokio::test]
+async fn nobody_asks_again_over_a_connection_that_has_gone_silent() {
+    type Silence = fn(&mut Tls) -> Option<()>;
+    // It says nothing at all; no more after an answer; or no more in the middle of one.
+    let silences: [(&[&str], Silence); 3] = [
+        (&["Timeout", "Hi"], |_| None),
+        (&["Hi", "Timeout", "Hi"], |stream| {
+            greet(stream)?;
+            let id = request(stream)?;
+            answer(stream, id)
+        }),
+        (&["Timeout", "Hi"], |stream| {
+            greet(stream)?;
+            let id = request(stream)?;
+            let headers = [&[0x88, 0x0f, 0x10, 16][..], b"application/json"].concat();
+            stream.write_all(&frame(1, 4, id, &headers)).ok()?;
+            stream.write_all(&frame(0, 0, id, b"{")).ok()
+        }),
+    ];
+    for (want, silence) in silences {
+        let came = one_after_another(want.len(), move |stream, number| match number {
+            0 => silence(stream),
+            _ => greet(stream).and_then(|()| answer_all(stream)),
+        });
+        assert_eq!(came.await, (vec![0, 1], want.iter().map(ToString::to_string).collect()));
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_brings_something_is_kept_by_those_who_waited_in_vain() {
+    let came = one_after_another(2, |stream, _| {
+        greet(stream)?;
+        request(stream)?;
+        // No answer, but a sign of life.
+        stream.write_all(&frame(6, 0, 0, &[7; 8])).ok()?;
+        answer_all(stream)
+    });
+    assert_eq!(came.await, (vec![0], vec!["Timeout".to_owned(), "Hi".to_owned()]));
 }

@@ -73,8 +73,7 @@ impl Headless {
         // Where the lead says nothing, whoever was asked for something is all that there was.
         let failed = || Cut::new("failed", "a teammate could not do what it was asked for");
         let is_failed = ended.is_none() && verdict.exit == Exit::Failed;
-        verdict.cut =
-            verdict.cut.or_else(|| self.cut(verdict.exit, stopped)).or_else(|| is_failed.then(failed));
+        verdict.cut = verdict.cut.or_else(|| self.cut(verdict.exit, stopped)).or_else(|| is_failed.then(failed));
         Ok(verdict)
     }
 

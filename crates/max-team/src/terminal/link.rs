@@ -18,8 +18,8 @@ use max_team_core::tasks::Tasks;
 use max_team_core::team::{Definition, Settings};
 use max_team_runtime::rewind::{self, Moment, Sheet, To};
 use max_team_runtime::{
-    AgentRow, Command, Letter, Open, Opened, Order, Roll, RuntimeError, SessionRow, Spawn, Status, Team, TeamHandle,
-    Which,
+    AgentRow, Command, Letter, Open, Opened, Order, Roll, RuntimeError, SessionRow, Shown, Spawn, Status, Team,
+    TeamHandle, Which,
 };
 use uuid::Uuid;
 
@@ -108,8 +108,8 @@ pub(super) enum Act {
     Roll(bool),
     /// What the team has written.
     Letters,
-    /// What it has written to the user is on the screen.
-    Seen,
+    /// This is on the screen: the letters to the user that say it are read.
+    Seen(Vec<Shown>),
     /// Who has worked here, and what the one who is meant has done.
     Show(Option<String>),
     /// List the sessions, or find the one that is meant.
@@ -199,7 +199,7 @@ pub(super) enum Done {
     Letters(Outcome<Vec<Letter>>),
     Shown {
         wanted: Option<String>,
-        outcome: Outcome<Shown>,
+        outcome: Outcome<Work>,
     },
     Sessions {
         wanted: Option<String>,
@@ -214,7 +214,7 @@ pub(super) enum Done {
 }
 
 /// Those who were called, and the one who is meant with what it has done.
-pub(super) type Shown = (Vec<AgentRow>, Option<(AgentRow, Vec<(i64, Event)>)>);
+pub(super) type Work = (Vec<AgentRow>, Option<(AgentRow, Vec<(i64, Event)>)>);
 
 /// Another session.
 #[derive(Debug)]
@@ -229,8 +229,39 @@ pub(super) struct Arrival {
 /// Orders on their way.
 pub(super) struct Link {
     desk: Desk,
-    waiting: VecDeque<Act>,
+    waiting: Queue,
     running: Option<Pin<Box<dyn Future<Output = Done> + Send>>>,
+}
+
+/// Orders that wait. What the team does brings any number of those that only look; whatever somebody wants done, a stop
+/// above all, goes before them, and of each kind one is enough.
+#[derive(Default)]
+struct Queue {
+    acts: VecDeque<Act>,
+}
+
+impl Queue {
+    fn push(&mut self, mut act: Act) {
+        let same = match &act {
+            Act::Seen(_) => self.acts.iter().position(|act| matches!(act, Act::Seen(_))),
+            Act::Standing => self.acts.iter().position(|act| matches!(act, Act::Standing)),
+            _ => {
+                let looks = self.acts.iter().rev().take_while(|act| looks(act)).count();
+                return self.acts.insert(self.acts.len() - looks, act);
+            }
+        };
+        let before = same.and_then(|at| self.acts.remove(at));
+        if let (Act::Seen(shown), Some(Act::Seen(mut all))) = (&mut act, before) {
+            all.append(shown);
+            *shown = all;
+        }
+        self.acts.push_back(act);
+    }
+}
+
+/// Whether an order only looks, and nobody has asked for it.
+fn looks(act: &Act) -> bool {
+    matches!(act, Act::Seen(_) | Act::Standing)
 }
 
 /// What every order needs.
@@ -249,21 +280,21 @@ pub(super) struct Desk {
 
 impl Link {
     pub(super) fn new(desk: Desk) -> Self {
-        Self { desk, waiting: VecDeque::new(), running: None }
+        Self { desk, waiting: Queue::default(), running: None }
     }
 
     pub(super) fn send(&mut self, acts: impl IntoIterator<Item = Act>) {
-        self.waiting.extend(acts);
+        acts.into_iter().for_each(|act| self.waiting.push(act));
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.running.is_none() && self.waiting.is_empty()
+        self.running.is_none() && self.waiting.acts.is_empty()
     }
 
     /// Waits for the next order to be done; forever if there is none. Dropping the future loses nothing.
     pub(super) async fn next(&mut self) -> Done {
         if self.running.is_none() {
-            match self.waiting.pop_front() {
+            match self.waiting.acts.pop_front() {
                 Some(act) => self.running = Some(Box::pin(self.desk.clone().carry_out(act))),
                 None => return std::future::pending().await,
             }
@@ -342,7 +373,7 @@ impl Desk {
             Act::Roll(shown) => Done::Roll { shown, outcome: self.handle.roll(session).map(Box::new) },
             Act::Standing => Done::Standing(self.handle.roll(session).map(|roll| mates::stopped(&roll))),
             Act::Letters => Done::Letters(self.letters().await),
-            Act::Seen => self.see().await,
+            Act::Seen(shown) => self.see(&shown).await,
             Act::Show(wanted) => Done::Shown { outcome: self.show(wanted.as_deref()), wanted },
             Act::Sessions(wanted) => Done::Sessions { wanted, outcome: self.handle.sessions(SESSIONS_MAX) },
             Act::Leave => {
@@ -388,17 +419,16 @@ impl Desk {
     async fn letters(&self) -> Outcome<Vec<Letter>> {
         let (handle, session) = (self.handle.clone(), self.session);
         let looked = tokio::task::spawn_blocking(move || handle.letters(session)).await;
-        self.see().await;
         looked.unwrap_or_else(|_| Ok(Vec::new()))
     }
 
-    /// What could not be written down now is read the next time.
-    async fn see(&self) -> Done {
-        drop(self.handle.see(&self.by, self.session).await);
+    /// What could not be written down now is read when it is shown the next time.
+    async fn see(&self, shown: &[Shown]) -> Done {
+        drop(self.handle.see(&self.by, shown).await);
         Done::Seen
     }
 
-    fn show(&self, wanted: Option<&str>) -> Outcome<Shown> {
+    fn show(&self, wanted: Option<&str>) -> Outcome<Work> {
         let called: Vec<AgentRow> =
             self.handle.agents(self.session)?.into_iter().filter(|row| row.assignment.is_some()).collect();
         // Of several with one name the last is meant.
@@ -445,4 +475,37 @@ impl Desk {
 /// A key for an order that is given once.
 pub(super) fn fresh() -> EnvelopeId {
     EnvelopeId::new(Uuid::now_v7())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_looks_waits_behind_a_stop_and_once() {
+        let letter = |number| Shown::Letter(EnvelopeId::new(Uuid::from_u128(number)));
+        let mut queue = Queue::default();
+        let say = |text: &str| Act::Say { key: fresh(), text: text.to_owned(), wait: false };
+        for number in 1..=3 {
+            queue.push(Act::Seen(vec![letter(number)]));
+            queue.push(Act::Standing);
+            queue.push(Act::Tasks);
+        }
+        queue.push(say("first"));
+        queue.push(Act::Interrupt);
+        queue.push(Act::Standing);
+        queue.push(say("second"));
+        queue.push(Act::Halt);
+        let words: Vec<String> = queue
+            .acts
+            .iter()
+            .map(|act| match act {
+                Act::Say { text, .. } => text.clone(),
+                Act::Seen(shown) => format!("{}", *shown == [letter(1), letter(2), letter(3)]),
+                act => format!("{act:?}"),
+            })
+            .collect();
+        let want = ["Tasks", "Tasks", "Tasks", "first", "Interrupt", "second", "Halt", "true", "Standing"];
+        assert_eq!(words, want);
+    }
 }

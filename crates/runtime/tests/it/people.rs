@@ -1,16 +1,17 @@
 //! What people do to a team from outside: write, let more begin, end somebody; and what became of each letter.
 
-use max_team_core::id::{EnvelopeId, SessionId};
+use max_team_core::event::Event;
+use max_team_core::id::{EnvelopeId, SessionId, TurnId};
 use max_team_core::message::{Envelope, Kind, Principal, Role};
 use max_team_journal::{Commit, Journal};
 use max_team_runtime::{
-    Census, Command, Fate, Letter, Order, Parting, Post, Reason, RuntimeError, Spawn, TeamHandle, Which,
+    Census, Command, Fate, Letter, Order, Parting, Post, Reason, RuntimeError, Shown, Spawn, TeamHandle, Which,
 };
 use serde_json::json;
 use uuid::Uuid;
 
 use super::calls::say;
-use super::crashes::check_rest;
+use super::crashes::{check_rest, events};
 use super::mates::leading;
 use super::team::rest;
 use super::{house_of, project};
@@ -69,6 +70,33 @@ async fn words_for_a_teammate_are_read_once_and_answered_to_the_user() {
         let refused = order(&team, 8, Command::Write { session, to: vec![to.into()], text: "hi".into() }).await;
         assert!(refused.as_ref().is_err_and(|error| error.to_string().contains(wanted)), "{refused:?}");
     }
+    check_rest(&journal);
+}
+
+#[tokio::test]
+async fn of_letters_to_a_person_those_that_were_shown_are_read() {
+    let folder = project();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), ALICE);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    rest(&mut notices).await;
+    order(&team, 7, Command::Write { session, to: vec!["alice".into()], text: "use tabs".into() }).await.unwrap();
+    rest(&mut notices).await;
+    let alice = Census::new(&journal).roll(session).unwrap().mates[0].person.agent.unwrap();
+    let ended = events(&journal).into_iter().filter_map(|(stream, event)| match event {
+        Event::TurnEnded(ended) if stream == format!("agent/{alice}") => Some(ended.turn),
+        _ => None,
+    });
+    let [made, answered] = *ended.collect::<Vec<TurnId>>() else { panic!("two turns") };
+    let fate = || fate_of(&journal, session, "Tabs it is.");
+    let others = [Shown::Letter(key(1)), Shown::Letter(key(7)), Shown::Turn(alice, made), Shown::End(alice)];
+    team.see(&by(), &others).await.unwrap();
+    assert_eq!(fate(), Fate::Delivered);
+    team.see(&Principal { user: "bob".into(), ..by() }, &[Shown::Turn(alice, answered)]).await.unwrap();
+    assert_eq!(fate(), Fate::Delivered, "it is not his");
+    team.see(&by(), &[Shown::Turn(alice, answered)]).await.unwrap();
+    assert_eq!(fate(), Fate::Read(None));
+    team.see(&by(), &[Shown::Turn(alice, answered)]).await.unwrap();
     check_rest(&journal);
 }
 
@@ -263,8 +291,8 @@ async fn what_is_written_elsewhere_is_seen_here_once() {
     rest(&mut notices).await;
     Post::new(&other).write(&by(), key(8), session, &["alice".into()], "and be quick").await.unwrap();
     let heard = rest(&mut notices).await;
-    let mailed = |(who, event): &(String, max_team_core::event::Event)| match event {
-        max_team_core::event::Event::Mailed(letter) => Some((who.clone(), letter.body["text"].clone())),
+    let mailed = |(who, event): &(String, Event)| match event {
+        Event::Mailed(letter) => Some((who.clone(), letter.body["text"].clone())),
         _ => None,
     };
     let mailed: Vec<_> = heard.events.iter().filter_map(mailed).collect();

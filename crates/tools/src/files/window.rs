@@ -41,11 +41,11 @@ pub(crate) struct Window {
     pub(crate) invalid: usize,
     /// … and how many are NUL.
     pub(crate) nuls: usize,
-    /// What is behind the last line shown, as far as it was looked at.
+    /// What is behind the last line shown, and in what was cut off of those that are, as far as it was looked at.
     pub(crate) beyond: Beyond,
 }
 
-/// Lines beyond those that are shown in which something is no text.
+/// Lines in which something is no text that is not shown.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Beyond {
     /// The first with bytes that are not UTF-8.
@@ -79,19 +79,20 @@ pub(crate) fn window(
     let mut found = Window { last: before, ..Window::default() };
     let mut line = Vec::new();
     for skipped in 0..before {
-        if lines.next(&mut line)? == Next::End {
+        if lines.next(&mut line, None)? == Next::End {
             return Ok(Window { last: skipped, total: Some(skipped), ..found });
         }
     }
     lines.ahead = AHEAD_BYTES_MAX;
     let mut read = before;
     while read - before < limit.min(READ_LINES_MAX) {
-        let next = lines.next(&mut line)?;
+        let next = lines.next(&mut line, Some((&mut found.beyond, read + 1)))?;
         if next == Next::End {
             break;
         }
         read += 1;
         if !found.add(read, &line, &next) {
+            found.beyond.missing = 0;
             found.beyond.look(untorn(&line), read);
             found.beyond.missing = 0;
             break;
@@ -164,6 +165,20 @@ impl Window {
 }
 
 impl Beyond {
+    /// The text ends here: a character that is not whole never will be.
+    fn end(&mut self, line: usize) {
+        self.look(b"\n", line);
+    }
+
+    /// Looks at what is cut off of a line of which so much is kept; a character that the cut went through is whole with it.
+    fn look_behind(&mut self, kept: &[u8], cut: &[u8], is_first: bool, line: usize) {
+        if is_first {
+            self.missing = 0;
+            self.look(kept.get(untorn(kept).len()..).unwrap_or_default(), line);
+        }
+        self.look(cut, line);
+    }
+
     /// Looks at the next bytes, which begin in this line.
     fn look(&mut self, bytes: &[u8], line: usize) {
         let at = |place: usize| Some(line + memchr_iter(b'\n', bytes.get(..place).unwrap_or(bytes)).count());
@@ -236,6 +251,7 @@ impl<R: BufRead> Lines<'_, R> {
             self.check()?;
             let buffer = self.reader.fill_buf()?;
             if buffer.is_empty() {
+                beyond.end(read + lines + 1);
                 return Ok(Some(lines + usize::from(is_open)));
             }
             if self.ahead == 0 {
@@ -251,8 +267,8 @@ impl<R: BufRead> Lines<'_, R> {
         }
     }
 
-    /// Takes one line, keeping its first bytes, without its line feed.
-    fn next(&mut self, line: &mut Vec<u8>) -> io::Result<Next> {
+    /// Takes one line, keeping its first bytes, without its line feed. What is not kept is looked at, if its number is given.
+    fn next(&mut self, line: &mut Vec<u8>, mut beyond: Option<(&mut Beyond, usize)>) -> io::Result<Next> {
         line.clear();
         let mut length = 0;
         loop {
@@ -264,6 +280,9 @@ impl<R: BufRead> Lines<'_, R> {
             let buffer = self.reader.fill_buf()?;
             if buffer.is_empty() {
                 let over = length - line.len();
+                if let Some((beyond, number)) = beyond.filter(|_| over > 0) {
+                    beyond.end(number);
+                }
                 return Ok(if length == 0 { Next::End } else { Next::Line { over, is_ended: false } });
             }
             if self.ahead == 0 {
@@ -277,6 +296,13 @@ impl<R: BufRead> Lines<'_, R> {
             };
             let room = LINE_BYTES_MAX - line.len();
             line.extend_from_slice(part.get(..room).unwrap_or(part));
+            if let Some((beyond, number)) = &mut beyond
+                && part.len() + length > line.len()
+            {
+                // With its line feed, which ends every character.
+                let cut = looked.get(..taken).unwrap_or(looked).get(room..).unwrap_or_default();
+                beyond.look_behind(line, cut, length <= line.len(), *number);
+            }
             length += part.len();
             self.ahead -= taken.min(self.ahead);
             self.reader.consume(taken);
@@ -338,6 +364,24 @@ mod tests {
             assert_eq!(beyond(text, 1), want, "{text:?}");
         }
         assert_eq!(beyond(b"a\nb\nx\xffc\n\xff", 9), (None, None));
+        // What is cut off of a line, shown or not; a character that the cut goes through is whole.
+        let long = |more: &[u8]| [&b"y".repeat(LINE_BYTES_MAX - 1)[..], more, b"\nb\n"].concat();
+        for (more, want) in [
+            (&b"yyyyy"[..], (None, None)),
+            ("😀é😀".as_bytes(), (None, None)),
+            (b"yyy\xffy", (Some(1), None)),
+            (b"yyy\0y", (None, Some(1))),
+            (b"\xf0\x9f\x98y", (Some(1), None)),
+            (b"yyyy\xf0\x9f\x98", (Some(1), None)),
+        ] {
+            let found = beyond(&long(more), 9);
+            assert_eq!(found, want, "{more:?}");
+            assert_eq!(beyond(&[&b"a\n\n"[..], &long(more)].concat(), 1).0, want.0.map(|_| 3), "{more:?}");
+        }
+        assert_eq!(beyond(&[&long(b"yyy\xffy")[..], b"\xff\n"].concat(), 2), (Some(1), None));
+        // A text that ends within a character.
+        assert_eq!(beyond(&[&b"y".repeat(LINE_BYTES_MAX + 3)[..], b"\xf0\x9f"].concat(), 9), (Some(1), None));
+        assert_eq!(beyond(b"a\nb\xf0\x9f", 1), (Some(2), None));
         // A line that was looked at and found no room.
         let wide = [b"y".repeat(1_500), b"\n".to_vec()].concat().repeat(READ_BYTES_MAX / 1_500);
         let at = wide.iter().filter(|byte| **byte == b'\n').count() + 1;

@@ -6,7 +6,7 @@ use max_team_core::event::Event;
 use max_team_core::mates::name::{Means, means};
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::near::nearest;
-use max_team_runtime::{CONTINUE, Enrolled, Fate, Letter, Origin, READ_ON, Reason, Roll, Spawn, is_go_on};
+use max_team_runtime::{CONTINUE, Enrolled, Fate, Letter, Origin, READ_ON, Reason, Roll, Shown, Spawn, is_go_on};
 use serde_json::Value;
 
 use super::super::background::Gone;
@@ -291,8 +291,11 @@ impl Session {
             Kind::Undelivered | Kind::ShutdownRejected => letter.to == "user" && self.mates.is_news(&letter.envelope),
             _ => false,
         };
-        let mut told: Vec<Item> =
-            letters.iter().rev().filter(is_shown).take(LETTERS_AGAIN_MAX).map(|letter| self.row(letter)).collect();
+        let shown: Vec<&Letter> = letters.iter().rev().filter(is_shown).take(LETTERS_AGAIN_MAX).collect();
+        let seen = shown.iter().filter(|letter| letter.to == "user" && letter.fate == Fate::Delivered);
+        let seen: Vec<Shown> = seen.map(|letter| Shown::Letter(letter.envelope.id)).collect();
+        let mut told: Vec<Item> = shown.into_iter().map(|letter| self.row(letter)).collect();
+        self.acts.extend((!seen.is_empty()).then_some(Act::Seen(seen)));
         if !told.is_empty() {
             told.push(note(format!("✉ {}", self.lang.written_before())));
         }
@@ -317,15 +320,26 @@ impl Session {
             return None;
         }
         self.mates.tell(letter);
-        self.acts.extend((!self.replaying).then_some(Act::Seen));
-        let told = self.lang.came_to_nothing(letter);
-        if told.is_some() || letter.kind != Kind::ShutdownRejected {
-            return told.map(note);
+        let told = self.lang.came_to_nothing(letter).map(note);
+        let told = told.or_else(|| (letter.kind == Kind::ShutdownRejected).then(|| self.refuses(from, letter)));
+        if told.is_some() {
+            self.seen(Some(Shown::Letter(letter.id)));
         }
+        told
+    }
+
+    /// Somebody goes on who was asked to end.
+    fn refuses(&self, from: &Origin, letter: &Envelope) -> Item {
         let why = letter.body.get("text").and_then(Value::as_str).unwrap_or_default();
         let text = format!("{}: {why}", letter.kind.name()).trim_end_matches(": ").to_owned();
         let color = from.color.as_deref().unwrap_or_default().to_owned();
-        Some(Item::Row(Row::Mail { from: from.name.to_string(), color, to: self.who.clone(), text }))
+        Item::Row(Row::Mail { from: from.name.to_string(), color, to: self.who.clone(), text })
+    }
+
+    /// This is on the screen now; what was there before is read.
+    pub(super) fn seen(&mut self, shown: Option<Shown>) {
+        let shown = shown.filter(|_| !self.replaying);
+        self.acts.extend(shown.map(|shown| Act::Seen(vec![shown])));
     }
 
     /// What of an event is about the team itself.
@@ -336,7 +350,10 @@ impl Session {
             return vec![note(words(self.lang, &who, &command))];
         }
         match event {
-            Event::AgentEnded(ended) => vec![note(self.lang.mate_ended(&ended.name, &ended.by, &ended.reason))],
+            Event::AgentEnded(ended) => {
+                self.seen(from.agent.map(Shown::End));
+                vec![note(self.lang.mate_ended(&ended.name, &ended.by, &ended.reason))]
+            }
             Event::Mailed(letter) => self.hear_of_letter(from, letter).into_iter().collect(),
             Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => {
                 self.joining.clear();

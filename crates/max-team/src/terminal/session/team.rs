@@ -9,12 +9,12 @@ use max_team_core::id::{PlanId, QuestionId};
 use max_team_core::plan::event::{About, PlanAnswered, PlanAsked, Say};
 use max_team_core::plan::{Draft, Plan, Status};
 use max_team_core::tasks::Tasks;
-use max_team_runtime::{Opened, Origin, RuntimeError, Team, is_go_on};
+use max_team_runtime::{Opened, Origin, RuntimeError, Shown, Team, is_go_on};
 use serde_json::Value;
 
 use super::super::background::Background;
 use super::super::crew::Crew;
-use super::super::link::{Act, Shown};
+use super::super::link::{Act, Work};
 use super::super::list::List;
 use super::super::plans::{Drawn, Heard, Known, Plans};
 use super::super::question::Matter;
@@ -195,8 +195,8 @@ impl Session {
         }
         let row = self.crew.event(from, at_ms, event);
         // What a teammate says at the end of a turn may be its answer to the user.
-        if !self.replaying && matches!(row, Some(Row::Mail { .. } | Row::Mate { .. })) {
-            self.acts.push(Act::Seen);
+        if let (Some(Row::Mate { .. }), Event::TurnEnded(ended)) = (&row, event) {
+            self.seen(from.agent.map(|agent| Shown::Turn(agent, ended.turn)));
         }
         items.extend(row.map(Item::Row));
         items
@@ -331,7 +331,7 @@ impl Session {
     }
 
     /// Everything that somebody has done who was called, or a list of them.
-    pub(super) fn shown(&self, wanted: Option<&str>, (called, shown): &Shown) -> Vec<Item> {
+    pub(super) fn shown(&self, wanted: Option<&str>, (called, shown): &Work) -> Vec<Item> {
         let Some((row, events)) = shown else {
             let words = wanted.map(|wanted| note(self.lang.nobody_called(wanted)));
             return words.into_iter().chain([Item::Row(report::called(self.lang, called))]).collect();

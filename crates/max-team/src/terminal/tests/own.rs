@@ -10,11 +10,12 @@ use max_team_core::mates::letter::{About, OF_PLAN, wrapped};
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::turn::{Forked, Past};
 use max_team_journal::JournalError;
-use max_team_runtime::{CONTINUE, Fate, Letter, Notice, Opened, READ_ON, RuntimeError};
+use max_team_runtime::{CONTINUE, Fate, Letter, Notice, Opened, READ_ON, RuntimeError, Shown};
 use serde_json::json;
 use uuid::Uuid;
 
 use super::super::link::{Act, Arrival, Done};
+use super::mates::{begins, ends, mate};
 use super::stage::{self, Stage, session_id, started};
 use crate::team::News;
 
@@ -111,6 +112,49 @@ fn letters_are_not_shown_twice_in_one_chat() {
         let shown = stage.glass.everything();
         assert_eq!(shown.contains("use tabs"), !is_again, "{shown}");
     }
+}
+
+/// Of what was written to the user, what stands on the screen is read, and nothing else.
+#[test]
+fn letters_that_were_not_shown_are_not_read() {
+    let seen = |stage: &mut Stage| {
+        let acts = std::mem::take(&mut stage.acts).into_iter();
+        acts.filter_map(|act| if let Act::Seen(shown) = act { Some(shown) } else { None }).flatten().collect::<Vec<_>>()
+    };
+    let letter = |number: u128, kind: Kind, to: &str, fate: Fate| Letter {
+        envelope: Envelope::new(
+            EnvelopeId::new(Uuid::from_u128(number)),
+            "agent/a",
+            "user/me",
+            kind,
+            json!({ "text": number.to_string() }),
+            0,
+        ),
+        seq: 0,
+        from: "alice".into(),
+        to: to.into(),
+        fate,
+    };
+    let mut letters: Vec<Letter> = (1..=12).map(|number| letter(number, Kind::Text, "user", Fate::Delivered)).collect();
+    letters.push(letter(13, Kind::Text, "bob", Fate::Delivered));
+    letters.push(letter(14, Kind::Text, "user", Fate::Read(None)));
+    letters.push(letter(15, Kind::IdleNotification, "user", Fate::Delivered));
+    let mut stage = Stage::new(80, 24);
+    stage.chat.done(Done::Letters(Ok(letters)));
+    stage.paint();
+    // Two of the ten rows are not the user's to read.
+    let want: Vec<Shown> =
+        (5..=12).rev().map(|number| Shown::Letter(EnvelopeId::new(Uuid::from_u128(number)))).collect();
+    assert_eq!(seen(&mut stage), want);
+    stage.chat.done(Done::Letters(Err(RuntimeError::AgentStopped("disk full".into()))));
+    stage.chat.done(Done::Letters(Ok(Vec::new())));
+    stage.paint();
+    assert_eq!(seen(&mut stage), []);
+    let alice = mate(11, "alice", "blue");
+    begins(&mut stage, &alice, "Make a schema");
+    assert_eq!(seen(&mut stage), []);
+    ends(&mut stage, &alice, "Made.");
+    assert!(matches!(seen(&mut stage)[..], [Shown::Turn(agent, _)] if Some(agent) == alice.agent));
 }
 
 /// What follows for one from what another could not store is nothing to read about.
