@@ -329,7 +329,7 @@ fn an_interrupted_max_goes_on_though_a_plan_was_stopped_meanwhile() {
     words.wait_reached();
     terminal.keys(&["stop", "Enter"]);
     terminal.wait("Interrupted.");
-    wait_for(&program, "turn_ended", "half");
+    wait_for(&program, "turn_ended", "interrupted");
     terminal.kill();
     drop(terminal);
     ok(program.run(&["stop"]));
