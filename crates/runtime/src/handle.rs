@@ -636,7 +636,7 @@ impl TeamHandle {
 
     /// A person has seen this: what of their letters says it is read.
     pub async fn see(&self, by: &Principal, shown: &[Shown]) -> Result<(), RuntimeError> {
-        Post::new(&self.house.shared.journal).see_shown(by, shown).await
+        Post::new(&self.house.shared.journal).see(by, shown).await
     }
 
     /// What somebody has not read yet.

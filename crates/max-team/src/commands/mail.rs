@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::time::rfc3339;
-use max_team_runtime::{AgentRow, Fate, Letter, Reader, RuntimeError, Sessions, is_go_on};
+use max_team_runtime::{AgentRow, Fate, Letter, Reader, RuntimeError, Sessions, Shown, is_go_on};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -48,10 +48,11 @@ pub(crate) fn run(place: &Place, command: &args::Mail) -> anyhow::Result<Exit> {
             let session = this_session(&desk, place, session.as_deref())?;
             let found = desk.census().find_letter(session, id).map_err(stop)?;
             let mut letter = found.ok_or_else(|| Stop::said(Exit::Failed, |lang| lang.no_letter(id)))?;
-            if desk.post().unseen(&desk.by, session).map_err(stop)?.contains(&letter.envelope.id) {
+            if letter.fate == Fate::Delivered && letter.envelope.to == desk.by.address() {
                 letter.fate = Fate::Read(None);
+                let seen = Shown::Letter(letter.envelope.id);
                 // Where nothing can be written, it is shown all the same.
-                drop(desk::wait(async { Ok(desk.post().see(&desk.by, &[letter.envelope.id]).await?) }));
+                drop(desk::wait(async { Ok(desk.post().see(&desk.by, &[seen]).await?) }));
             }
             let text = if *json { format!("{}\n", whole(&letter)) } else { shown(&letter, desk.lang) };
             super::print(&text)?;

@@ -41,6 +41,12 @@ fn two(alice: &Gate, bert: &Gate) -> ModelServer {
     }))
 }
 
+/// Both are at it, and Max rests.
+fn at_it(program: &Program, both: [&Gate; 2]) {
+    both.iter().for_each(|gate| gate.wait_reached());
+    wait_for(program, "turn_ended", "They are at it.");
+}
+
 /// One of two is stopped and Max answers with what the other has found: that is the answer, and who is missing is said.
 #[test]
 fn a_run_that_max_answers_without_somebody_names_them() {
@@ -49,9 +55,7 @@ fn a_run_that_max_answers_without_somebody_names_them() {
         let server = two(&alice, &bert);
         let program = Program::team(&server);
         let child = program.team_command(&["-p", "go", "--output-format", format]).spawn().unwrap();
-        alice.wait_reached();
-        bert.wait_reached();
-        wait_for(&program, "turn_ended", "They are at it.");
+        at_it(&program, [&alice, &bert]);
         ok(program.run(&["stop", "alice"]));
         bert.open();
         let ran = finish(child);
@@ -73,9 +77,7 @@ fn whoever_works_for_a_max_who_rests_is_stopped_with_him() {
     let server = two(&alice, &bert);
     let program = Program::team(&server);
     let child = program.team_command(&["-p", "go", "--output-format", "json"]).spawn().unwrap();
-    alice.wait_reached();
-    bert.wait_reached();
-    wait_for(&program, "turn_ended", "They are at it.");
+    at_it(&program, [&alice, &bert]);
     ok(program.run(&["stop", "max"]));
     let ran = finish(child);
     let (code, is_error, reason, _) = stands(&ran);
@@ -124,9 +126,7 @@ fn a_stop_that_teammates_have_not_read_is_older_than_the_run() {
         let server = two(&alice, &bert);
         let program = Program::team(&server);
         let mut child = program.team_command(&["-p", "go"]).spawn().unwrap();
-        alice.wait_reached();
-        bert.wait_reached();
-        wait_for(&program, "turn_ended", "They are at it.");
+        at_it(&program, [&alice, &bert]);
         child.kill().unwrap();
         child.wait().unwrap();
         let all = ok(program.run(&["sessions", "list", "--json"])).json()[0]["session"].as_str().unwrap().to_owned();
@@ -148,9 +148,7 @@ fn a_run_that_was_stopped_before_max_could_answer_is_an_error_for_everybody() {
     let server = two(&alice, &bert);
     let program = Program::team(&server);
     let child = program.team_command(&["-p", "go", "--output-format", "json"]).spawn().unwrap();
-    alice.wait_reached();
-    bert.wait_reached();
-    wait_for(&program, "turn_ended", "They are at it.");
+    at_it(&program, [&alice, &bert]);
     ok(program.run(&["stop", "alice"]));
     ok(program.run(&["stop", "bert"]));
     let ran = finish(child);

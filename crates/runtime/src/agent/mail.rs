@@ -11,7 +11,7 @@ use std::time::Instant;
 use max_team_core::chat::Part;
 use max_team_core::event::{End, Event, QuestionAsked, Short, Stopper, TurnEnded};
 use max_team_core::hash::Hash;
-use max_team_core::id::{AgentId, EnvelopeId};
+use max_team_core::id::{AgentId, EnvelopeId, TurnId};
 use max_team_core::ledger::dollars;
 use max_team_core::limits::{ECHOES_MAX, HOPS_MAX, MAIL_TOLD_BYTES_MAX, UNASKED_TURNS_MAX};
 use max_team_core::mates::{Life, Teammate, parting};
@@ -69,6 +69,11 @@ impl Sorted {
         let joins_all = |first: &Envelope| is_said(first) && is_said(letter) && first.from == letter.from;
         self.later.is_empty() && self.said.first().is_none_or(joins_all)
     }
+}
+
+/// The letter with what comes of a turn: there is one, however often it is written.
+pub(crate) fn result_id(stream: &str, turn: TurnId) -> EnvelopeId {
+    derived(&[stream.as_bytes(), turn.to_string().as_bytes(), b"result"])
 }
 
 impl Agent {
@@ -519,7 +524,7 @@ impl Agent {
             add(&mut body, "stopped", &(ended.end == End::Interrupted));
         }
         Envelope::new(
-            derived(&[self.stream.as_bytes(), ended.turn.to_string().as_bytes(), b"result"]),
+            result_id(&self.stream, ended.turn),
             &self.stream,
             &assignment.reply_to,
             Kind::TaskResult,
@@ -544,14 +549,7 @@ impl Agent {
         if !quiet {
             add(&mut body, "text", &text);
         }
-        Envelope::new(
-            derived(&[self.stream.as_bytes(), ended.turn.to_string().as_bytes(), b"result"]),
-            &self.stream,
-            &given.reply_to,
-            kind,
-            body,
-            at_ms,
-        )
+        Envelope::new(result_id(&self.stream, ended.turn), &self.stream, &given.reply_to, kind, body, at_ms)
     }
 
     /// The bound that a turn has come to, in words for whoever waits for it; `None`: it was not a bound.

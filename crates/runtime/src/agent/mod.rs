@@ -70,7 +70,7 @@ use flight::{Flight, Landed};
 pub(crate) use frame::Frame;
 pub(crate) use hold::{Halt, since_of};
 pub(crate) use images::runs_on;
-pub(crate) use mail::{derived, text_at};
+pub(crate) use mail::{derived, result_id, text_at};
 pub(crate) use mates::asked_of;
 pub(crate) use newcomer::Newcomer;
 pub(crate) use parting::to_people;
