@@ -55,9 +55,9 @@ pub(crate) fn talk(tape: &Tape, team: TeamFlags, coordinator: bool) -> Result<(T
 
 /// The session last used.
 pub(crate) fn latest(journal: &Journal) -> Result<SessionId, Stop> {
-    let rows = Sessions::new(journal).list(1).map_err(setup::failed)?;
+    let last = Sessions::new(journal).last_used().map_err(setup::failed)?;
     let none = || Stop::said(Exit::Failed, |lang| lang.no_sessions_yet().to_owned());
-    rows.first().map(|row| row.session).ok_or_else(none)
+    last.map(|row| row.session).ok_or_else(none)
 }
 
 fn read(path: &Path) -> Result<Tape, Stop> {

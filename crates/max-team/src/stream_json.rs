@@ -13,9 +13,8 @@ use max_team_core::event::{End, Event, LlmEnded, Outcome, TurnEnded};
 use max_team_core::id::{PlanId, QuestionId, SessionId};
 use max_team_core::ledger::dollars;
 use max_team_core::turn::call_key;
-use max_team_runtime::{Delta, Open, Opened, Recovered, Status, StreamEvent, What};
+use max_team_runtime::{Delta, Open, Opened, Recovered, Status, StreamEvent, What, new_id};
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use crate::exit::Exit;
 use crate::words::Lang;
@@ -59,7 +58,7 @@ pub(crate) fn init(opened: &Opened, open: &Open, cwd: &std::path::Path, key_sour
     let agents: Vec<&String> =
         std::iter::once(&open.definition.name).chain(others.map(|mate| &mate.definition.name)).collect();
     json!({
-        "type": "system", "subtype": "init", "session_id": opened.session, "uuid": Uuid::now_v7(),
+        "type": "system", "subtype": "init", "session_id": opened.session, "uuid": new_id(),
         "cwd": cwd, "model": open.settings.model.name, "permissionMode": open.settings.mode.name(),
         "tools": open.definition.tools, "mcp_servers": [], "slash_commands": [], "agents": agents,
         "skills": [], "plugins": [], "apiKeySource": key_source, "output_style": "default",
@@ -83,7 +82,7 @@ pub(crate) fn of_stream(event: &StreamEvent) -> Option<Value> {
     };
     told.then(|| {
         json!({
-            "type": "max", "subtype": event.what.name(), "session_id": event.session, "uuid": Uuid::now_v7(),
+            "type": "max", "subtype": event.what.name(), "session_id": event.session, "uuid": new_id(),
             "event": event,
         })
     })
@@ -103,7 +102,7 @@ pub(crate) fn waits(
         _ => ERROR,
     };
     json!({
-        "type": "result", "subtype": subtype, "is_error": true, "session_id": session, "uuid": Uuid::now_v7(),
+        "type": "result", "subtype": subtype, "is_error": true, "session_id": session, "uuid": new_id(),
         "plan": plan, "question": question, "terminal_reason": cut.map(|cut| cut.reason), "error": cut.map(|cut| &cut.error),
     })
 }
@@ -112,7 +111,7 @@ pub(crate) fn waits(
 pub(crate) fn silent(session: SessionId, plan: Option<PlanId>, cut: Option<&Cut>, stopped: &[&str]) -> Value {
     let mut line = json!({
         "type": "result", "subtype": if cut.is_some() { ERROR } else { "success" }, "is_error": cut.is_some(), "result": "",
-        "session_id": session, "uuid": Uuid::now_v7(), "terminal_reason": cut.map_or("done", |cut| cut.reason),
+        "session_id": session, "uuid": new_id(), "terminal_reason": cut.map_or("done", |cut| cut.reason),
         "error": cut.map(|cut| &cut.error), "permission_denials": [], "stopped": stopped, "answered_before": false,
     });
     if let (Some(plan), Some(line)) = (plan, line.as_object_mut()) {
@@ -192,14 +191,14 @@ impl Lines {
             Event::Compacted(compacted) => boundary(session, compacted),
             Event::CompactionFailed(failed) => max(session, "compaction_failed", json!({ "detail": failed.detail })),
             Event::ToolDone(done) => json!({
-                "type": "user", "session_id": session, "parent_tool_use_id": self.parent, "uuid": Uuid::now_v7(),
+                "type": "user", "session_id": session, "parent_tool_use_id": self.parent, "uuid": new_id(),
                 "message": { "role": "user", "content": [{
                     "type": "tool_result", "tool_use_id": self.id(&done.key), "is_error": done.is_error,
                     "content": done.content.iter().map(part).collect::<Vec<_>>(),
                 }] },
             }),
             Event::Steered(steered) => json!({
-                "type": "user", "session_id": session, "parent_tool_use_id": self.parent, "uuid": Uuid::now_v7(),
+                "type": "user", "session_id": session, "parent_tool_use_id": self.parent, "uuid": new_id(),
                 "message": { "role": "user", "content": steered.input.iter().map(part).collect::<Vec<_>>() },
             }),
             _ => return None,
@@ -210,14 +209,14 @@ impl Lines {
         let session = self.session;
         match &ended.outcome {
             Outcome::Done(answer) => Some(json!({
-                "type": "assistant", "session_id": session, "parent_tool_use_id": self.parent, "uuid": Uuid::now_v7(),
+                "type": "assistant", "session_id": session, "parent_tool_use_id": self.parent, "uuid": new_id(),
                 "message": {
                     "role": "assistant", "model": answer.model, "content": content(&answer.message),
                     "stop_reason": answer.stop, "usage": usage(answer.usage), "id": answer.request_id,
                 },
             })),
             Outcome::Failed { failure, detail, retry_at_ms: Some(retry_at_ms) } => Some(json!({
-                "type": "system", "subtype": "api_retry", "session_id": session, "uuid": Uuid::now_v7(),
+                "type": "system", "subtype": "api_retry", "session_id": session, "uuid": new_id(),
                 "attempt": self.failures, "max_retries": self.retries_max,
                 "retry_delay_ms": retry_at_ms.saturating_sub(at_ms), "error": failure, "detail": detail,
             })),
@@ -231,7 +230,7 @@ fn boundary(session: SessionId, compacted: &Compacted) -> Value {
     let trigger = if compacted.why == Why::Asked { "manual" } else { "auto" };
     let ((pre_tokens, post_tokens), (before, after)) = (compacted.tokens, compacted.messages);
     json!({
-        "type": "system", "subtype": "compact_boundary", "session_id": session, "uuid": Uuid::now_v7(),
+        "type": "system", "subtype": "compact_boundary", "session_id": session, "uuid": new_id(),
         "compact_metadata": {
             "trigger": trigger, "pre_tokens": pre_tokens, "post_tokens": post_tokens,
             "messages_before": before, "messages_after": after,
@@ -240,7 +239,7 @@ fn boundary(session: SessionId, compacted: &Compacted) -> Value {
 }
 
 fn max(session: SessionId, subtype: &str, data: Value) -> Value {
-    json!({ "type": "max", "subtype": subtype, "session_id": session, "uuid": Uuid::now_v7(), "data": data })
+    json!({ "type": "max", "subtype": subtype, "session_id": session, "uuid": new_id(), "data": data })
 }
 
 /// What was open when the last process left the session, and goes on now.
@@ -273,7 +272,7 @@ pub(crate) fn delta(session: SessionId, delta: &Delta) -> Value {
         Delta::Progress { key, words } => json!({ "type": "progress", "call": key, "text": words }),
         Delta::Usage(used) => json!({ "type": "message_delta", "usage": usage(*used) }),
     };
-    json!({ "type": "stream_event", "session_id": session, "parent_tool_use_id": null, "uuid": Uuid::now_v7(), "event": event })
+    json!({ "type": "stream_event", "session_id": session, "parent_tool_use_id": null, "uuid": new_id(), "event": event })
 }
 
 fn content(message: &Message) -> Vec<Value> {
@@ -337,7 +336,7 @@ impl Result<'_> {
         let error = cut.map(|cut| cut.error.to_string()).or_else(|| Lang::En.ended_because(&self.ended.end));
         json!({
             "type": "result", "subtype": subtype, "is_error": is_error, "result": self.ended.text,
-            "structured_output": self.ended.structured, "session_id": self.session, "uuid": Uuid::now_v7(),
+            "structured_output": self.ended.structured, "session_id": self.session, "uuid": new_id(),
             "num_turns": self.rounds, "duration_ms": self.duration_ms, "duration_api_ms": self.api_ms,
             "ttft_ms": self.first_ms, "total_cost_usd": cost, "usage": usage(ledger.usage),
             "modelUsage": { model: usage(ledger.usage) }, "stop_reason": end, "terminal_reason": reason,
@@ -351,7 +350,7 @@ impl Result<'_> {
 pub(crate) fn failure(error: &str) -> Value {
     json!({
         "type": "result", "subtype": ERROR, "is_error": true, "result": "", "error": error,
-        "uuid": Uuid::now_v7(), "num_turns": 0, "total_cost_usd": 0, "permission_denials": [],
+        "uuid": new_id(), "num_turns": 0, "total_cost_usd": 0, "permission_denials": [],
     })
 }
 

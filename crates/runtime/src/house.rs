@@ -27,7 +27,6 @@ use max_team_tools::copy::Copy;
 use max_team_tools::{Reach, Registry};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use crate::agent::{Agent, Control, Frame, Redefined, Seat, text_at, waits};
 use crate::audit::AuditOptions;
@@ -42,7 +41,7 @@ use crate::post::{self, Pending, Post, Written};
 use crate::rewind::{self, Rewind, Sheet, To};
 use crate::rows::{self, AgentRow, Matter};
 use crate::session::{self, SessionRow, Sessions};
-use crate::shared::{Shared, append, commit_at, lock, now_ms};
+use crate::shared::{Shared, append, commit_at, lock, new_id, now_ms};
 use crate::skills::Places;
 use crate::worktree::{self, Waiting};
 
@@ -131,7 +130,7 @@ impl House {
         let resumed = found.is_some();
         let (session, agent, root) = match found {
             Some(row) => (row.session, row.lead, PathBuf::from(row.cwd)),
-            None => (SessionId::new(Uuid::now_v7()), AgentId::new(Uuid::now_v7()), cwd.to_path_buf()),
+            None => (SessionId::new(new_id()), AgentId::new(new_id()), cwd.to_path_buf()),
         };
         if lock(&self.desks).contains_key(&session) {
             return Err(RuntimeError::AlreadyOpen(session));

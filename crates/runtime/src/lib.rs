@@ -60,6 +60,7 @@ pub use post::{
 pub use rows::{AgentRow, AnsweredRow, CostRow, InboxRow, MateRow, Matter, PlanEndRow, PlanRow, project_entry};
 pub use session::instructions;
 pub use session::{SessionRow, Sessions};
+pub use shared::{new_id, now_ms};
 pub use stream::{Mark, Scope, StreamEvent, StreamReader, What, Who};
 pub use tasks::{Line as TaskLine, TaskLists, user as list_user};
 pub use team_tools::Spawn;

@@ -23,7 +23,6 @@ use max_team_core::stop::newer;
 use max_team_core::turn::is_stop;
 use max_team_journal::{Journal, Strength};
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use crate::agent::{Halt, derived};
 use crate::census::{self, Census, means};
@@ -31,7 +30,7 @@ use crate::error::RuntimeError;
 use crate::plan::{about_words, plan_stream};
 use crate::rows::{self, AgentRow, AnsweredRow, InboxRow, Matter, said};
 use crate::session::{self, Sessions};
-use crate::shared::{commit_at, now_ms};
+use crate::shared::{commit_at, new_id, now_ms};
 use crate::tasks;
 
 pub use go_on::{CONTINUE, READ_ON, is_go_on};
@@ -335,7 +334,7 @@ impl<'j> Post<'j> {
         if let Some(session) = session
             && Sessions::new(self.journal).row(session)?.lead == agent
         {
-            let (fresh, census) = (TurnId::new(Uuid::now_v7()), Census::new(self.journal));
+            let (fresh, census) = (TurnId::new(new_id()), Census::new(self.journal));
             let known = census.newest(session, agent)?;
             halt.since = Some(known.map_or(fresh, |known| newer(fresh, known)));
             others = census.stopped_with(session)?;

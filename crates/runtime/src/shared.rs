@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashSet;
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -14,6 +15,7 @@ use max_team_journal::{Append, Commit, Journal, JournalError, Worker};
 use max_team_llm::Router;
 use max_team_tools::rewind::Trees;
 use max_team_tools::{Reach, Registry};
+use uuid::{ContextV7, Timestamp, Uuid};
 
 use crate::audit::Audit;
 use crate::error::RuntimeError;
@@ -146,10 +148,18 @@ pub(crate) fn commit_at(at_ms: i64) -> Commit {
     Commit { at_ms, actor: "house".to_owned(), ..Commit::default() }
 }
 
-/// Milliseconds since 1970, UTC.
-pub(crate) fn now_ms() -> i64 {
+/// Milliseconds since 1970, UTC; less than 0 before it, so that a clock that is wrong still moves on.
+pub fn now_ms() -> i64 {
+    let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or_else(|before| -ms(before.duration()), ms)
+}
+
+/// A new id; those of one process are in the order of their creation. `Uuid::now_v7` panics where the clock says a time before
+/// 1970: here that counts as 1970.
+pub fn new_id() -> Uuid {
+    static CONTEXT: Mutex<AssertUnwindSafe<ContextV7>> = Mutex::new(AssertUnwindSafe(ContextV7::new()));
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    Uuid::new_v7(Timestamp::from_unix(&CONTEXT, since.as_secs(), since.subsec_nanos()))
 }
 
 /// A lock whose holder panicked still guards plain data.

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::{HeaderValue, Uri};
 use hyper::rt::{Read, Write};
@@ -11,8 +11,9 @@ use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::connect::proxy::{SocksV4, SocksV5};
 use hyper_util::client::legacy::connect::{Connection, HttpConnector};
 use hyper_util::client::proxy::matcher::Intercept;
-use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::time_provider::TimeProvider;
 use rustls::{ClientConfig, RootCertStore};
 use tower_service::Service;
 
@@ -252,9 +253,19 @@ where
     Ok(Reached { io: Box::new(io), speaks_two, forward: None })
 }
 
+/// The system's clock. One that says a time before 1970 gives none, and the connection is refused: rustls's own panics.
+#[derive(Debug)]
+struct Clock;
+
+impl TimeProvider for Clock {
+    fn current_time(&self) -> Option<UnixTime> {
+        SystemTime::now().duration_since(UNIX_EPOCH).ok().map(UnixTime::since_unix_epoch)
+    }
+}
+
 fn tls(cert_file: Option<&Path>) -> Result<ClientConfig, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut tls = ClientConfig::builder_with_provider(provider)
+    let mut tls = ClientConfig::builder_with_details(provider, Arc::new(Clock))
         .with_safe_default_protocol_versions()
         .map_err(|error| format!("TLS cannot be set up: {error}"))?
         .with_root_certificates(roots(cert_file)?)

@@ -10,8 +10,7 @@ use max_team_core::plan::event::{About, Ruling, Say};
 use max_team_core::policy::{Answer, By, Deed, Memory, Settled, Until};
 use max_team_core::time::rfc3339;
 use max_team_journal::Watch;
-use max_team_runtime::{AnsweredRow, Matter, Pending, Post, Reply, RuntimeError, Sessions};
-use uuid::Uuid;
+use max_team_runtime::{AnsweredRow, Matter, Pending, Post, Reply, RuntimeError, Sessions, new_id};
 
 use super::desk::{self, Desk, stop, until};
 use super::inbox;
@@ -192,7 +191,7 @@ fn send(desk: &Desk, place: &Place, pending: &Pending, reply: &Reply) -> anyhow:
         let (post, question) = (desk.post(), pending.row.question);
         let mut watch = desk.watch()?;
         let others = beside(&post, pending, reply)?;
-        let key = EnvelopeId::new(Uuid::now_v7());
+        let key = EnvelopeId::new(new_id());
         post.reply(&desk.by, key, question, reply).await.map_err(stop)?;
         let Some(owner) = desk.owner(pending.session)? else {
             // It is the first in the asker's mailbox, and the only one.

@@ -71,11 +71,7 @@ pub(super) async fn until<T>(
 }
 
 pub(super) use crate::setup::failed as stop;
-
-/// The time.
-pub(super) fn now_ms() -> i64 {
-    jiff::Timestamp::now().as_millisecond()
-}
+pub(super) use max_team_runtime::now_ms;
 
 /// What cannot simply be taken back is asked about; where nobody can be asked, it does not happen, and `unasked` says why.
 pub(crate) fn agreed(question: &str, unasked: impl Fn(Lang) -> &'static str) -> Result<bool, Stop> {

@@ -6,9 +6,8 @@ use std::fmt::Write as _;
 
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::time::rfc3339;
-use max_team_runtime::{AgentRow, Fate, Letter, Reader, RuntimeError, Sessions, Shown, is_go_on};
+use max_team_runtime::{AgentRow, Fate, Letter, Reader, RuntimeError, Sessions, Shown, is_go_on, new_id};
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use super::desk::{self, Desk, stop};
 use super::table::{clip, short, table};
@@ -84,7 +83,7 @@ fn write(desk: &Desk, place: &Place, session: Option<&str>, to: &[String], text:
 
 /// A key for an order that is given once.
 pub(super) fn fresh() -> EnvelopeId {
-    EnvelopeId::new(Uuid::now_v7())
+    EnvelopeId::new(new_id())
 }
 
 pub(super) fn names(readers: &[Reader]) -> String {

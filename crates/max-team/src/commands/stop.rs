@@ -5,8 +5,7 @@ use max_team_core::id::{AgentId, EnvelopeId, PlanId, SessionId};
 use max_team_core::mates::CommandBegun;
 use max_team_core::plan::Status;
 use max_team_journal::{Entry, Watch, WorkerInfo};
-use max_team_runtime::{AgentRow, Found, Sessions};
-use uuid::Uuid;
+use max_team_runtime::{AgentRow, Found, Sessions, new_id};
 
 use super::desk::{self, Desk, stop, until};
 use super::mail;
@@ -45,7 +44,7 @@ pub(crate) fn run(place: &Place, options: &args::Halt) -> anyhow::Result<Exit> {
     }
     desk::wait(async {
         let mut watch = desk.watch()?;
-        let key = || EnvelopeId::new(Uuid::now_v7());
+        let key = || EnvelopeId::new(new_id());
         for plan in &targets.plans {
             desk.post().stop(&desk.by, key(), *plan, options.task.as_deref()).await.map_err(stop)?;
         }

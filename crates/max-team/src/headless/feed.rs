@@ -9,10 +9,9 @@ use std::time::Instant;
 use max_team_core::event::Event;
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::limits::STDIN_BYTES_MAX;
-use max_team_runtime::{Command, Notice, Opened, Order, RuntimeError};
+use max_team_runtime::{Command, Notice, Opened, Order, RuntimeError, new_id};
 use serde_json::Value;
 use tokio::sync::mpsc;
-use uuid::Uuid;
 
 use super::Headless;
 use super::tally::Tally;
@@ -185,7 +184,7 @@ impl Headless {
     /// Says the next line. If too many wait already it stays the next: some will have been taken up when more is heard.
     async fn say(&self, session: SessionId, next: &mut Option<String>, tally: &mut Tally) -> anyhow::Result<()> {
         let Some(text) = next.take() else { return Ok(()) };
-        let (key, cwd) = (EnvelopeId::new(Uuid::now_v7()), self.cwd.display().to_string());
+        let (key, cwd) = (EnvelopeId::new(new_id()), self.cwd.display().to_string());
         let command = Command::Say { session, text: text.clone() };
         match self.handle.command(Order { by: self.by.clone(), cwd, key, command }).await {
             Ok(()) => drop(tally.unheard.insert(key)),

@@ -23,11 +23,10 @@ use max_team_core::plan::event::{About, Say};
 use max_team_core::policy::{Answer, By, Deed};
 use max_team_runtime::{
     Asked, CONTINUE, Command, Delta, Notice, Open, Opened, Order, Origin, READ_ON, Recovered, RuntimeError, Scope,
-    Spawn, TeamHandle,
+    Spawn, TeamHandle, new_id,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use uuid::Uuid;
 
 use crate::args::Format;
 use crate::exit::{Exit, Stop};
@@ -127,7 +126,7 @@ impl Headless {
         let session = opened.session;
         self.emit_stream(|| stream_json::init(&opened, &open, &self.cwd, &self.key_source))?;
         self.tell_of_recovery(session, &opened.recovered)?;
-        let key = EnvelopeId::new(Uuid::now_v7());
+        let key = EnvelopeId::new(new_id());
         let mut tally = Tally::new(session, open.settings.retries_max);
         if self.format == Format::StreamJson {
             tally.stream = Some(self.handle.stream(Scope::Session(session), here)?);
@@ -250,7 +249,7 @@ impl Headless {
         let to: Vec<String> = stopped.iter().map(|reader| reader.name.clone()).collect();
         tally.awaited = stopped.into_iter().map(|reader| reader.agent).collect();
         if !to.is_empty() {
-            self.order(EnvelopeId::new(Uuid::now_v7()), Command::Continue { session, to }).await?;
+            self.order(EnvelopeId::new(new_id()), Command::Continue { session, to }).await?;
         }
         Ok(!tally.awaited.is_empty())
     }
@@ -262,7 +261,7 @@ impl Headless {
             return Ok(());
         }
         tally.joining = mates.iter().map(|mate| mate.name.clone()).collect();
-        self.order(EnvelopeId::new(Uuid::now_v7()), Command::Team { session, mates }).await
+        self.order(EnvelopeId::new(new_id()), Command::Team { session, mates }).await
     }
 
     /// Those who are to begin, less those who are there already: a run that goes on is started with the same words.
@@ -380,7 +379,7 @@ impl Headless {
 
     /// Stops the turn and whatever works for it.
     async fn interrupt(&self, session: SessionId) -> anyhow::Result<()> {
-        self.order(EnvelopeId::new(Uuid::now_v7()), Command::Interrupt { session }).await?;
+        self.order(EnvelopeId::new(new_id()), Command::Interrupt { session }).await?;
         self.stop_plans(session).await
     }
 
@@ -391,7 +390,7 @@ impl Headless {
             let known = self.handle.plan(plan)?;
             if known.is_moving() || known.asked().next().is_none() {
                 let command = Command::Stop { plan, task: None };
-                self.order(EnvelopeId::new(Uuid::now_v7()), command).await?;
+                self.order(EnvelopeId::new(new_id()), command).await?;
             }
         }
         Ok(())
@@ -542,7 +541,7 @@ impl Headless {
     /// Answers a question; `false` if somebody else has, or nobody asks any more.
     async fn heard(&self, command: Command) -> anyhow::Result<bool> {
         let cwd = self.cwd.display().to_string();
-        let order = Order { by: self.by.clone(), cwd, key: EnvelopeId::new(Uuid::now_v7()), command };
+        let order = Order { by: self.by.clone(), cwd, key: EnvelopeId::new(new_id()), command };
         match self.handle.command(order).await {
             Ok(()) => Ok(true),
             Err(RuntimeError::Answered { .. } | RuntimeError::NoQuestion(_)) => Ok(false),

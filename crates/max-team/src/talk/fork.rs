@@ -7,10 +7,9 @@ use max_team_core::policy::Sight;
 use max_team_core::team::Constraints;
 use max_team_runtime::replay::{Fork as Forking, Site, Tape};
 use max_team_runtime::rewind::Rewind;
-use max_team_runtime::{Open, Sessions, Which};
+use max_team_runtime::{Open, Sessions, Which, new_id};
 use max_team_tools::copy::{Copies, Copy, Order};
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use super::{Ready, Seating, asked_for, chat, drive, is_terminal, warm};
 use crate::args::Fork;
@@ -109,7 +108,7 @@ fn copy(place: &Place, root: &Path, tape: &Tape) -> Result<Copy, Stop> {
     let rules = permissions::load(place, root, &permissions::Flags::default())?.permissions;
     let sight = Sight::under(&Constraints::default(), &rules);
     let named = permissions::FILES.map(str::to_owned);
-    let (id, by) = (format!("fork_{}", Uuid::now_v7().simple()), format!("fork of {}", tape.session));
+    let (id, by) = (format!("fork_{}", new_id().simple()), format!("fork of {}", tape.session));
     let at_ms = jiff::Timestamp::now().as_millisecond();
     let order = Order { id: &id, project: root, sight: &sight, named: &named, by: &by, at_ms };
     let made = Copies::within(&place.home).make(&order, &CancellationToken::new());

@@ -6,14 +6,14 @@
 
 use std::future::poll_fn;
 use std::task::Poll;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::Context;
 use crossterm::event::{Event as Input, EventStream};
 use futures_util::StreamExt;
 use max_team_core::id::SessionId;
 use max_team_core::plan::Plan;
-use max_team_runtime::Notice;
+use max_team_runtime::{Notice, now_ms};
 use ratatui::layout::Size;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -269,10 +269,4 @@ async fn ready_input(events: &mut Option<EventStream>) -> Option<Input> {
         Poll::Ready(Some(Ok(input))) => Some(input),
         _ => None,
     }
-}
-
-/// Milliseconds since 1970, UTC.
-pub(super) fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -19,9 +19,8 @@ use max_team_core::team::{Definition, Settings};
 use max_team_runtime::rewind::{self, Moment, Sheet, To};
 use max_team_runtime::{
     AgentRow, Command, Letter, Open, Opened, Order, Roll, RuntimeError, SessionRow, Shown, Spawn, Status, Team,
-    TeamHandle, Which,
+    TeamHandle, Which, new_id,
 };
-use uuid::Uuid;
 
 use super::mates;
 use crate::permissions;
@@ -474,11 +473,13 @@ impl Desk {
 
 /// A key for an order that is given once.
 pub(super) fn fresh() -> EnvelopeId {
-    EnvelopeId::new(Uuid::now_v7())
+    EnvelopeId::new(new_id())
 }
 
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
 
     #[test]

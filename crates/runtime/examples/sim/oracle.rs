@@ -11,8 +11,7 @@ use max_team_core::plan::event::{PlanEnd, Proof};
 use max_team_core::tasks::{Move, Tasks};
 use max_team_journal::Journal;
 use max_team_llm::Replay;
-use max_team_runtime::project_entry;
-use uuid::Uuid;
+use max_team_runtime::{new_id, project_entry};
 
 use crate::play::{STREAM, World, told};
 use crate::team::{Ledger, house};
@@ -338,7 +337,7 @@ fn plans(world: &World<'_>, journal: &Journal, events: &[(String, Event)]) -> Re
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let worker = WorkerId::new(Uuid::now_v7());
+    let worker = WorkerId::new(new_id());
     let team = house(journal, world.root, worker, Replay::default(), &world.ledger);
     let plans = ids.into_iter().map(|plan| {
         let plan = told(team.plan(plan))?;

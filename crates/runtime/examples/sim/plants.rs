@@ -7,7 +7,7 @@ use max_team_core::event::Event;
 use max_team_core::id::{EnvelopeId, QuestionId};
 use max_team_core::message::{Envelope, Kind};
 use max_team_journal::{Bent, Commit, Strength, TimerOp};
-use uuid::Uuid;
+use max_team_runtime::new_id;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plant {
@@ -138,7 +138,7 @@ fn letter_lost(mut commit: Commit) -> Bent {
 
 fn letters_twice(mut commit: Commit, kind: Kind) -> Bent {
     let again: Vec<_> = commit.sends.iter().filter(|letter| letter.kind == kind).cloned().collect();
-    commit.sends.extend(again.into_iter().map(|letter| Envelope { id: EnvelopeId::new(Uuid::now_v7()), ..letter }));
+    commit.sends.extend(again.into_iter().map(|letter| Envelope { id: EnvelopeId::new(new_id()), ..letter }));
     stored(commit)
 }
 
@@ -146,7 +146,7 @@ fn letters_twice(mut commit: Commit, kind: Kind) -> Bent {
 fn answer_forgotten(mut commit: Commit) -> Bent {
     for append in commit.appends.iter_mut().filter(|append| append.event == "question_answered") {
         let Ok(Event::QuestionAnswered(mut answered)) = serde_json::from_slice(&append.payload) else { continue };
-        answered.question = QuestionId::new(Uuid::now_v7());
+        answered.question = QuestionId::new(new_id());
         append.payload = serde_json::to_vec(&Event::QuestionAnswered(answered)).unwrap();
     }
     stored(commit)

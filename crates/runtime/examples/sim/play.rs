@@ -11,10 +11,9 @@ use max_team_core::plan::event::Say;
 use max_team_core::policy::{Answer, By};
 use max_team_journal::{Append, Commit, Fence, Journal, JournalError, Strength, TimerOp};
 use max_team_llm::Replay;
-use max_team_runtime::{Command, Matter, Notice, Order, Pending, Post, TeamHandle, Which};
+use max_team_runtime::{Command, Matter, Notice, Order, Pending, Post, TeamHandle, Which, new_id};
 use serde_json::json;
 use tokio::sync::mpsc;
-use uuid::Uuid;
 
 use crate::stories::Story;
 use crate::team::{Ledger, house, open, owner};
@@ -46,7 +45,7 @@ pub(crate) fn key(words: &str) -> EnvelopeId {
 impl World<'_> {
     /// Plays on until nothing is left to do.
     pub(crate) async fn live(&mut self, journal: &Journal, replay: Replay) -> Result<(), String> {
-        let worker = WorkerId::new(Uuid::now_v7());
+        let worker = WorkerId::new(new_id());
         let team = house(journal, self.root, worker, replay, &self.ledger);
         let mut notices = team.watch();
         self.past.push(worker);

@@ -13,14 +13,13 @@ use max_team_core::turn::Input;
 use max_team_journal::JournalError;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use super::flight::Flight;
 use super::mail::derived;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::plan::{letters, plan_stream, propose};
-use crate::shared::now_ms;
+use crate::shared::{new_id, now_ms};
 use crate::team_tools::{self, Act, Call, Way};
 
 /// What a call came to.
@@ -136,7 +135,7 @@ impl Agent {
         if draft.tasks.is_empty() {
             draft.tasks = self.turn.drafts().to_vec();
         }
-        let plan = PlanId::new(Uuid::now_v7());
+        let plan = PlanId::new(new_id());
         let by = self.origin.name.to_string();
         let revises = submit.revises.or_else(|| propose::unfinished(&self.floor));
         match propose::propose(&self.floor, &team, plan, draft, by, revises) {

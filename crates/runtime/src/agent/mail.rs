@@ -24,7 +24,6 @@ use max_team_core::turn::{Effect, Input, is_note, is_stop};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use super::calls::TIME_OVER;
 use super::flight::Flight;
@@ -35,6 +34,7 @@ use crate::handle::Origin;
 use crate::plan::cap;
 use crate::post::is_go_on;
 use crate::rows;
+use crate::shared::new_id;
 use crate::skills::{self, Asked};
 use crate::team_tools;
 use crate::worktree;
@@ -292,7 +292,7 @@ impl Agent {
         input.extend(skills.filter(|text| !text.is_empty()).map(Part::text));
         Input::Begin {
             turn: self.floor.fresh_turn(),
-            envelope: first.map_or_else(|| EnvelopeId::new(Uuid::now_v7()), |first| first.id),
+            envelope: first.map_or_else(|| EnvelopeId::new(new_id()), |first| first.id),
             input,
             assignment: assignment.map(Arc::new),
             recall,

@@ -53,14 +53,13 @@ use max_team_core::turn::{Effect, Input, Now, Turn};
 use max_team_tools::shell::Background;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use crate::error::RuntimeError;
 use crate::floor::{Activity, Floor};
 use crate::handle::{Notice, Origin, Status};
 use crate::herald::Word;
 use crate::purse::Purse;
-use crate::shared::now_ms;
+use crate::shared::{new_id, now_ms};
 use crate::{session, worktree};
 
 pub(crate) use acts::shown;
@@ -513,7 +512,7 @@ impl Agent {
     }
 
     fn now(&self) -> Now {
-        let fresh = Uuid::now_v7();
+        let fresh = new_id();
         let [.., a, b, c, d] = *fresh.as_bytes();
         let summary = self.turn.calling().and_then(|intent| intent.summary.as_ref());
         Now {

@@ -14,13 +14,12 @@ use max_team_core::message::{Envelope, Kind};
 use max_team_core::policy::{Action, Deed};
 use max_team_core::turn::{Input, SETTLE};
 use serde_json::json;
-use uuid::Uuid;
 
 use super::flight::{Flight, Future, Landed};
 use super::mail::{add, derived, text_at};
 use super::{Agent, Extra, millis};
 use crate::error::RuntimeError;
-use crate::shared::now_ms;
+use crate::shared::{new_id, now_ms};
 use crate::{session, worktree};
 
 /// What is said of changes that nobody has decided about when there is more to do.
@@ -128,7 +127,7 @@ impl Agent {
 }
 
 fn begun(copy: String, letter: Envelope) -> Event {
-    Event::ReviewBegun(ReviewBegun { turn: TurnId::new(Uuid::now_v7()), copy, letter: Box::new(letter) })
+    Event::ReviewBegun(ReviewBegun { turn: TurnId::new(new_id()), copy, letter: Box::new(letter) })
 }
 
 /// The letter that waited for a decision, with what came of it; `None`: it has nothing to say.

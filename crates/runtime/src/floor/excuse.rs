@@ -18,14 +18,13 @@ use max_team_journal::{Expect, Strength};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::mpsc;
-use uuid::Uuid;
 
 use super::{Activity, Floor};
 use crate::agent::{Control, decided, derived, text_at, to_people};
 use crate::error::RuntimeError;
 use crate::handle::{Notice, Origin};
 use crate::rows::MateRow;
-use crate::shared::{append, commit_at, now_ms};
+use crate::shared::{append, commit_at, new_id, now_ms};
 use crate::{rows, session, team_tools};
 
 impl Floor {
@@ -187,6 +186,6 @@ fn spent(turn: &Turn) -> Spent {
 fn now(at_ms: i64) -> Now {
     let none = Hash::of([]);
     let frame = Frame { instructions: none, tools: none, settings: none, bytes: 0 };
-    let (fresh, facts, left) = (Uuid::now_v7(), String::new(), Left::default());
+    let (fresh, facts, left) = (new_id(), String::new(), Left::default());
     Now { at_ms, jitter: 0, fresh, frame, compact: frame, facts, steer: None, left, later: left }
 }

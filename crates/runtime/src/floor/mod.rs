@@ -33,14 +33,13 @@ use max_team_core::turn::Turn;
 use max_team_journal::Fence;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use uuid::Uuid;
 
 use crate::agent::Frame;
 use crate::error::RuntimeError;
 use crate::handle::{Mate, Team};
 use crate::paths::Paths;
 use crate::purse::Purse;
-use crate::shared::{Shared, lock, now_ms};
+use crate::shared::{Shared, lock, new_id, now_ms};
 use crate::{census, rows};
 
 pub(crate) use calls::callable;
@@ -152,7 +151,7 @@ impl Floor {
     /// A turn that is newer than all that are known, whatever the clock says: by that it is told what came after a stop.
     pub(crate) fn fresh_turn(&self) -> TurnId {
         let mut newest = lock(&self.newest);
-        let fresh = TurnId::new(Uuid::now_v7());
+        let fresh = TurnId::new(new_id());
         let fresh = newest.map_or(fresh, |known| newer(fresh, known));
         *newest.insert(fresh)
     }

@@ -22,6 +22,7 @@ use crate::error::RuntimeError;
 use crate::floor::{Floor, fold_plan};
 use crate::handle::Team;
 use crate::rows;
+use crate::shared::new_id;
 use crate::team_tools::Query;
 
 /// Flaws of globs, commands and models that are told at once.
@@ -67,7 +68,7 @@ pub fn preview(team: &Team, root: &Path, mut draft: Draft) -> Result<Plan, Vec<F
     complete(team, &mut draft);
     let (graph, risks) = check(team, root, &draft)?;
     let proposed = PlanProposed {
-        plan: PlanId::new(uuid::Uuid::now_v7()),
+        plan: PlanId::new(new_id()),
         session: SessionId::new(uuid::Uuid::nil()),
         lead: AgentId::new(uuid::Uuid::nil()),
         forecast: expect(team, &draft, &graph),

@@ -26,7 +26,7 @@ use uuid::Uuid;
 use crate::error::RuntimeError;
 use crate::prompt::fill;
 use crate::session;
-use crate::shared::{append, commit_at, now_ms};
+use crate::shared::{append, commit_at, new_id, now_ms};
 
 pub use log::{Moment, To};
 pub(crate) use merged::Merger;
@@ -117,8 +117,7 @@ impl<'j> Rewind<'j> {
                 return Err(RuntimeError::TooMuch);
             }
         }
-        let rewound =
-            Rewound { id: Uuid::now_v7(), behind: plan.behind, puts: plan.puts.clone(), by: Some(by.clone()) };
+        let rewound = Rewound { id: new_id(), behind: plan.behind, puts: plan.puts.clone(), by: Some(by.clone()) };
         let mut commit = self.commit(&Event::Rewound(rewound.clone()), fence, by)?;
         commit.blobs = blobs;
         self.journal.commit_blocking(commit)?;

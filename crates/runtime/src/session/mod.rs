@@ -249,38 +249,70 @@ impl<'j> Sessions<'j> {
         }
     }
 
-    /// The last one of a directory: the one in which something was last done, said or not.
+    /// The session of a directory that was used last, in the journal's order: a clock may have been wrong. Only sessions with a
+    /// later time than the one last spoken to there are compared with it.
     pub fn latest(&self, cwd: &Path) -> Result<SessionRow, RuntimeError> {
         let here = cwd.display().to_string();
         let found = self.journal.get(IN_DIRECTORY, &here)?;
-        let session = found.and_then(|id| std::str::from_utf8(&id).ok()?.parse().ok());
-        let said = session.map(|session| self.row(session)).transpose()?;
-        let mut latest = said.map(|said| (said.last_at_ms, said));
+        let spoken_to = found.and_then(|id| session_in(&id)).map(|session| self.row(session)).transpose()?;
+        let after_ms = spoken_to.as_ref().map_or(i64::MIN, |row| row.last_at_ms);
+        let mut used = spoken_to.map(|row| row.session).into_iter().collect();
         for table in [LAST, USED] {
-            let after_ms = latest.as_ref().map_or(i64::MIN, |(at_ms, _)| *at_ms);
-            latest = self.newest_in(table, &here, after_ms)?.or(latest);
+            self.add_newer(table, &here, after_ms, &mut used)?;
         }
-        latest.map(|(_, row)| row).ok_or(RuntimeError::NothingToContinue(here))
+        self.last_of(used)?.ok_or(RuntimeError::NothingToContinue(here))
     }
 
-    /// The session of a directory that comes first in a table, with its time, if that is after the given one: only sessions that
-    /// were used since then are looked at, wherever they are.
-    fn newest_in(&self, table: &str, cwd: &str, after_ms: i64) -> Result<Option<(i64, SessionRow)>, RuntimeError> {
+    /// The session of the whole journal that was used last, in its order.
+    pub fn last_used(&self) -> Result<Option<SessionRow>, RuntimeError> {
+        let mut used: Vec<SessionId> = self.list(1)?.into_iter().map(|row| row.session).collect();
+        let mut after = None;
+        loop {
+            let page = self.journal.list(IN_DIRECTORY, PAGE, after.as_ref())?;
+            let Some(last) = page.last() else { return self.last_of(used) };
+            after = Some(last.cursor());
+            used.extend(page.iter().filter_map(|item| session_in(&item.value)));
+        }
+    }
+
+    /// Adds the sessions of a directory that have a later time than the given one in a table.
+    fn add_newer(&self, table: &str, cwd: &str, after_ms: i64, used: &mut Vec<SessionId>) -> Result<(), RuntimeError> {
         let mut after = None;
         loop {
             let page = self.journal.list(table, PAGE, after.as_ref())?;
-            let newer = page.iter().take_while(|item| item.sort_ms > after_ms);
-            for item in newer {
-                if self.is_in(&item.key, cwd)?
-                    && self.is_begun(&item.key)?
-                    && let Ok(session) = item.key.parse()
-                {
-                    return Ok(Some((item.sort_ms, self.row(session)?)));
+            for item in page.iter().take_while(|item| item.sort_ms > after_ms) {
+                if self.is_in(&item.key, cwd)? && self.is_begun(&item.key)? {
+                    used.extend(item.key.parse::<SessionId>());
                 }
             }
-            let Some(last) = page.last().filter(|last| last.sort_ms > after_ms) else { return Ok(None) };
+            let Some(last) = page.last().filter(|last| last.sort_ms > after_ms) else { return Ok(()) };
             after = Some(last.cursor());
         }
+    }
+
+    /// The session whose last entry comes last in the journal.
+    fn last_of(&self, mut used: Vec<SessionId>) -> Result<Option<SessionRow>, RuntimeError> {
+        used.sort_unstable();
+        used.dedup();
+        let mut last = None;
+        for session in used {
+            last = last.max(Some((self.last_seq(session)?, session)));
+        }
+        last.map(|(_, session)| self.row(session)).transpose()
+    }
+
+    /// The number of the last entry of a session: of its own, its list's, its agents' or their mailboxes'.
+    fn last_seq(&self, session: SessionId) -> Result<u64, RuntimeError> {
+        let mut streams = vec![stream(session), tasks::stream(session), agent_stream(self.row(session)?.lead)];
+        let agents = rows::rows::<rows::AgentRow>(self.journal, &rows::agents_of(&session.to_string()))?;
+        streams.extend(agents.into_iter().map(|(_, row)| agent_stream(row.agent)));
+        let mut last_seq = 0;
+        for stream in streams.iter().flat_map(|stream| [stream.clone(), format!("mail/{stream}")]) {
+            let Some(before) = self.journal.head(&stream)?.checked_sub(1) else { continue };
+            let last = self.journal.read(&stream, before, 1)?;
+            last_seq = last.iter().map(|entry| entry.seq).fold(last_seq, u64::max);
+        }
+        Ok(last_seq)
     }
 
     /// Whether there is anything in a session: something was said, somebody was started, or waits to be, or was stopped before, or
@@ -322,6 +354,11 @@ impl<'j> Sessions<'j> {
     pub fn events(&self, session: SessionId) -> Result<Vec<(i64, Event)>, RuntimeError> {
         rows::events_of(self.journal, &agent_stream(self.row(session)?.lead))
     }
+}
+
+/// The session that a row names.
+fn session_in(value: &[u8]) -> Option<SessionId> {
+    std::str::from_utf8(value).ok()?.parse().ok()
 }
 
 fn row_of(key: &str, opened: &[u8], last: Option<&[u8]>, asked: Option<&[u8]>) -> Option<SessionRow> {
@@ -389,7 +426,7 @@ mod tests {
         commit.sends.push(Envelope::new(
             EnvelopeId::new(Uuid::from_u128(9)),
             "agent/a",
-            "agent/b",
+            agent_stream(AgentId::new(id(1).uuid())),
             Kind::TaskResult,
             serde_json::json!({ "session": id(1) }),
             50,
@@ -399,6 +436,24 @@ mod tests {
         assert_eq!(sessions.latest(Path::new("/here")).unwrap().session, id(1), "somebody was at work in the other");
         assert!(crate::keep::compare_rows(&journal).unwrap().is_empty());
         assert!(sessions.latest(Path::new("/nowhere")).is_err());
+        assert_eq!(sessions.last_used().unwrap().unwrap().session, id(1));
+    }
+
+    /// Whatever the clock said at each of them.
+    #[tokio::test]
+    async fn the_session_last_used_follows_the_order_of_the_journal() {
+        let id = |n: u128| SessionId::new(Uuid::from_u128(n));
+        for times in [[900, 2, 3], [3, 900, 2], [3, 2, -1], [1, 2, 3], [5, 5, 5]] {
+            let journal = Journal::memory();
+            for (number, at_ms) in (1..).zip(times) {
+                speak(&journal, id(number), "/here", at_ms).await;
+            }
+            let sessions = Sessions::new(&journal);
+            assert_eq!(sessions.latest(Path::new("/here")).unwrap().session, id(3), "{times:?}");
+            speak(&journal, id(4), "/there", -5).await;
+            assert_eq!(sessions.last_used().unwrap().unwrap().session, id(4), "{times:?}");
+            assert_eq!(sessions.latest(Path::new("/here")).unwrap().session, id(3), "{times:?}");
+        }
     }
 
     #[test]

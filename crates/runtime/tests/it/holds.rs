@@ -10,10 +10,10 @@ use max_team_core::plan::event::{Approve, Say};
 use max_team_core::tasks::{Input, New, Status, Update};
 use max_team_journal::{Commit, Death, Journal};
 use max_team_runtime::{
-    Census, Command, Enrolled, Fate, Order, Post, READ_ON, Reason, RuntimeError, Standing, TaskLists, TeamHandle, Which,
+    Census, Command, Enrolled, Fate, Order, Post, READ_ON, Reason, RuntimeError, Standing, TaskLists, TeamHandle,
+    Which, new_id,
 };
 use serde_json::json;
-use uuid::Uuid;
 
 use super::calls::{inputs, say};
 use super::crashes::{check_rest, events, key};
@@ -200,7 +200,7 @@ async fn what_comes_of_work_that_began_before_a_stop_wakes_nobody() {
     };
     late("of before", turn).await;
     assert_eq!(inputs(&journal, "max").len(), lead);
-    late("of later", TurnId::new(Uuid::now_v7())).await;
+    late("of later", TurnId::new(new_id())).await;
     let told = inputs(&journal, "max").split_off(lead).join("|");
     assert!(told.contains("of before") && told.contains("of later") && !told.contains('|'), "{told}");
 }
@@ -228,7 +228,7 @@ enum Moment {
 /// Somebody stops the lead while the clock is an hour ahead.
 async fn stop_ahead(journal: &Journal, session: SessionId) {
     let lead = Census::new(journal).roll(session).unwrap().lead.unwrap().person.agent.unwrap();
-    let now = Uuid::now_v7().get_timestamp().unwrap().to_unix().0 * 1_000;
+    let now = new_id().get_timestamp().unwrap().to_unix().0 * 1_000;
     let since = TurnId::new(uuid::Builder::from_unix_timestamp_millis(now + 3_600_000, &[7; 10]).into_uuid());
     let body = json!({ "by": "cli", "stopped": true, "since": since });
     let letter = Envelope::new(key("stop"), owner().address(), format!("agent/{lead}"), Kind::Shutdown, body, 1);
@@ -599,7 +599,7 @@ async fn somebody_is_at_what_its_turn_is_about() {
     let census = Census::new(&journal);
     let started = census.roll(session).unwrap().mates.remove(0).person.since_ms.unwrap();
     // Ids of turns are newer than everything before them, to the millisecond at least.
-    let later = std::iter::repeat_with(|| Uuid::now_v7().get_timestamp().unwrap().to_unix());
+    let later = std::iter::repeat_with(|| new_id().get_timestamp().unwrap().to_unix());
     let at_ms = |(secs, nanos): (u64, u32)| i64::try_from(secs * 1_000 + u64::from(nanos / 1_000_000)).unwrap();
     let later = later.map(at_ms).find(|at_ms| *at_ms > started).unwrap();
     write(&team, session, "put two into a.txt").await;

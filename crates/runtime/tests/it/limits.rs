@@ -11,7 +11,7 @@ use max_team_core::limits::{UPSTREAM_BYTES_MAX, UPSTREAM_ITEM_BYTES_MAX};
 use max_team_core::plan::event::{About, Approve, Cause, PlanEnd, Ruling, Say};
 use max_team_core::plan::{Draft, Status};
 use max_team_journal::{Journal, JournalError};
-use max_team_runtime::{Command, Matter, Notice, Open, Order, Post, RuntimeError, TeamHandle, Which};
+use max_team_runtime::{Command, Matter, Notice, Open, Order, Post, RuntimeError, TeamHandle, Which, new_id};
 use proptest::prelude::*;
 use tokio::sync::mpsc;
 
@@ -519,7 +519,7 @@ members:
             let owned = matches!(&opened, Err(RuntimeError::Journal(JournalError::Owned { .. })));
             assert!(owned, "{opened:?}");
             let question = Post::new(&other).find(&only_plan(&other).to_string()).unwrap().row.question;
-            let key = max_team_core::id::EnvelopeId::new(uuid::Uuid::now_v7());
+            let key = max_team_core::id::EnvelopeId::new(new_id());
             Post::new(&other).decide(&owner(), key, question, &Say::Approve).await.unwrap();
 
             let done = rest(&mut notices).await;
@@ -535,7 +535,7 @@ members:
 /// Results that are too large to be told are files to read; what is told stays within its bounds.
 #[test]
 fn large_results_are_left_as_files() {
-    let key = max_team_core::id::EnvelopeId::new(uuid::Uuid::now_v7());
+    let key = max_team_core::id::EnvelopeId::new(new_id());
     let plan = PlanId::new(key.uuid());
     // One that is too large by itself, and more than fit together.
     let sizes =

@@ -37,10 +37,9 @@ use max_team_core::team::{Definition, Model, Settings};
 use max_team_journal::{Death, Journal, WorkerInfo};
 use max_team_llm::{Replay, Router};
 use max_team_runtime::skills::Places;
-use max_team_runtime::{Command, House, Notice, Open, Options, Order, RuntimeError, TeamHandle, Which};
+use max_team_runtime::{Command, House, Notice, Open, Options, Order, RuntimeError, TeamHandle, Which, new_id};
 use max_team_tools::{Reach, Registry};
 use tokio::sync::mpsc;
-use uuid::Uuid;
 
 max_team_tools::command::child_before_main!();
 
@@ -67,7 +66,7 @@ fn house_with(journal: &Journal, root: &Path, replay: Replay) -> TeamHandle {
 
 fn house_equipped(journal: &Journal, root: &Path, replay: Replay, tools: Registry) -> TeamHandle {
     let info = WorkerInfo {
-        id: WorkerId::new(Uuid::now_v7()),
+        id: WorkerId::new(new_id()),
         pid: std::process::id(),
         host: "here".into(),
         started_at_ms: 0,
@@ -108,7 +107,7 @@ fn open(which: Which) -> Open {
 }
 
 async fn order(team: &TeamHandle, command: Command) -> Result<(), RuntimeError> {
-    let order = Order { by: owner(), cwd: ".".into(), key: EnvelopeId::new(Uuid::now_v7()), command };
+    let order = Order { by: owner(), cwd: ".".into(), key: EnvelopeId::new(new_id()), command };
     team.command(order).await
 }
 
@@ -201,7 +200,7 @@ async fn a_parked_question_waits_for_the_next_process() {
 async fn bounds_are_refused_with_words() {
     let folder = project();
     let team = house(&Journal::memory(), folder.path());
-    let nowhere = SessionId::new(Uuid::now_v7());
+    let nowhere = SessionId::new(new_id());
     let unknown = order(&team, Command::Say { session: nowhere, text: "hi".into() }).await;
     assert!(matches!(unknown, Err(RuntimeError::NotOpen(_))), "{unknown:?}");
     let none = team.open(owner(), folder.path(), open(Which::Latest)).await;

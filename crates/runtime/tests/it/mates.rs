@@ -5,7 +5,7 @@ use max_team_core::event::{End, Event};
 use max_team_core::message::Kind;
 use max_team_core::policy::Mode;
 use max_team_journal::Journal;
-use max_team_runtime::{Command, Open, Which};
+use max_team_runtime::{Command, Open, Which, new_id};
 
 use super::calls::{calling, came_to, inputs, say, started};
 use super::crashes::{check_rest, events};
@@ -364,11 +364,11 @@ async fn an_answer_to_nothing_is_refused_where_it_is_given_and_where_it_comes() 
     // Somebody sends one all the same, to the teammate itself.
     let ann = started(&journal, GENERAL)[0].agent;
     let letter = max_team_core::message::Envelope::new(
-        max_team_core::id::EnvelopeId::new(uuid::Uuid::now_v7()),
+        max_team_core::id::EnvelopeId::new(new_id()),
         "user/somebody",
         format!("agent/{ann}"),
         Kind::PermissionResponse,
-        serde_json::json!({ "question": max_team_core::id::QuestionId::new(uuid::Uuid::now_v7()), "answer": super::yes() }),
+        serde_json::json!({ "question": max_team_core::id::QuestionId::new(new_id()), "answer": super::yes() }),
         0,
     );
     journal.commit(max_team_journal::Commit { sends: vec![letter], ..Default::default() }).await.unwrap();

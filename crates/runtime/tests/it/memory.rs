@@ -10,7 +10,7 @@ use max_team_core::team::Definition;
 use max_team_journal::{Death, Journal};
 use max_team_llm::Replay;
 use max_team_runtime::{
-    Census, Command, Memories, Open, Order, Remember, TeamHandle, Which, project_entry, project_scope,
+    Census, Command, Memories, Open, Order, Remember, TeamHandle, Which, new_id, project_entry, project_scope,
 };
 use serde_json::{Value, json};
 
@@ -529,7 +529,7 @@ async fn what_was_taken_back_is_not_remembered() {
     let asked = until(&mut notices, "question_asked").await;
     let Event::QuestionAsked(asked) = &*asked else { panic!("{asked:?}") };
     let question = asked.question;
-    let letter = EnvelopeId::new(uuid::Uuid::now_v7());
+    let letter = EnvelopeId::new(new_id());
     let command = Command::Say { session, text: LIVES_IN.into() };
     team.command(Order { by: owner(), cwd: ".".into(), key: letter, command }).await.unwrap();
     order(&team, Command::Withdraw { session, letter }).await.unwrap();

@@ -7,7 +7,7 @@ use max_team_core::plan::{Edit, Status, Waits};
 use max_team_core::policy::{Answer, Mode};
 use max_team_core::team::Settings;
 use max_team_journal::Journal;
-use max_team_runtime::{Census, Command, Post, RuntimeError, Which};
+use max_team_runtime::{Census, Command, Post, RuntimeError, Which, new_id};
 
 use super::calls::say;
 use super::crashes::{check_rest, key};
@@ -116,7 +116,7 @@ fn a_changed_plan_is_another_question() {
         assert!(matches!(&nobody, Err(RuntimeError::Plan(why)) if why.contains("no member `bob`")), "{nobody:?}");
         let elsewhere = journal.reopen().unwrap();
         let from_elsewhere = async |edit: Edit| {
-            let key = EnvelopeId::new(uuid::Uuid::now_v7());
+            let key = EnvelopeId::new(new_id());
             Post::new(&elsewhere).decide(&owner(), key, first, &Say::Edit(vec![edit])).await
         };
         let nothing = from_elsewhere(Edit::Skip { task: "b".into(), skip: true }).await;
@@ -231,7 +231,7 @@ members:
     block_on(async {
         let post = Post::new(&journal);
         let ben = post.inbox().unwrap().into_iter().find(|pending| pending.who == "ben").unwrap().row.question;
-        post.answer(&owner(), EnvelopeId::new(uuid::Uuid::now_v7()), ben, &yes()).await.unwrap();
+        post.answer(&owner(), EnvelopeId::new(new_id()), ben, &yes()).await.unwrap();
         let team = house_of(&journal, folder.path(), recording);
         let opened = team.open(owner(), folder.path(), super::mates::leading(Which::Latest)).await.unwrap();
         assert_eq!((opened.recovered.approvals, opened.recovered.mail), (1, 1));

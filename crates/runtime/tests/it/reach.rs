@@ -11,7 +11,7 @@ use max_team_core::stop::Held;
 use max_team_core::tasks::{Input, New};
 use max_team_core::turn::is_stop;
 use max_team_journal::{Append, Commit, Journal, Projection};
-use max_team_runtime::{Census, Command, Post, Reason, Standing, TaskLists, Which, compare_rows};
+use max_team_runtime::{Census, Command, Post, Reason, Standing, TaskLists, Which, compare_rows, new_id};
 use serde_json::json;
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -129,7 +129,7 @@ async fn a_stop_is_newer_than_the_turns_of_those_who_rest() {
         team.shutdown().await.unwrap();
         let journal = journal.reopen().unwrap();
         let [lead, bob] = ["max", "bob"].map(|name| agent(&journal, session, name));
-        let now = Uuid::now_v7().get_timestamp().unwrap().to_unix().0 * 1_000;
+        let now = new_id().get_timestamp().unwrap().to_unix().0 * 1_000;
         let ahead = TurnId::new(uuid::Builder::from_unix_timestamp_millis(now + 3_600_000, &[7; 10]).into_uuid());
         let ends = events(&journal).into_iter().filter(|(stream, _)| *stream == format!("agent/{bob}"));
         let [mut ended] =
@@ -157,7 +157,7 @@ async fn a_stop_is_newer_than_the_turns_of_those_who_rest() {
 async fn an_older_stop_takes_no_newer_one_back() {
     let (folder, journal) = (project(), Journal::memory());
     let team = house_of(&journal, folder.path(), &BOTH.replace("BOB", "Ready."));
-    let before = TurnId::new(Uuid::now_v7());
+    let before = TurnId::new(new_id());
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     while inputs(&journal, "max").len() < 2 {
         until(&mut notices, "turn_started").await;
@@ -333,7 +333,7 @@ async fn a_stop_without_a_row_counts_before_the_lead_has_read_it() {
     team.shutdown().await.unwrap();
     let journal = journal.reopen().unwrap();
     let [lead, bob] = ["max", "bob"].map(|name| format!("agent/{}", agent(&journal, session, name)));
-    let turn = || TurnId::new(Uuid::now_v7());
+    let turn = || TurnId::new(new_id());
     let letter = |name, from: &str, to: &str, kind, body| Envelope::new(key(name), from, to, kind, body, 1);
     let mut news = letter("news", &lead, &bob, Kind::Text, json!({ "text": "look" }));
     news.cause = Some(turn().to_string());
@@ -385,7 +385,7 @@ async fn a_stop_reaches_whoever_begins_before_the_lead_has_read_it() {
         let bobs = "{text: Ready.}, {text: One moment, delta_ms: 3600000}";
         let bobs = if is_written_to { bobs } else { "{text: One moment, delta_ms: 3600000}" };
         let team = house_of(&journal, folder.path(), &BOTH.replace("{text: BOB}", bobs));
-        let since = TurnId::new(Uuid::now_v7());
+        let since = TurnId::new(new_id());
         let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
         while inputs(&journal, GENERAL).len() < 2 {
             until(&mut notices, "turn_started").await;

@@ -4,9 +4,10 @@ use max_team_core::event::{End, Event, Steered};
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_journal::{Death, Journal};
 use max_team_runtime::replay::{Point, Site, Tape};
-use max_team_runtime::{Census, Command, Fate, Notice, Order, Post, Queued, RuntimeError, Sessions, TeamHandle, Which};
+use max_team_runtime::{
+    Census, Command, Fate, Notice, Order, Post, Queued, RuntimeError, Sessions, TeamHandle, Which, new_id,
+};
 use tokio::sync::mpsc;
-use uuid::Uuid;
 
 use super::crashes::events;
 use super::{begin, house_of, open, order, owner, project, until, yes};
@@ -21,7 +22,7 @@ answers:
 "#;
 
 async fn give(team: &TeamHandle, command: Command) -> EnvelopeId {
-    let key = EnvelopeId::new(Uuid::now_v7());
+    let key = EnvelopeId::new(new_id());
     team.command(Order { by: owner(), cwd: ".".into(), key, command }).await.unwrap();
     key
 }
@@ -202,7 +203,7 @@ async fn nothing_is_told_twice_when_a_letter_stops_the_turn() {
     say(&team, session, "use tabs").await;
     team.status(session).await.unwrap();
     let lead = Sessions::new(&journal).row(session).unwrap().lead;
-    Post::new(&journal).interrupt(&owner(), EnvelopeId::new(Uuid::now_v7()), lead).await.unwrap();
+    Post::new(&journal).interrupt(&owner(), EnvelopeId::new(new_id()), lead).await.unwrap();
     say(&team, session, "and be quick").await;
     assert_eq!(ends(&mut notices).await.0, End::Interrupted);
     assert_eq!(ends(&mut notices).await, (End::Answered, "With tabs.".to_owned()));

@@ -9,7 +9,7 @@ use max_team_core::plan::event::{About, Approve, PlanEnd, Say, TaskStarted};
 use max_team_core::plan::{Draft, Plan, Status};
 use max_team_journal::{Append, Commit, Journal, Options};
 use max_team_llm::Replay;
-use max_team_runtime::{Census, Command, Notice, Order, Post, TeamHandle, Which};
+use max_team_runtime::{Census, Command, Notice, Order, Post, TeamHandle, Which, new_id};
 
 use super::crashes::{check_rest, events};
 use super::limits::{asked_about, begin, block_on, only_plan, plan_of, priced, run_plan, until};
@@ -19,7 +19,7 @@ use super::{house_of, house_with, order, owner, yes};
 const PRICE: Price = Price { input: 1_000, output: 1_000, cache_read: 1_000, cache_write: 1_000 };
 
 fn key() -> EnvelopeId {
-    EnvelopeId::new(uuid::Uuid::now_v7())
+    EnvelopeId::new(new_id())
 }
 
 async fn propose(team: &TeamHandle, session: SessionId, draft: Box<Draft>) -> PlanId {

@@ -7,7 +7,7 @@ use max_team_core::message::Principal;
 use max_team_core::plan::event::Approve;
 use max_team_core::tasks::{Input, Move, New, Status, TOOLS, Update, Why};
 use max_team_journal::Journal;
-use max_team_runtime::{Open, RuntimeError, TaskLists, Which};
+use max_team_runtime::{Open, RuntimeError, TaskLists, Which, new_id};
 
 use super::calls::{calling, came_to, say};
 use super::crashes::{check_rest, lists};
@@ -142,7 +142,7 @@ fn in_a_crowd_nobody_claims_what_somebody_holds() {
     const TASKS: usize = 24;
     let folder = tempfile::tempdir().unwrap();
     let journal = Journal::open(folder.path(), max_team_journal::Options::default()).unwrap();
-    let session = max_team_core::id::SessionId::new(uuid::Uuid::now_v7());
+    let session = max_team_core::id::SessionId::new(new_id());
     let write = |user: &str, input: &Input| {
         let by = Principal { user: user.to_owned(), ..owner() };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

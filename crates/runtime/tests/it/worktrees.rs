@@ -11,7 +11,7 @@ use max_team_core::team::Isolation;
 use max_team_journal::{Death, Journal};
 use max_team_llm::Replay;
 use max_team_runtime::rewind::{Rewind, To};
-use max_team_runtime::{Command, House, Matter, Notice, Options, Order, Post, TeamHandle, Which};
+use max_team_runtime::{Command, House, Matter, Notice, Options, Order, Post, TeamHandle, Which, new_id};
 use max_team_tools::copy::Copies;
 use max_team_tools::{Reach, Registry};
 use tokio::sync::mpsc;
@@ -248,7 +248,7 @@ async fn without_a_copy_nobody_works_in_the_project_instead() {
 /// A house without walls.
 fn open(journal: &Journal, root: &Path, replay: Replay) -> TeamHandle {
     let info = max_team_journal::WorkerInfo {
-        id: max_team_core::id::WorkerId::new(uuid::Uuid::now_v7()),
+        id: max_team_core::id::WorkerId::new(new_id()),
         pid: std::process::id(),
         host: "here".into(),
         started_at_ms: 0,

@@ -10,8 +10,9 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
+use jiff::Timestamp;
 use max_team_core::hash::Hash;
 use max_team_core::limits::{COMMAND_S_MAX, REWIND_FILES_MAX};
 use max_team_core::rewind::{Change, Left, State, Why};
@@ -290,9 +291,8 @@ impl Tree {
         }
         let _held = self.hold(root.path(), patience)?;
         self.read();
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now_s = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        let now_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+        let now = Timestamp::now();
+        let (now_s, now_ms) = (now.as_second(), now.as_millisecond());
         let objects = &self.objects;
         let mut found = Sweep { root, home, objects, old: &self.list.files, now_s, patience }.look();
         self.list.held = self.list.held.saturating_add(found.added);

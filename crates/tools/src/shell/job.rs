@@ -3,8 +3,8 @@
 //! A note names the process that wrote it. What a killed one left says nothing about now, and is not believed.
 
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::shelf::Shelf;
@@ -30,8 +30,7 @@ pub struct Job {
 impl Job {
     /// One that begins now, and belongs to this process.
     pub(super) fn begun(id: String, command: String) -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let since_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+        let since_ms = Timestamp::now().as_millisecond();
         Self { id, command, since_ms, over: None, pid: std::process::id() }
     }
 

@@ -7,15 +7,16 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use max_team_core::limits::PAGE_MS_MAX;
 use max_team_sandbox::is_public;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, LOCATION};
 use reqwest::{Url, redirect};
-use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::time_provider::TimeProvider;
 use rustls::{ClientConfig, RootCertStore};
 
 use crate::text::{clip, size, visible};
@@ -129,9 +130,19 @@ fn is_named(private: &[String], host: &str) -> bool {
     private.iter().any(|name| name.eq_ignore_ascii_case(host))
 }
 
+/// The system's clock. One that says a time before 1970 gives none, and the connection is refused: rustls's own panics.
+#[derive(Debug)]
+struct Clock;
+
+impl TimeProvider for Clock {
+    fn current_time(&self) -> Option<UnixTime> {
+        SystemTime::now().duration_since(UNIX_EPOCH).ok().map(UnixTime::since_unix_epoch)
+    }
+}
+
 fn client(cx: &Cx, guard: Guard) -> Result<reqwest::Client, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut tls = ClientConfig::builder_with_provider(provider)
+    let mut tls = ClientConfig::builder_with_details(provider, Arc::new(Clock))
         .with_safe_default_protocol_versions()
         .map_err(|err| format!("TLS cannot be set up: {err}"))?
         .with_root_certificates(roots(cx)?)

@@ -1,6 +1,7 @@
 //! Trees that commands change.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::time::UNIX_EPOCH;
 
 use tempfile::TempDir;
 
