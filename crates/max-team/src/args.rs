@@ -10,8 +10,10 @@ mod files;
 mod keep;
 mod mates;
 mod memory;
+mod models;
 mod permissions;
 mod replay;
+mod reserved;
 mod rewind;
 mod skills;
 mod stream;
@@ -39,8 +41,10 @@ pub(crate) use files::{Files, Whose};
 pub(crate) use keep::{Audit, Backup, Export, Forget, Restore, Sessions, Which};
 pub(crate) use mates::{Mail, Send, Team};
 pub(crate) use memory::{Board, Memory};
+pub(crate) use models::Models;
 pub(crate) use permissions::{Permissions, Why};
 pub(crate) use replay::{Compare, Fork, Replay};
+pub(crate) use reserved::{find as find_reserved, reserved};
 pub(crate) use rewind::Rewind;
 pub(crate) use skills::{RunSkill, Skills};
 pub(crate) use stream::{Events, Logs, Reading};
@@ -315,6 +319,8 @@ pub(crate) enum Command {
     /// What agents may do: rules, why something is allowed or not, and faults in rules
     #[command(subcommand)]
     Permissions(Permissions),
+    /// List known models with their prices, and whether their keys are set
+    Models(Models),
     /// Check keys, models, journal and surroundings
     Doctor(Doctor),
     /// Print a completion script
@@ -434,6 +440,18 @@ pub(crate) struct Doctor {
     /// Compare all lists, mailboxes and kept states with the log, say what differs, and make them again from it
     #[arg(long)]
     pub(crate) rebuild: bool,
+    /// Also send the model one small request, to find a wrong key, a dead server or a wrong model
+    #[arg(long)]
+    pub(crate) online: bool,
+    /// The model to look at: a name, an alias or provider/name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// The provider to look at
+    #[arg(long, value_name = "NAME")]
+    pub(crate) provider: Option<String>,
+    /// The provider's address
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
     /// A file that defines the team
     #[arg(long, value_name = "FILE")]
     pub(crate) agents: Option<PathBuf>,

@@ -29,7 +29,7 @@ pub(crate) struct Key {
 
 /// Finds the key for a provider, or nothing.
 pub(crate) fn find(llm: &Llm, env: &Env, provider: &str, variables: &[String]) -> Result<Option<Key>, Stop> {
-    let written = llm.api_key.is_some() || llm.api_key_file.is_some() || llm.api_key_helper.is_some();
+    let written = is_written(llm);
     if written && llm.provider.as_deref() == Some(provider) {
         return from_settings(llm).map(Some);
     }
@@ -41,6 +41,17 @@ pub(crate) fn find(llm: &Llm, env: &Env, provider: &str, variables: &[String]) -
         let value = env.get(name).map(str::trim).filter(|value| !value.is_empty())?;
         Some(Key { secret: SecretString::from(value.to_owned()), source: name.clone() })
     }))
+}
+
+/// Whether a key for a provider is named anywhere; nothing is read or run to find out.
+pub(crate) fn is_named(llm: &Llm, env: &Env, provider: &str, variables: &[String]) -> bool {
+    let is_set = |name: &String| env.get(name).is_some_and(|value| !value.trim().is_empty());
+    (is_written(llm) && llm.provider.as_deref() == Some(provider)) || variables.iter().any(is_set)
+}
+
+/// Whether the settings name a key.
+fn is_written(llm: &Llm) -> bool {
+    llm.api_key.is_some() || llm.api_key_file.is_some() || llm.api_key_helper.is_some()
 }
 
 fn from_settings(llm: &Llm) -> Result<Key, Stop> {

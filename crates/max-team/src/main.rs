@@ -61,10 +61,15 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
+            let spoken = || spoken(args::wished(words()));
+            if let Some(name) = args::reserved(words()).filter(|_| exit == Exit::Usage) {
+                headless::talk(&spoken().reserved(name));
+                return exit.into();
+            }
             // Nobody left to tell if this fails.
             drop(error.print());
-            if let Some(meant) = args::meant(std::env::args().skip(1)).filter(|_| exit == Exit::Usage) {
-                headless::talk(&spoken(args::wished(std::env::args().skip(1))).did_you_mean(&meant));
+            if let Some(meant) = args::meant(words()).filter(|_| exit == Exit::Usage) {
+                headless::talk(&spoken().did_you_mean(&meant));
             }
             return exit.into();
         }
@@ -88,6 +93,11 @@ fn main() -> ExitCode {
 
 fn is_broken_pipe(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::BrokenPipe
+}
+
+/// What stands behind the program's name, readable whatever bytes it has.
+fn words() -> impl Iterator<Item = String> {
+    std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned())
 }
 
 /// The language of the interface.
@@ -126,7 +136,10 @@ fn check_files() -> Result<(), Stop> {
 fn run(cli: Cli) -> anyhow::Result<Exit> {
     check_files()?;
     let Cli { command, talk: words } = cli;
-    let here = || Place::here().map(|place| place.speaking(words.lang.clone()));
+    let here = || {
+        let place = Place::here()?.speaking(words.lang.clone());
+        place.check_names().map(|()| place)
+    };
     match command {
         Some(Command::Completion { shell }) => commands::manual::completion(shell)?,
         Some(Command::Man) => commands::manual::man()?,
@@ -166,6 +179,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Cache(command)) => return commands::cache::run(&here()?, &command),
         Some(Command::Files(command)) => return commands::files::run(&here()?, &command),
         Some(Command::Permissions(command)) => return commands::permissions::run(&here()?, &command),
+        Some(Command::Models(options)) => return commands::models::run(&here()?, &options),
         Some(Command::Doctor(options)) => return commands::doctor::run(&here()?, &options),
         Some(Command::Demo(options)) => return talk::demo(&here()?, &options),
         Some(Command::Plan { goal, output, force, record, team }) => {

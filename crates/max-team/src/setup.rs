@@ -14,11 +14,12 @@ use max_team_core::team::{Compaction, Definition, Settings};
 use max_team_journal::{Journal, JournalError, Options as JournalOptions, Worker, WorkerInfo};
 use max_team_llm::Router;
 use max_team_runtime::skills::SKILL;
-use max_team_runtime::{AuditLevel, AuditOptions, Census, House, Options, Remember, RuntimeError, TeamHandle, Which};
+use max_team_runtime::{
+    AuditLevel, AuditOptions, Census, House, Options, Remember, RuntimeError, TeamHandle, Which, new_id,
+};
 use max_team_tools::{Reach, Registry, project};
-use uuid::Uuid;
 
-use crate::args::{Cli, Format, READER, Talk, TeamFlags};
+use crate::args::{Cli, Format, READER, Talk, TeamFlags, find_reserved};
 use crate::config::choice::{Extract, Language, Level, Strength};
 use crate::config::{self, Config, Env, Override, Sources};
 use crate::exit::{Exit, Stop};
@@ -66,6 +67,16 @@ impl Place {
             Stop::new(Exit::Config, "there is no home folder to keep the journal in; set MAX_TEAM_HOME")
         })?;
         Ok(Self { env, cwd: canonical(&cwd), home: std::path::absolute(&home).unwrap_or(home), wished: None })
+    }
+
+    /// Refuses a current directory, or a variable that names one of our folders, that is not UTF-8.
+    pub(crate) fn check_names(&self) -> Result<(), Stop> {
+        for name in Env::FOLDERS {
+            if let Some(value) = std::env::var_os(name) {
+                check_name(Path::new(&value), Some(name))?;
+            }
+        }
+        check_name(&self.cwd, None)
     }
 
     /// The same, speaking a language that was asked for.
@@ -177,6 +188,9 @@ pub(crate) fn check(talk: &Talk) -> Result<(), Stop> {
     let Some(word) = talk.prompt.as_deref().filter(|prompt| !prompt.contains(char::is_whitespace)) else {
         return Ok(());
     };
+    if let Some(name) = find_reserved(word) {
+        return Err(Stop::said(Exit::Usage, |lang| lang.reserved(name)));
+    }
     // A question of one word is not written so: in a language with spaces it has a mark, in others it has no such letters.
     if !word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')) {
         return Ok(());
@@ -311,7 +325,7 @@ pub(crate) fn known(census: &Census<'_>, id: &str) -> Result<Option<SessionId>, 
 /// This process, as others are told of it.
 pub(crate) fn worker_info(place: &Place, what: &str) -> WorkerInfo {
     WorkerInfo {
-        id: WorkerId::new(Uuid::now_v7()),
+        id: WorkerId::new(new_id()),
         pid: std::process::id(),
         host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
         started_at_ms: jiff::Timestamp::now().as_millisecond(),
@@ -415,6 +429,7 @@ pub(crate) fn project_root(place: &Place, config: &Config) -> Result<PathBuf, St
             "the project's own file leads out of the project; set it in your settings if you mean it".into()
         ));
     }
+    check_name(&real, None)?;
     Ok(real)
 }
 
@@ -447,6 +462,16 @@ pub(crate) fn failed(error: RuntimeError) -> Stop {
         RuntimeError::Journal(error) => told(lang, error),
         error => lang.runtime_failure(error),
     })
+}
+
+/// Refuses a folder whose name is not UTF-8: rules, events and the journal name folders by text, and a name with its bytes
+/// replaced is another folder.
+pub(crate) fn check_name(folder: &Path, variable: Option<&str>) -> Result<(), Stop> {
+    if folder.to_str().is_some() {
+        return Ok(());
+    }
+    let name = folder.as_os_str().as_encoded_bytes().escape_ascii().to_string();
+    Err(Stop::said(Exit::Usage, |lang| lang.not_utf8(&name, variable)))
 }
 
 /// One name for one directory, so that `-c` finds its sessions through symbolic links.

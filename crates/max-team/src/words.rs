@@ -60,6 +60,7 @@ mod files;
 mod keep;
 mod mates;
 mod memory;
+mod models;
 mod replay;
 mod rewind;
 mod run;

@@ -1,12 +1,15 @@
 //! `doctor`: looks at everything that talking needs and says what it finds and what to do.
 //!
-//! It asks no provider anything and shows no key. What is wrong but does not stop work is a warning; what stops work
-//! makes the exit code 1.
+//! It shows no key, and asks a provider only with `--online`; what it did not test is its last line. What is wrong but does not
+//! stop work is a warning; what stops work makes the exit code 1.
+
+mod online;
 
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use max_team_core::team::Member;
+use max_team_core::time::rfc3339;
 use max_team_journal::{Journal, JournalError};
 use max_team_runtime::{compare_rows, rebuild_rows};
 use max_team_sandbox::probe;
@@ -14,8 +17,8 @@ use rustix::fs::Access;
 
 use crate::agents;
 use crate::args;
-use crate::config::Config;
 use crate::config::choice::Face;
+use crate::config::{Config, Override};
 use crate::exit::{Exit, Stop};
 use crate::models;
 use crate::setup::{self, Place};
@@ -32,6 +35,11 @@ const FREE_BYTES_MIN: u64 = 64 << 20;
 /// Bytes that are written to try it: more than one commit takes.
 const PROBE_BYTES: usize = 256 << 10;
 
+/// The beginning of 2026, before which there was no such program: a clock that says less is wrong.
+const CLOCK_MS_MIN: i64 = 1_767_225_600_000;
+
+pub(crate) use online::Trouble;
+
 pub(crate) fn run(place: &Place, options: &args::Doctor) -> anyhow::Result<Exit> {
     let lang = place.speaks();
     let mut findings = Findings { text: String::new(), failed: false, lang };
@@ -43,7 +51,8 @@ pub(crate) fn run(place: &Place, options: &args::Doctor) -> anyhow::Result<Exit>
         }
         space(&place.home, &mut findings);
     }
-    let config = match place.settings(options.config.as_deref(), Vec::new()) {
+    clock(&mut findings);
+    let config = match place.settings(options.config.as_deref(), overrides(options)) {
         Ok(config) => {
             config.warnings.iter().for_each(|warning| findings.warn(lang.settings(), warning.clone()));
             findings.good(lang.settings(), lang.settings_readable().to_owned());
@@ -57,15 +66,37 @@ pub(crate) fn run(place: &Place, options: &args::Doctor) -> anyhow::Result<Exit>
     if let Some(config) = &config {
         unheard(config, &mut findings);
         walls(config.project.sandbox, &mut findings);
-        model(config, place, &mut findings);
+        model(config, place, options.online, &mut findings);
     }
     team(place, options.agents.as_deref(), &mut findings);
     journal(place, config.as_ref(), options.rebuild, &mut findings);
+    findings.note(lang.untested_word(), lang.untested(options.online));
     super::print(&findings.text)?;
     if findings.failed {
         return Err(Stop::said(Exit::Failed, |lang| lang.something_is_wrong().to_owned()).into());
     }
     Ok(Exit::Ok)
+}
+
+/// The settings that flags stand for.
+fn overrides(options: &args::Doctor) -> Vec<Override> {
+    let given = [
+        ("llm.provider", "--provider", &options.provider),
+        ("llm.default_model", "--model", &options.model),
+        ("llm.base_url", "--base-url", &options.base_url),
+    ];
+    let one = |(key, name, value): (&str, &str, &Option<String>)| {
+        Some(Override { key: key.to_owned(), value: value.clone()?, name: name.to_owned() })
+    };
+    given.into_iter().filter_map(one).collect()
+}
+
+/// Certificates are judged by the clock, and times of the journal are taken from it.
+fn clock(findings: &mut Findings) {
+    let (lang, now_ms) = (findings.lang, jiff::Timestamp::now().as_millisecond());
+    if now_ms < CLOCK_MS_MIN {
+        findings.warn(lang.clock_word(), lang.clock_wrong(&rfc3339(now_ms)));
+    }
 }
 
 struct Findings {
@@ -188,7 +219,7 @@ fn walls(is_on: bool, findings: &mut Findings) {
     }
 }
 
-fn model(config: &Config, place: &Place, findings: &mut Findings) {
+fn model(config: &Config, place: &Place, online: bool, findings: &mut Findings) {
     let lang = findings.lang;
     for (provider, names) in models::local_servers() {
         findings.good(lang.local_server(), lang.server_with(provider, names.len()));
@@ -202,6 +233,9 @@ fn model(config: &Config, place: &Place, findings: &mut Findings) {
                 Ok(None) => {}
                 Ok(Some(proxy)) => findings.note(lang.proxy_word(), proxy),
                 Err(words) => findings.bad(lang.connection_word(), words),
+            }
+            if online {
+                online::ask(&chosen, findings);
             }
         }
         Err(stop) => findings.bad(lang.model_now(), stop.words(lang).to_owned()),

@@ -15,6 +15,7 @@ pub(crate) mod inbox;
 pub(crate) mod mail;
 pub(crate) mod manual;
 pub(crate) mod memory;
+pub(crate) mod models;
 pub(crate) mod permissions;
 pub(crate) mod plan;
 pub(crate) mod plans;

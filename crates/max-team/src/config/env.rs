@@ -12,6 +12,9 @@ use std::path::PathBuf;
 pub(crate) struct Env(BTreeMap<String, String>);
 
 impl Env {
+    /// Variables that name the user's folders.
+    pub(crate) const FOLDERS: [&'static str; 4] = ["HOME", "MAX_TEAM_HOME", "USERPROFILE", "XDG_CONFIG_HOME"];
+
     /// The value of a variable; an empty one counts.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
@@ -34,7 +37,7 @@ impl Env {
 
     /// The same without a user: nothing of theirs is found.
     pub(crate) fn of_nobody(&self) -> Self {
-        let is_users = |name: &str| ["HOME", "USERPROFILE", "XDG_CONFIG_HOME", "MAX_TEAM_HOME"].contains(&name);
+        let is_users = |name: &str| Self::FOLDERS.contains(&name);
         Self(
             self.0
                 .iter()

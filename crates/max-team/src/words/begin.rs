@@ -162,6 +162,23 @@ impl Lang {
         )
     }
 
+    /// A folder whose name is not UTF-8, with its bytes; `variable` names it.
+    pub(crate) fn not_utf8(self, name: &str, variable: Option<&str>) -> String {
+        match variable {
+            Some(variable) => say!(
+                self,
+                "the folder in {variable} is not named in UTF-8: `{name}`. Give it another name, or set {variable} to \
+                 another folder",
+                "{variable} 所指目录的名称不是 UTF-8：`{name}`。请重命名该目录，或将 {variable} 设为其他目录"
+            ),
+            None => say!(
+                self,
+                "the name of this folder is not UTF-8: `{name}`. Give it another name, or work in another folder",
+                "此目录的名称不是 UTF-8：`{name}`。请重命名该目录，或换一个目录"
+            ),
+        }
+    }
+
     /// Words that are nearly a command.
     pub(crate) fn did_you_mean(self, command: &str) -> String {
         say!(self, "did you mean `max-team {command}`?", "您是否想用 `max-team {command}`？")

@@ -1,0 +1,100 @@
+//! `models`: the catalogue with the user's own rows, what each model costs, and whether its key is set.
+
+use max_team_core::ledger::NANO;
+use max_team_core::team::Model;
+use max_team_llm::{Catalog, Provider};
+use serde_json::{Value, json};
+
+use super::table::{table, tokens};
+use crate::args;
+use crate::config::Config;
+use crate::exit::{Exit, Stop};
+use crate::keys;
+use crate::models;
+use crate::setup::Place;
+use crate::words::Lang;
+
+/// Tokens that a price is given for.
+const PRICED_TOKENS: u64 = 1_000_000;
+
+pub(crate) fn run(place: &Place, options: &args::Models) -> anyhow::Result<Exit> {
+    let config = place.settings(options.config.as_deref(), Vec::new())?;
+    let catalog = models::catalog(&config)?;
+    if let Some(name) = &options.provider {
+        catalog.provider(name).map_err(|error| Stop::new(Exit::Usage, error.to_string()))?;
+    }
+    let is_wanted = |model: &Model| options.provider.as_ref().is_none_or(|name| *name == model.provider);
+    let shown: Vec<Model> = catalog.models().filter(is_wanted).collect();
+    let key = |model: &Model| catalog.provider(&model.provider).map_or(Key::Unset, |row| key_of(place, &config, row));
+    if options.json {
+        let rows: Vec<Value> = shown.iter().map(|model| as_json(model, &catalog, key(model))).collect();
+        super::print(&format!("{:#}\n", Value::from(rows)))?;
+        return Ok(Exit::Ok);
+    }
+    let lang = place.lang(&config);
+    let rows: Vec<Vec<String>> = shown.iter().map(|model| row(model, key(model), lang)).collect();
+    super::print(&table(&["MODEL", "CONTEXT>", "IN>", "OUT>", "KEY"], &rows))?;
+    super::print(&format!("\n{}\n", lang.models_note()))?;
+    Ok(Exit::Ok)
+}
+
+/// Whether a provider can be asked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Key {
+    Set,
+    Unset,
+    NotNeeded,
+}
+
+/// Looks only where a key is named; no file is read and no helper is run.
+fn key_of(place: &Place, config: &Config, row: &Provider) -> Key {
+    match keys::is_named(&config.llm, &place.env, &row.name, &row.key_env) {
+        true => Key::Set,
+        false if row.local => Key::NotNeeded,
+        false => Key::Unset,
+    }
+}
+
+fn row(model: &Model, key: Key, lang: Lang) -> Vec<String> {
+    let price = |nano: fn(&Model) -> Option<u64>| nano(model).map_or_else(|| "?".to_owned(), per_million);
+    let key = match key {
+        Key::Set => lang.key_set(),
+        Key::Unset => lang.key_unset(),
+        Key::NotNeeded => lang.key_not_needed(),
+    };
+    vec![
+        format!("{}/{}", model.provider, model.name),
+        tokens(model.context_tokens),
+        price(|model| Some(model.price?.input)),
+        price(|model| Some(model.price?.output)),
+        key.to_owned(),
+    ]
+}
+
+/// `$2.50`: what a million tokens cost of which one costs this much.
+fn per_million(nano: u64) -> String {
+    let cents = nano.saturating_mul(PRICED_TOKENS) / (NANO / 100);
+    format!("${}.{:02}", cents / 100, cents % 100)
+}
+
+fn as_json(model: &Model, catalog: &Catalog, key: Key) -> Value {
+    let dollars = |nano: u64| nano as f64 * PRICED_TOKENS as f64 / NANO as f64;
+    let provider = catalog.provider(&model.provider).ok();
+    json!({
+        "provider": model.provider, "name": model.name, "context_tokens": model.context_tokens,
+        "max_tokens": model.max_tokens, "input_usd": model.price.map(|price| dollars(price.input)),
+        "output_usd": model.price.map(|price| dollars(price.output)), "key_set": key != Key::Unset,
+        "key_env": provider.map(|row| row.key_env.clone()).unwrap_or_default(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prices_are_for_a_million_tokens() {
+        let table = [(0, "$0.00"), (3_000, "$3.00"), (75, "$0.07"), (2_500, "$2.50"), (15_000, "$15.00")];
+        assert!(table.iter().all(|(nano, text)| per_million(*nano) == *text), "{table:?}");
+    }
+}
