@@ -1,7 +1,7 @@
 //! A model that answers from a recording: for the demo, for tests, for looking at old runs again.
 //!
 //! Answers are given by the number of the call, so a run that was killed goes on with the answer it was waiting for.
-//! A request beyond the recording fails with `Unrecorded`. It never answers what was asked; it only looks at whether a
+//! A request beyond the recording fails with `Unrecorded`, unless words for that are given. It never answers what was asked; it only looks at whether a
 //! tool has failed, or whether words it counts on are there, so that it need not claim what did not happen.
 //!
 //! ```yaml
@@ -62,6 +62,8 @@ pub struct Replay {
     lead: Voice,
     members: BTreeMap<String, Voice>,
     pause: Duration,
+    /// The answer to every call beyond the recording; without it such a call fails.
+    beyond: Option<String>,
     /// How often each call was made, by speaker and number.
     calls: Arc<Mutex<BTreeMap<(String, u32), u32>>>,
 }
@@ -176,6 +178,13 @@ impl Replay {
         self
     }
 
+    /// The same with an answer to every call beyond the recording.
+    #[must_use]
+    pub fn ending_with(mut self, words: &str) -> Self {
+        self.beyond = Some(words.to_owned());
+        self
+    }
+
     /// How often each call was made of this recording and its clones, by speaker and number.
     pub fn calls(&self) -> BTreeMap<(String, u32), u32> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -196,10 +205,11 @@ impl Replay {
         self.count(request);
         let voice = self.voice(&request.speaker);
         let at = usize::try_from(request.number).ok().and_then(|number| number.checked_sub(1));
-        let mut answer = match at.and_then(|at| voice.ends.get(at)) {
-            Some(Ok(answer)) => answer.clone(),
-            Some(Err((failure, detail))) => return Err(CallError::failed(failure.clone(), detail)),
-            None => {
+        let mut answer = match (at.and_then(|at| voice.ends.get(at)), &self.beyond) {
+            (Some(Ok(answer)), _) => answer.clone(),
+            (Some(Err((failure, detail))), _) => return Err(CallError::failed(failure.clone(), detail)),
+            (None, Some(words)) => spoken(words),
+            (None, None) => {
                 let (known, number) = (voice.ends.len(), request.number);
                 let of = if request.speaker.is_empty() { String::new() } else { format!(" of `{}`", request.speaker) };
                 let detail = format!("the recording has {known} answers{of}, and this is call {number}");
@@ -222,6 +232,17 @@ impl Replay {
             () = show(pause, &answer, &mut partial, sink) => true,
         };
         if shown { Ok(answer) } else { Err(CallError::Cancelled { partial, usage: answer.usage }) }
+    }
+}
+
+/// An answer that is only words.
+fn spoken(words: &str) -> Answer {
+    Answer {
+        message: Message::assistant(vec![Part::text(words.to_owned())]),
+        stop: Stop::EndTurn,
+        usage: Usage::default(),
+        request_id: None,
+        model: String::new(),
     }
 }
 

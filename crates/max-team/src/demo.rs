@@ -14,7 +14,7 @@ use max_team_core::plan::event::Approve;
 use max_team_core::team::{Model, Settings};
 use max_team_llm::{Catalog, Replay, Router};
 use max_team_runtime::{Open, Which};
-use max_team_tools::command;
+use max_team_tools::command::{self, CommandError, Walls};
 use tokio_util::sync::CancellationToken;
 
 use crate::exit::{Exit, Stop};
@@ -25,6 +25,8 @@ use crate::words::Lang;
 
 /// How long git may take for the first commit.
 const GIT_WAIT: Duration = Duration::from_secs(10);
+/// How long the command may take that tries whether commands can be isolated.
+const TRIAL_WAIT: Duration = Duration::from_secs(10);
 
 /// Names and texts.
 type Files = &'static [(&'static str, &'static str)];
@@ -222,10 +224,23 @@ impl Scenario {
 }
 
 impl Tape {
-    /// The recorded models; without pauses where nobody watches.
-    pub(crate) fn router(&self, unattended: bool) -> Result<Router, Stop> {
+    /// The recorded models; without pauses where nobody watches. Beyond their recording they say so.
+    pub(crate) fn router(&self, unattended: bool, lang: Lang) -> Result<Router, Stop> {
         let replay = Replay::read(self.recording).map_err(|error| Stop::new(Exit::Failed, error.to_string()))?;
+        let replay = replay.ending_with(lang.demo_is_over());
         Ok(Router::replay(if unattended { replay.at_once() } else { replay }))
+    }
+}
+
+/// Tries to run a command in the scratch project as agents do; says why that cannot be.
+pub(crate) fn try_sandbox(root: &Path) -> Result<(), String> {
+    let argv = ["true".to_owned()];
+    let ran = command::run(&argv, root, TRIAL_WAIT, Some(&Walls::around(root)), &CancellationToken::new());
+    match ran {
+        Ok(ran) if ran.ok() => Ok(()),
+        Ok(ran) => Err(ran.output.trim().to_owned()),
+        Err(CommandError::NoWalls { why, .. }) => Err(why),
+        Err(error) => Err(error.to_string()),
     }
 }
 
@@ -277,7 +292,7 @@ mod tests {
         assert_eq!(SCENARIOS.each_ref().map(|scenario| scenario.name), NAMES);
         for scenario in &SCENARIOS {
             for lang in [Lang::En, Lang::Zh] {
-                assert!(scenario.tape(lang).router(true).is_ok(), "{}", scenario.name);
+                assert!(scenario.tape(lang).router(true, lang).is_ok(), "{}", scenario.name);
             }
             assert!(!scenario.about.contains('\n') && !scenario.files.is_empty());
         }

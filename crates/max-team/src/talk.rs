@@ -329,24 +329,29 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
     let tape = scenario.tape(lang);
     let mut scratch = tempfile::Builder::new().prefix("max-team-demo-").tempdir()?;
     // Somebody who watched may want to look at what was done.
-    scratch.disable_cleanup(options.keep || (!options.yes && std::io::stdin().is_terminal()));
+    let yes = options.yes || !std::io::stdin().is_terminal();
+    scratch.disable_cleanup(options.keep || !yes);
     let folder = scratch.path().canonicalize()?;
+    setup::check_name(&folder, None)?;
     let root = folder.join(scenario.name);
     scenario.lay_out(&root)?;
     let away = Place { cwd: root.clone(), home: folder.join("home"), ..place.clone() };
-    let router = tape.router(options.yes || !is_terminal())?;
+    let router = tape.router(yes || !is_terminal(), lang)?;
     let open = demo::open(&away, router.clone())?;
+    let unsandboxed = config.project.sandbox.then(|| demo::try_sandbox(&root).err()).flatten();
+    config.project.sandbox &= unsandboxed.is_none();
+    let unsandboxed = unsandboxed.map(|why| format!("{}\n", lang.demo_unsandboxed(&lang.step(&why))));
     let journal = away.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
     let team = setup::house(&away, &config, journal, router, "the demo")?;
-    crate::commands::print(&format!("{intro} {}\n\n", root.display()))?;
-    if options.yes {
+    crate::commands::print(&format!("{intro} {}\n{}\n", root.display(), unsandboxed.unwrap_or_default()))?;
+    if yes {
         // Where nobody types, the question would go unseen.
         crate::commands::print(&format!("> {}\n\n", tape.prompt))?;
     }
     let seating = Seating {
         first: Some(tape.prompt.to_owned()),
         no_color: options.no_color,
-        yes: options.yes,
+        yes,
         objection: scenario.objection.map(str::to_owned),
         scratch: true,
         ..Seating::at(root)
@@ -451,6 +456,8 @@ fn chat(
 ) -> anyhow::Result<Exit> {
     let terminal = is_terminal();
     let proposed = seating.propose.is_some();
+    // Whatever was tried in a demo, leaving it is no failure.
+    let watched = seating.scratch && !seating.yes;
     let plain = seating.yes || !terminal || place.env.get("TERM").is_none_or(|term| term == "dumb");
     let chosen = chosen.map(Arc::new);
     let lang = place.lang(config);
@@ -490,7 +497,7 @@ fn chat(
             left = &mut face => {
                 let left = left?;
                 was_in.set(Some(left.session));
-                return Ok(exit_of(&left, proposed));
+                return Ok(if watched { Exit::Ok } else { exit_of(&left, proposed) });
             }
             signal = signals.next() => signal,
         };

@@ -64,6 +64,16 @@ async fn answers_come_by_number() {
 }
 
 #[tokio::test]
+async fn beyond_a_recording_words_can_be_given() {
+    let replay = Replay::read("{answers: [{text: one}]}").unwrap().ending_with("It is over.");
+    let (router, nobody) = (Router::replay(replay), CancellationToken::new());
+    for (number, words) in [(1, "one"), (2, "It is over."), (9, "It is over.")] {
+        let answer = router.call(&request(&router, number), &nobody, |_| {}).await.unwrap();
+        assert_eq!((answer.message.text().as_str(), answer.stop), (words, Stop::EndTurn));
+    }
+}
+
+#[tokio::test]
 async fn a_shown_answer_can_be_cancelled() {
     let router = router("{delta_ms: 1, answers: [{text: one two three}]}");
     let cancel = CancellationToken::new();

@@ -93,7 +93,7 @@ pub(crate) struct ChatOptions {
     pub(crate) yes: bool,
     /// What `yes` says about the first plan instead.
     pub(crate) objection: Option<String>,
-    /// The session is gone with the program, so nobody is told how to come back.
+    /// A demo: its models are a recording, and its session is gone with the program.
     pub(crate) scratch: bool,
     /// Teammates that begin before anything is said.
     pub(crate) mates: Vec<Spawn>,
@@ -159,6 +159,7 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
     let session = Session::new(lang, definition.name.clone(), settings, models, &opened);
     let mut session = session.with_team(team.clone()).with_keys(while_busy);
     session.find_teams(teams);
+    session.set_recorded(scratch);
     let mut begun = session.begin(&opened, events);
     if !mates.is_empty() {
         // A chat that goes on is begun with the same words.
@@ -174,8 +175,7 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
     let link = Link::new(Desk { handle, by, cwd, home: home.clone(), definition, team, look, session: opened.session });
     if plain {
         let yes = yes.then_some(plain::Yes { objection });
-        let room = plain::Room { yes, scratch };
-        return plain::run(session, begun, link, notices, room, shutdown).await;
+        return plain::run(session, begun, link, notices, yes, shutdown).await;
     }
     let theme = Theme { color };
     let face = Face::enter(link, notices, |size| {

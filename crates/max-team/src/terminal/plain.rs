@@ -9,11 +9,10 @@ mod ask;
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use max_team_core::id::QuestionId;
-use max_team_runtime::Notice;
+use max_team_runtime::{Notice, now_ms};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::face::now_ms;
 use super::link::{Done, Link};
 use super::rows::{Look, Row};
 use super::session::Session;
@@ -35,26 +34,17 @@ pub(super) struct Yes {
     pub(super) objection: Option<String>,
 }
 
-/// What is different where nobody types.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Room {
-    pub(super) yes: Option<Yes>,
-    /// The session is gone with the program.
-    pub(super) scratch: bool,
-}
-
 pub(super) async fn run(
     session: Session,
     begun: Vec<Item>,
     link: Link,
     notices: mpsc::Receiver<Notice>,
-    room: Room,
+    yes: Option<Yes>,
     shutdown: CancellationToken,
 ) -> anyhow::Result<Left> {
-    let Room { yes, scratch } = room;
     let can_ask = yes.is_none() && io::stdin().is_terminal();
     let lines = if yes.is_some() { mpsc::channel(LINES_AHEAD).1 } else { read_lines() };
-    let mut plain = Plain { yes, scratch, ..Plain::new(session, io::stdout(), can_ask) };
+    let mut plain = Plain { yes, ..Plain::new(session, io::stdout(), can_ask) };
     let reason = match plain.talk(begun, link, notices, lines, shutdown).await {
         Ok(reason) => plain.part().map(|()| reason).map_err(Into::into),
         error => error,
@@ -73,7 +63,6 @@ struct Plain<W> {
     can_ask: bool,
     /// Everything was answered yes beforehand (`--yes`); nothing is read.
     yes: Option<Yes>,
-    scratch: bool,
     /// Lines that end in a backslash, until one does not.
     pending: String,
     /// The question that was put to the user.
@@ -97,7 +86,6 @@ impl<W: Write> Plain<W> {
             out,
             can_ask,
             yes: None,
-            scratch: false,
             pending: String::new(),
             asked: None,
             in_text: false,
@@ -161,8 +149,8 @@ impl<W: Write> Plain<W> {
         let lang = self.session.lang;
         let Some(standing) = self.session.plan().and_then(|plan| lang.standing(plan)) else { return Ok(()) };
         self.end_line()?;
-        if self.scratch {
-            return writeln!(self.out, "{}", lang.demo_waits());
+        if self.session.is_recorded() {
+            return Ok(());
         }
         writeln!(self.out, "{standing}")?;
         writeln!(self.out, "{} max-team -r {}", lang.come_back(), self.session.id())
@@ -377,6 +365,19 @@ mod tests {
             .collect();
         assert_eq!(said, ["one \ntwo", "three"]);
         assert!(plain.printed().contains("There is no command /nope"));
+    }
+
+    /// A recording cannot answer: a question gets a note, and the story goes on as it was recorded.
+    #[test]
+    fn what_is_written_in_a_demo_goes_nowhere() {
+        let mut plain = plain(true);
+        plain.session.set_recorded(true);
+        for line in ["what is this?", "@alice hello", "@team stop that"] {
+            assert!(!plain.line(line).unwrap());
+            assert!(plain.session.take_acts().is_empty(), "{line}");
+            assert!(plain.printed().contains("it cannot answer what you write"), "{}", plain.printed());
+            plain.out.clear();
+        }
     }
 
     #[test]

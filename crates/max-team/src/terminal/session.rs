@@ -73,6 +73,8 @@ pub(super) struct Session {
     /// What was ordered, which the journal may not have confirmed yet.
     settings: Settings,
     models: Models,
+    /// A demo: what is written here cannot be answered.
+    recorded: bool,
     transcript: Transcript,
     team: Option<Team>,
     /// The lead, as an agent.
@@ -150,6 +152,7 @@ impl Session {
             background: Background::default(),
             settings,
             models,
+            recorded: false,
             questions: Questions::default(),
             sheeted: None,
             queue: Vec::new(),
@@ -255,6 +258,15 @@ impl Session {
 
     pub(super) fn id(&self) -> SessionId {
         self.id
+    }
+
+    /// Says whether this is a demo.
+    pub(super) fn set_recorded(&mut self, recorded: bool) {
+        self.recorded = recorded;
+    }
+
+    pub(super) fn is_recorded(&self) -> bool {
+        self.recorded
     }
 
     pub(super) fn settings(&self) -> &Settings {

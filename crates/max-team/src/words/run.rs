@@ -14,11 +14,22 @@ phrases! {
         "没有新的内容：这是此前已有的回答；如需继续提问，请用 -p 给出提示";
     nothing_said: "done; Max has said nothing", "已完成；Max 没有说什么";
     no_plan_came: "no plan came of this; nothing was written", "没有得到计划；未写入任何内容";
-    demo_waits: "The plan waits for a person, and nobody sits here: run the demo in a terminal, or with --yes.",
-        "计划在等待人工批准，但这里无人应答：请在终端运行演示，或加上 --yes。";
+    demo_is_over: "This is a recording, and it is over: I have no words for this. With a key, I would answer.",
+        "这是一段录制，已经放完：这里没有录下回答。设置密钥后我就能回答。";
+    demo_cannot_answer: "This is a recording: it cannot answer what you write. Watch on, answer its questions, or leave with /quit.",
+        "这是一段录制，无法回答您写的内容。可以继续观看、回答它的问题，或用 /quit 离开。";
 }
 
 impl Lang {
+    /// What a demo does without where commands cannot be isolated.
+    pub(crate) fn demo_unsandboxed(self, why: &str) -> String {
+        say!(
+            self,
+            "Skipped here: isolation ({why}). The demo's own scripts run without it, in the scratch project only.",
+            "此处跳过：隔离（{why}）。演示自带的脚本将不加隔离地运行，仅限于这个临时项目。"
+        )
+    }
+
     /// Which calls needed a yes that nobody could give.
     pub(crate) fn nobody_asked(self, first: &str, more: usize) -> String {
         let others = if more == 0 { String::new() } else { format!(" (+{more})") };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::program::{Program, Ran};
+use crate::program::{Program, Ran, finish};
 
 /// A demo that was played, and what it left.
 struct Played {
@@ -200,15 +200,38 @@ fn git_is_not_needed() {
     assert!(!played.root.join(".git").exists() && played.passes());
 }
 
-/// Where nobody can be asked the plan waits, and the recording does not claim otherwise.
+/// Without a terminal the demo answers its own questions: it never ends in an error.
 #[test]
-fn nothing_runs_that_nobody_approved() {
+fn a_demo_without_a_terminal_goes_through() {
     let kept = tempfile::tempdir().unwrap();
     let program = Program::alone().variable("TMPDIR", kept.path().to_str().unwrap());
-    let ran = program.run(&["demo"]);
-    assert_eq!(ran.code, 5, "{ran:?}");
-    assert!(ran.out.contains("in a terminal, or with --yes") && !ran.out.contains("750 again"), "{ran:?}");
-    assert_eq!(std::fs::read_dir(kept.path()).unwrap().count(), 0, "what nobody wants to keep is gone");
+    for input in [&b""[..], b"what is this?\n"] {
+        let ran = program.pipe(&["demo"], input);
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
+        assert!(ran.out.contains("4 done, 2 verified") && ran.out.contains("That was the demo"), "{ran:?}");
+        assert_eq!(std::fs::read_dir(kept.path()).unwrap().count(), 0, "what nobody wants to keep is gone");
+    }
+}
+
+/// Where the system grants no isolation of any kind, one line says so and everything is shown.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_demo_without_isolation_says_so_and_goes_through() {
+    let none = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$0\" \"$@\"";
+    let prefix = ["unshare", "-Ur", "sh", "-c", none];
+    let has_namespaces = std::process::Command::new("unshare").args(["-Ur", "true"]).output();
+    if !has_namespaces.is_ok_and(|ran| ran.status.success()) {
+        // Then every other demo here is one without.
+        return;
+    }
+    let program = Program::alone();
+    for (lang, name, skipped) in [("en", "team", "Skipped here: isolation ("), ("zh", "team", "此处跳过：隔离（")]
+    {
+        let ran = finish(program.prefixed(&prefix, &["demo", name, "--lang", lang]).spawn().unwrap());
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
+        assert_eq!(ran.out.lines().filter(|line| line.starts_with(skipped)).count(), 1, "{ran:?}");
+        assert!(!ran.out.contains("did not go as") && !ran.out.contains('✗'), "{ran:?}");
+    }
 }
 
 #[test]

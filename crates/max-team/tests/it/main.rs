@@ -39,6 +39,7 @@ mod rewind;
 mod running;
 mod sessions;
 mod skills;
+mod startup;
 mod stops;
 mod tasks;
 mod worktrees;

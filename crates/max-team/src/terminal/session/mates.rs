@@ -6,6 +6,7 @@ use max_team_core::event::Event;
 use max_team_core::mates::name::{Means, means};
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::near::nearest;
+use max_team_core::stop::is_stop;
 use max_team_runtime::{CONTINUE, Enrolled, Fate, Letter, Origin, READ_ON, Reason, Roll, Shown, Spawn, is_go_on};
 use serde_json::Value;
 
@@ -54,6 +55,9 @@ impl Session {
     pub(in super::super) fn speak(&mut self, text: String, how: WhileBusy) -> Vec<Item> {
         if self.is_stopped() {
             return self.speak_again(text, how);
+        }
+        if self.is_recorded() && !is_stop(&text) {
+            return vec![note(self.lang.demo_cannot_answer().to_owned())];
         }
         if let Some(name) = self.mates.nearly(&text, &self.who) {
             let words = self.lang.nearly_to(name);
