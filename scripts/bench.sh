@@ -4,8 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target="${CARGO_TARGET_DIR:-target}"
-cargo build --release --quiet --locked -p max-team
-cargo build --release --quiet --locked -p max-team-testkit -p max-team-journal -p max-team-core -p max-team-runtime -p max-team-tools \
+cargo build --profile dist --quiet --locked -p max-team
+cargo build --profile dist --quiet --locked -p max-team-testkit -p max-team-journal -p max-team-core -p max-team-runtime -p max-team-tools \
   --example bench --example floor --example journal_bench --example plan_bench --example plan_steps --example long_journal \
   --example search --example walls_bench --example judge_bench
-exec "$target/release/examples/bench" --bin "$target/release/max-team" --examples "$target/release/examples" "$@"
+exec "$target/dist/examples/bench" --bin "$target/dist/max-team" --examples "$target/dist/examples" "$@"

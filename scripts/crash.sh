@@ -27,10 +27,10 @@ if [ -n "$short" ]; then
   bin="$target/debug/max-team" sim="$target/debug/examples/sim" outside="$target/debug/examples/outside"
   schedules=150
 else
-  cargo build --quiet --locked --release -p max-team
+  cargo build --quiet --locked --profile dist -p max-team
   cargo build --quiet --locked --profile proof -p max-team-runtime --example sim
   cargo build --quiet --locked --profile proof -p max-team-testkit --example outside
-  bin="$target/release/max-team" sim="$target/proof/examples/sim" outside="$target/proof/examples/outside"
+  bin="$target/dist/max-team" sim="$target/proof/examples/sim" outside="$target/proof/examples/outside"
   schedules=100000
 fi
 
