@@ -16,7 +16,6 @@ need_package cc gcc
 need_package git git
 need_package tmux tmux
 need_package strace strace
-need_package bwrap bubblewrap
 need_package prometheus prometheus
 need_package pytest python3-pytest-cov
 if ! command -v cargo >/dev/null 2>&1; then
@@ -38,6 +37,12 @@ if command -v cargo-nextest >/dev/null 2>&1; then
   cargo nextest run --workspace --locked --no-fail-fast
 else
   cargo test --workspace --locked
+fi
+
+if command -v bwrap >/dev/null 2>&1; then
+  say "hostile commands, within namespaces that bubblewrap makes"
+  MAX_TEAM_SANDBOX=bubblewrap cargo test --locked --quiet -p max-team-sandbox -p max-team-tools --test it
+  MAX_TEAM_SANDBOX=bubblewrap cargo test --locked --quiet -p max-team --test it -- obeyed hands running
 fi
 
 say "killed and started again"

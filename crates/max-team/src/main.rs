@@ -52,6 +52,7 @@ fn main() -> ExitCode {
     if let Some(code) = max_team_sandbox::child() {
         return code.into();
     }
+    max_team_sandbox::prefer(std::env::var_os(max_team_sandbox::ENGINE).as_deref());
     if std::env::args_os().nth(1).is_some_and(|word| word == args::READER) {
         max_team_sandbox::close_inherited();
         // Nobody reads what this process could say beside its answer.

@@ -1,4 +1,4 @@
-//! The supervisor: this program, started again inside the walls or in front of them.
+//! The supervisor: this program, started again inside the walls, in front of them, or to build them.
 //!
 //! It takes one order from its standard input, starts the command, and stays with it. When the command is over, at a
 //! limit, when it is told to, or when whoever gave the order is gone, it ends everything below it, says how it went and
@@ -25,7 +25,7 @@ use crate::line;
 use crate::session;
 use crate::spec::{Appeared, Ended, Engine, Limit, Limits, Spec};
 use crate::system;
-use crate::wire::{ENOUGH, ENTER, FLOOD, Order, STOP, Said, Trouble, WORD, hand, letter, receive, send};
+use crate::wire::{ENOUGH, FLOOD, Order, STOP, Said, Trouble, WORD, hand, letter, receive, send};
 
 /// How long a tree has to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
@@ -56,17 +56,20 @@ pub fn child() -> Option<u8> {
         return None;
     }
     session::close_inherited();
-    let outcome = match args.next() {
-        Some(word) if word == ENTER => enter(),
-        _ => supervise().map(|()| 0),
-    };
-    // Whoever should be told is told over the socket, or is gone.
-    Some(outcome.unwrap_or(1))
+    // The other end of the socket is told what happened, or is gone.
+    Some(u8::from(supervise().is_err()))
 }
 
 fn supervise() -> io::Result<()> {
     let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let Some(mut order) = receive::<Order>(&control)? else { return Ok(()) };
+    if order.engine == Engine::Namespaces {
+        match system::separate(&order.spec) {
+            Ok(None) => {}
+            Ok(Some(supervisor)) => session::stand_by(supervisor),
+            Err(why) => return send(&control, &Said::Unable(Trouble::Walls(why))),
+        }
+    }
     system::own()?;
     let scratch = Scratch::for_engine(&mut order)?;
     let before = Before::of(&order.spec);
@@ -78,7 +81,9 @@ fn supervise() -> io::Result<()> {
         .and_then(|()| send(&control, &Said::Ready).map_err(|error| trouble(&order.spec, &error)))
         .and_then(|()| start(&order));
     let leader = match started {
-        Ok(leader) => leader,
+        // There was nothing to run: the question was whether the sandbox can be built.
+        Ok(None) => return Ok(()),
+        Ok(Some(leader)) => leader,
         Err(trouble) => return send(&control, &Said::Unable(trouble)),
     };
     let mut watch = Watch { control, leader, limits: order.spec.limits, others, next: Instant::now(), status: None };
@@ -137,7 +142,7 @@ fn limit(order: &Order) -> io::Result<()> {
     // Never for root; and for this namespace alone where there is one. The supervisor counts, too.
     #[cfg(target_os = "linux")]
     if !rustix::process::geteuid().is_root() {
-        let others = if order.engine == Engine::Bubblewrap { 0 } else { system::threads() };
+        let others = if order.engine.has_namespaces() { 0 } else { system::threads() };
         // A little more than what the supervisor allows, so that it sees the limit passed and can say so.
         let most = Some(limits.processes.saturating_add(PROCESSES_SLACK + others));
         setrlimit(Resource::Nproc, Rlimit { current: most, maximum: most })?;
@@ -175,33 +180,36 @@ pub(crate) fn trouble(spec: &Spec, error: &io::Error) -> Trouble {
     }
 }
 
-fn start(order: &Order) -> Result<Pid, Trouble> {
+/// Starts the command; `None` if there is none.
+fn start(order: &Order) -> Result<Option<Pid>, Trouble> {
     let failed = |error: io::Error| trouble(&order.spec, &error);
     let Spec { argv, dir, env, line, .. } = &order.spec;
+    if argv.is_empty() {
+        return Ok(None);
+    }
     if order.engine != Engine::Landlock && line.is_empty() {
         let mut command = command(argv, dir, env).map_err(failed)?;
         session::lead(&mut command, order.nice);
         let child = command.spawn().map_err(failed)?;
-        return Ok(Pid::from_child(&child));
+        return Ok(Some(Pid::from_child(&child)));
     }
     let (ours, its) = UnixStream::pair().map_err(failed)?;
-    let mut command = Command::new(system::myself().map_err(failed)?);
-    command.args([WORD, ENTER]).env_clear().current_dir("/").stdin(Stdio::from(std::os::fd::OwnedFd::from(its)));
-    session::lead(&mut command, order.nice);
-    let child = command.spawn().map_err(failed)?;
-    drop(command);
-    send(&ours, order).map_err(failed)?;
+    let Some(child) = session::fork().map_err(failed)? else {
+        session::close_others(&its);
+        session::leave(enter(order, its).unwrap_or(1))
+    };
+    drop(its);
     // Its end of the socket is closed the moment it becomes the command, or begins with the line.
     match receive::<Trouble>(&ours).map_err(failed)? {
         Some(trouble) => Err(trouble),
-        None => Ok(Pid::from_child(&child)),
+        None => Ok(Some(child)),
     }
 }
 
-/// Shuts itself in where that is left to it, and becomes the command or runs the line.
-fn enter() -> io::Result<u8> {
-    let supervisor = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let Some(order) = receive::<Order>(&supervisor)? else { return Ok(0) };
+/// What the forked process does: shuts itself in where that is left to it, and becomes the command or runs the line.
+fn enter(order: &Order, supervisor: UnixStream) -> io::Result<u8> {
+    rustix::stdio::dup2_stdin(fs::File::open("/dev/null")?)?;
+    session::begin(order.nice)?;
     if order.engine == Engine::Landlock
         && let Err(error) = system::enter(&order.spec)
     {
@@ -212,7 +220,6 @@ fn enter() -> io::Result<u8> {
         let error = command(argv, dir, env)?.exec();
         return send(&supervisor, &trouble(&order.spec, &error)).map(|()| 1);
     }
-    rustix::stdio::dup2_stdin(fs::File::open("/dev/null")?)?;
     drop(supervisor);
     Ok(line::run(&order.spec))
 }

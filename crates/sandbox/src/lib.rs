@@ -2,8 +2,8 @@
 //!
 //! A [`Spec`] says what is run and what it can reach; [`run`] runs it to its end. Every command has a small supervisor,
 //! this very program started again ([`child`]): it ends the whole tree of processes when the command is over, at its
-//! limits, when it is told to, or when we die. On Linux the walls are bubblewrap where it works, else Landlock; both
-//! with seccomp. On macOS they are seatbelt. Nothing here judges whether a command may run.
+//! limits, when it is told to, or when we die. On Linux the supervisor makes namespaces; where the system denies us
+//! those, bubblewrap does; else there is Landlock; all with seccomp. On macOS it is seatbelt. Nothing here judges whether a command may run.
 
 mod address;
 mod child;
@@ -34,7 +34,11 @@ pub use line::{End, Flow, Join, Step};
 pub use run::{Out, run, run_by, supervisor};
 pub use session::close_inherited;
 pub use spec::{Appeared, Ended, Engine, Limit, Limits, Network, Over, Power, SandboxError, Spec, Walls};
-pub use system::{probe, renounce};
+pub use system::{engine, prefer, probe, renounce};
+
+/// The variable that names the one mechanism to use, for tests.
+#[doc(hidden)]
+pub const ENGINE: &str = "MAX_TEAM_SANDBOX";
 
 /// Makes a test binary its own supervisor: it looks at its arguments before the test harness does.
 #[doc(hidden)]
@@ -47,6 +51,7 @@ macro_rules! child_before_main {
         #[expect(unsafe_code, reason = "a function that is run before `main` has to say so to the linker")]
         static CHILD: extern "C" fn() = {
             extern "C" fn start() {
+                $crate::prefer(std::env::var_os($crate::ENGINE).as_deref());
                 if let Some(code) = $crate::child() {
                     #[expect(clippy::disallowed_methods, reason = "there is no `main` to return from yet")]
                     std::process::exit(code.into());

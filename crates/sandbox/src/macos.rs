@@ -1,8 +1,10 @@
 //! What macOS can enforce: seatbelt. It has no subreaper, so a process that leaves its group is out of reach there.
 
+use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Command;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -13,19 +15,33 @@ use crate::wire::WORD;
 
 const SEATBELT: &str = "/usr/bin/sandbox-exec";
 
+static POWER: Power = Power {
+    namespaces: LazyLock::new(|| Err("this is not Linux".to_owned())),
+    bubblewrap: LazyLock::new(|| Err("this is not Linux".to_owned())),
+    landlock: LazyLock::new(|| Err("this is not Linux".to_owned())),
+    seatbelt: LazyLock::new(|| {
+        Path::new(SEATBELT).is_file().then_some(()).ok_or_else(|| format!("`{SEATBELT}` is not there"))
+    }),
+    group: LazyLock::new(|| Err("macOS has no control groups".to_owned())),
+};
+
 /// What this machine can enforce.
 pub fn probe() -> &'static Power {
-    static POWER: std::sync::OnceLock<Power> = std::sync::OnceLock::new();
-    POWER.get_or_init(|| {
-        let here = Path::new(SEATBELT).is_file().then_some(()).ok_or_else(|| format!("`{SEATBELT}` is not there"));
-        let not = "this is not Linux".to_owned();
-        Power {
-            bubblewrap: Err(not.clone()),
-            landlock: Err(not),
-            seatbelt: here,
-            group: Err("macOS has no control groups".to_owned()),
-        }
-    })
+    &POWER
+}
+
+/// There is only one mechanism here.
+#[doc(hidden)]
+pub fn prefer(_: Option<&OsStr>) {}
+
+/// The mechanism that works here, or why none does.
+pub fn engine() -> Result<Engine, String> {
+    POWER.seatbelt.clone().map(|()| Engine::Seatbelt)
+}
+
+/// Nothing to do: the system shuts the supervisor in before it starts.
+pub(crate) fn separate(_: &Spec) -> Result<Option<Pid>, String> {
+    Ok(None)
 }
 
 /// What is to hold these walls up.
@@ -38,7 +54,7 @@ pub(crate) fn choose(walls: Option<&Walls>) -> Result<Engine, SandboxError> {
     if matches!(walls.network, Network::Hosts(_)) {
         return Err(none("seatbelt cannot tell hosts apart".to_owned()));
     }
-    probe().seatbelt.clone().map(|()| Engine::Seatbelt).map_err(none)
+    engine().map_err(none)
 }
 
 /// What macOS does not have.
@@ -69,11 +85,6 @@ pub(crate) fn start(
     command.arg(WORD).env_clear().current_dir("/").stdin(input).stdout(output).stderr(errors);
     let child = command.spawn().map_err(|error| SandboxError::unstarted(spec, error))?;
     Ok((Pid::from_child(&child), None))
-}
-
-/// This program.
-pub(crate) fn myself() -> std::io::Result<std::path::PathBuf> {
-    std::env::current_exe()
 }
 
 /// Nobody shuts itself in here: the system does, before it starts.

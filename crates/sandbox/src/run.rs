@@ -81,18 +81,9 @@ pub fn run_by(
     let _ = setpriority_process(None, HURRY);
     let spawned = spawn(engine, spec, apart);
     let _ = setpriority_process(None, nice);
-    let Spawned { pid, group, control, pipes } = spawned?;
     let order = Order { spec: spec.clone(), engine, nice };
-    let mut running = Running {
-        pid,
-        group,
-        control,
-        pipes,
-        held: Some(Vec::new()),
-        printed: 0,
-        is_flooded: false,
-        door: if order.has_door() { Door::Closed(spec.hosts()) } else { Door::None },
-    };
+    let door = if order.has_door() { Door::Closed(spec.hosts()) } else { Door::None };
+    let mut running = Running::new(spawned?, door);
     send(&running.control, &order).or_else(is_gone).map_err(broken)?;
     let until = started + spec.limits.time + PATIENCE;
     let said = running.listen(until, spec.limits.output_bytes, cancel, sink).map_err(broken)?;
@@ -109,6 +100,23 @@ pub fn run_by(
         (Some(Said::Over { code, signal, ended, appeared }), _) => Ok(Over { code, signal, ended, ms, appeared }),
         (Some(Said::Unable(trouble)), _) => Err(error(trouble, spec, program)),
         _ => Err(SandboxError::Broken { program: program.clone(), detail: running.complaint() }),
+    }
+}
+
+/// Builds a sandbox that nothing is run in; why that is impossible here, if it is.
+pub(crate) fn build_once(engine: Engine) -> Result<(), String> {
+    let spec = Spec::empty();
+    let spawned = spawn(engine, &spec, false).map_err(|error| error.to_string())?;
+    let mut running = Running::new(spawned, Door::None);
+    let order = Order { spec, engine, nice: 0 };
+    let heard = send(&running.control, &order)
+        .or_else(is_gone)
+        .and_then(|()| running.listen_for_ready(Instant::now() + PATIENCE))
+        .map_err(|error| error.to_string())?;
+    match heard {
+        Some(Said::Ready) => Ok(()),
+        Some(Said::Unable(Trouble::Walls(why))) => Err(why),
+        _ => Err("the supervisor did not answer".to_owned()),
     }
 }
 
@@ -208,6 +216,26 @@ enum Door {
 }
 
 impl Running {
+    fn new(Spawned { pid, group, control, pipes }: Spawned, door: Door) -> Self {
+        Self { pid, group, control, pipes, held: Some(Vec::new()), printed: 0, is_flooded: false, door }
+    }
+
+    /// The supervisor's first word, if it comes in time.
+    fn listen_for_ready(&mut self, until: Instant) -> io::Result<Option<Said>> {
+        let (ear, _bell) = UnixStream::pair()?;
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            let ready = self.wait(&ear, until.saturating_duration_since(Instant::now()))?;
+            if ready.control {
+                return receive::<Said>(&self.control);
+            }
+            self.read(&ready.pipes, &mut chunk, &mut |_, _| true);
+            if Instant::now() >= until {
+                return Ok(None);
+            }
+        }
+    }
+
     /// Listens until the supervisor says how it went, or is gone, or has had more than its time.
     fn listen(
         &mut self,

@@ -1,37 +1,84 @@
 //! A session of its own for a command: no terminal, nothing open that its starter had open, and a share of the
-//! processor that leaves its supervisor one.
+//! processor that leaves its supervisor one. And forking, which only a process with one thread may do here.
 
+use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+
+use rustix::process::{Pid, WaitOptions, waitpid};
+
+/// The highest descriptor that is closed where the system cannot close a whole range.
+#[cfg(not(target_os = "linux"))]
+const DESCRIPTORS_MAX: u32 = 1_023;
 
 /// Makes the command lead a new session, as nice as it is told: its supervisor may be in a hurry.
 #[expect(unsafe_code, reason = "the standard library has no safe way to do something between fork and exec")]
 pub(crate) fn lead(command: &mut Command, nice: i32) {
-    let make = move || {
-        rustix::process::setsid()?;
-        rustix::process::setpriority_process(None, nice)?;
-        Ok(())
-    };
     // SAFETY: two system calls, nothing is allocated and no lock is taken, so it may be done in a forked process.
     unsafe {
-        command.pre_exec(make);
+        command.pre_exec(move || begin(nice));
     }
+}
+
+/// The same for this process.
+pub(crate) fn begin(nice: i32) -> io::Result<()> {
+    rustix::process::setsid()?;
+    Ok(rustix::process::setpriority_process(None, nice)?)
 }
 
 /// Closes whatever this process was started with besides the three that everybody has: a folder that a shell left open
 /// would lead a command out of its walls. To be called before anything else is opened.
-#[expect(unsafe_code, reason = "descriptors that nobody here owns have no safe name")]
 pub fn close_inherited() {
+    close_range(3, u32::MAX);
+}
+
+/// Forks. `None` in the child, which may go on as it likes: this process must have one thread.
+#[expect(unsafe_code, reason = "the standard library has no fork")]
+pub(crate) fn fork() -> io::Result<Option<Pid>> {
+    // SAFETY: with one thread, no lock can be held by another one that the child does not have.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        pid => Ok(Pid::from_raw(pid)),
+    }
+}
+
+/// Closes everything, waits until a child is over, and ends.
+pub(crate) fn stand_by(child: Pid) -> ! {
+    close_range(0, u32::MAX);
+    let _ = rustix::io::retry_on_intr(|| waitpid(Some(child), WaitOptions::empty()));
+    leave(0)
+}
+
+/// Closes everything in a forked process that its parent had open, but for the outputs and one file.
+pub(crate) fn close_others(kept: &impl AsRawFd) {
+    let kept = kept.as_raw_fd().unsigned_abs();
+    close_range(3, kept.saturating_sub(1));
+    close_range(kept.saturating_add(1), u32::MAX);
+}
+
+/// Ends this process at once; nothing that its parent still needs is put away.
+#[expect(unsafe_code, reason = "the standard library only has an end that puts things away")]
+pub(crate) fn leave(code: u8) -> ! {
+    // SAFETY: it takes a number and does not return.
+    unsafe { libc::_exit(code.into()) }
+}
+
+#[expect(unsafe_code, reason = "descriptors that have no owner have no safe name")]
+fn close_range(first: u32, last: u32) {
+    if first > last {
+        return;
+    }
     #[cfg(target_os = "linux")]
-    // SAFETY: nothing in this process owns a descriptor above the first three yet.
+    // SAFETY: only called where what is closed is not used again.
     unsafe {
-        libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, 0_u32);
+        libc::syscall(libc::SYS_close_range, first, last, 0_u32);
     }
     #[cfg(not(target_os = "linux"))]
-    for descriptor in 3..1_024 {
+    for descriptor in first..=last.min(DESCRIPTORS_MAX) {
         // SAFETY: as above.
         unsafe {
-            libc::close(descriptor);
+            libc::close(descriptor.cast_signed());
         }
     }
 }

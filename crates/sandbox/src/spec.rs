@@ -1,6 +1,7 @@
 //! What is to be run, and within what: plain data that travels to the child as it is.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,18 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// Nothing to run, within nothing but the system: enough to see whether a sandbox can be built.
+    pub(crate) fn empty() -> Self {
+        Self {
+            argv: Vec::new(),
+            line: Vec::new(),
+            dir: PathBuf::from("/"),
+            env: Vec::new(),
+            walls: Some(Walls::default()),
+            limits: Limits::default(),
+        }
+    }
+
     /// The hosts that it may talk to, where they are counted out.
     pub(crate) fn hosts(&self) -> Vec<String> {
         match self.walls.as_ref().map(|walls| &walls.network) {
@@ -51,6 +64,14 @@ pub struct Walls {
     pub network: Network,
     /// Whether a person has looked at this very command and said yes. Then weaker walls may do.
     pub attended: bool,
+}
+
+impl Walls {
+    /// How many paths there are.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn paths(&self) -> usize {
+        self.readable.len() + self.writable.len() + self.protected.len() + self.hidden.len()
+    }
 }
 
 /// Who a command can talk to.
@@ -241,6 +262,8 @@ impl SandboxError {
 pub enum Engine {
     /// Nothing: a supervisor and limits only.
     Bare,
+    /// Namespaces that the supervisor makes itself, and seccomp.
+    Namespaces,
     /// Namespaces, made by bubblewrap, and seccomp.
     Bubblewrap,
     /// Landlock and seccomp.
@@ -249,15 +272,24 @@ pub enum Engine {
     Seatbelt,
 }
 
-/// What this machine can enforce.
-#[derive(Debug, Clone)]
+impl Engine {
+    /// Whether a command has a file tree, processes and a network of its own.
+    pub fn has_namespaces(self) -> bool {
+        matches!(self, Self::Namespaces | Self::Bubblewrap)
+    }
+}
+
+/// What this machine can enforce. Each answer is found out when it is first asked for, and then kept.
+#[derive(Debug)]
 pub struct Power {
+    /// Whether we can make namespaces ourselves, or what is in the way.
+    pub namespaces: LazyLock<Result<(), String>>,
     /// Where a working bubblewrap is, or why there is none.
-    pub bubblewrap: Result<PathBuf, String>,
+    pub bubblewrap: LazyLock<Result<PathBuf, String>>,
     /// Whether Landlock is there with all that is needed, or what is missing.
-    pub landlock: Result<(), String>,
+    pub landlock: LazyLock<Result<(), String>>,
     /// The same for seatbelt.
-    pub seatbelt: Result<(), String>,
+    pub seatbelt: LazyLock<Result<(), String>>,
     /// Where control groups cap memory and processes, or why only the supervisor watches them.
-    pub group: Result<PathBuf, String>,
+    pub group: LazyLock<Result<PathBuf, String>>,
 }

@@ -21,8 +21,6 @@ const MESSAGE_BYTES_MAX: u32 = 16 << 20;
 
 /// The first argument that makes this program a supervisor.
 pub(crate) const WORD: &str = "__sandbox";
-/// The second, for the process that shuts itself in and becomes the command.
-pub(crate) const ENTER: &str = "enter";
 
 /// Said down: end it, kindly at first. Nobody wants it any more.
 pub(crate) const STOP: u8 = b's';
@@ -44,7 +42,7 @@ impl Order {
     /// Whether the supervisor hands out a socket that leads to us.
     pub(crate) fn has_door(&self) -> bool {
         let walls = self.spec.walls.as_ref();
-        walls.is_some_and(|walls| matches!(walls.network, Network::Hosts(_))) && self.engine == Engine::Bubblewrap
+        walls.is_some_and(|walls| matches!(walls.network, Network::Hosts(_))) && self.engine.has_namespaces()
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use max_team_tools::command::{Walls, child, probe, run, supervisor};
+use max_team_tools::command::{Walls, child, engine, probe, run, supervisor};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -41,9 +41,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     if let Some(program) = std::env::args_os().nth(1) {
         supervisor(PathBuf::from(program));
     }
-    let power = probe();
-    if let (Err(why), Err(also)) = (&power.bubblewrap, &power.landlock) {
-        println!("{}", json!({ "skipped": format!("{why}, and {also}") }));
+    if let Err(why) = engine() {
+        println!("{}", json!({ "skipped": why }));
         return Ok(());
     }
     let dir = tempfile::tempdir()?;
@@ -53,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (mut bare, mut bwrap, mut walled) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         bare.push(timed(|| spawned(PROGRAM.as_ref(), &[]))?);
-        if let Ok(path) = &power.bubblewrap {
+        if let Ok(path) = &*probe().bubblewrap {
             bwrap.push(timed(|| spawned(path, &BWRAP))?);
         }
         walled.push(timed(|| {

@@ -12,7 +12,7 @@ use max_team_core::team::Member;
 use max_team_core::time::rfc3339;
 use max_team_journal::{Journal, JournalError};
 use max_team_runtime::{compare_rows, rebuild_rows};
-use max_team_sandbox::probe;
+use max_team_sandbox::{Engine, engine, probe};
 use rustix::fs::Access;
 
 use crate::agents;
@@ -181,23 +181,29 @@ fn walls(is_on: bool, findings: &mut Findings) {
         return findings.warn(lang.walls(), lang.walls_off().to_owned());
     }
     let power = probe();
-    let is_whole = match (&power.bubblewrap, &power.landlock, &power.seatbelt) {
-        (Ok(path), _, _) => {
-            findings.good(lang.walls(), format!("bubblewrap ({}), seccomp", path.display()));
-            true
+    let chosen = engine();
+    match &chosen {
+        Ok(Engine::Namespaces) => findings.good(lang.walls(), lang.own_namespaces().to_owned()),
+        Ok(Engine::Bubblewrap) => {
+            let path = power.bubblewrap.as_ref().map_or(String::new(), |path| path.display().to_string());
+            findings.good(lang.walls(), lang.by_bubblewrap(&path));
         }
-        (_, _, Ok(())) => {
-            findings.good(lang.walls(), "seatbelt".to_owned());
-            true
+        Ok(Engine::Landlock) => findings.warn(lang.walls(), lang.landlock_only().to_owned()),
+        Ok(_) => findings.good(lang.walls(), "seatbelt".to_owned()),
+        Err(_) => findings.warn(lang.walls(), lang.no_walls().to_owned()),
+    }
+    let passed_over = [
+        (Engine::Namespaces, power.namespaces.as_ref().err()),
+        (Engine::Bubblewrap, power.bubblewrap.as_ref().err()),
+        (Engine::Landlock, power.landlock.as_ref().err()),
+    ];
+    if chosen != Ok(Engine::Seatbelt) {
+        for (other, missing) in passed_over.iter().filter(|(other, _)| chosen != Ok(*other)) {
+            findings.note(lang.wall(), lang.passed_over(*other, missing.map(String::as_str)));
         }
-        (Err(why), Ok(()), _) => {
-            findings.warn(lang.walls(), lang.headed(why, lang.landlock_only()));
-            false
-        }
-        (Err(why), Err(also), _) => {
-            return findings.warn(lang.walls(), lang.headed(&format!("{why}; {also}"), lang.no_walls()));
-        }
-    };
+    }
+    let Ok(chosen) = chosen else { return };
+    let is_whole = chosen != Engine::Landlock;
     let good = |findings: &mut Findings, words: &str| findings.good(lang.wall(), words.to_owned());
     good(findings, lang.wall_files());
     if is_whole {
@@ -206,12 +212,13 @@ fn walls(is_on: bool, findings: &mut Findings) {
         findings.warn(lang.wall(), lang.wall_not_within().to_owned());
     }
     good(findings, lang.wall_network());
-    match power.bubblewrap {
-        Ok(_) => good(findings, lang.wall_hosts()),
-        Err(_) => findings.note(lang.wall(), lang.wall_no_hosts().to_owned()),
+    if chosen.has_namespaces() {
+        good(findings, lang.wall_hosts());
+    } else {
+        findings.note(lang.wall(), lang.wall_no_hosts().to_owned());
     }
     good(findings, lang.wall_processes());
-    if power.seatbelt.is_ok() {
+    if chosen == Engine::Seatbelt {
         findings.note(lang.wall(), lang.wall_few_limits().to_owned());
     } else {
         good(findings, lang.wall_limits());

@@ -2,6 +2,7 @@
 
 use max_team_journal::JournalError;
 use max_team_runtime::RuntimeError;
+use max_team_sandbox::Engine;
 
 use super::{Lang, plural};
 use crate::figures::bytes;
@@ -60,10 +61,13 @@ phrases! {
     wall: "wall", "墙";
     walls_off: "turned off by `project.sandbox: false`: a command can do all that you can",
         "已被 `project.sandbox: false` 关闭：命令可以做您能做的一切";
-    landlock_only: "Landlock and seccomp only; install bubblewrap for all of them",
-        "只有 Landlock 和 seccomp；安装 bubblewrap 以获得全部隔离";
-    no_walls: "no command is run; install bubblewrap, or turn walls off by name (`project.sandbox: false`)",
-        "不会运行任何命令；请安装 bubblewrap，或明确关闭隔离墙（`project.sandbox: false`）";
+    own_namespaces: "own namespaces (users, files, processes, network) and seccomp; nothing has to be installed",
+        "自建命名空间（用户、文件、进程、网络）和 seccomp；无需安装任何程序";
+    landlock_only: "Landlock and seccomp only: let this system make user namespaces, or install bubblewrap",
+        "只有 Landlock 和 seccomp：请允许本系统创建用户命名空间，或安装 bubblewrap";
+    no_walls: "no command is run: let this system make user namespaces, install bubblewrap, or turn the sandbox off by name \
+               (`project.sandbox: false`)",
+        "不会运行任何命令：请允许本系统创建用户命名空间、安装 bubblewrap，或明确关闭沙箱（`project.sandbox: false`）";
     wall_files: "files: the project is read, an agent's own folder written, home and the rest are hidden",
         "文件：可读项目，只写成员自己的目录，主目录及其余部分不可见";
     wall_within: "files within: .git/hooks, .git/config, agent and permission files stay as they are; blocked files cannot be opened",
@@ -86,6 +90,27 @@ impl Lang {
     /// What was found, under its heading.
     pub(crate) fn headed(self, what: &str, words: &str) -> String {
         say!(self, "{what}: {words}", "{what}：{words}")
+    }
+
+    pub(crate) fn by_bubblewrap(self, path: &str) -> String {
+        say!(
+            self,
+            "namespaces made by bubblewrap ({path}), and seccomp",
+            "由 bubblewrap（{path}）创建的命名空间，加 seccomp"
+        )
+    }
+
+    /// Why a mechanism is not used: it does not work here, or another one comes first.
+    pub(crate) fn passed_over(self, engine: Engine, missing: Option<&str>) -> String {
+        let name = match engine {
+            Engine::Namespaces => say!(self, "own namespaces", "自建命名空间"),
+            Engine::Bubblewrap => "bubblewrap".to_owned(),
+            _ => "Landlock".to_owned(),
+        };
+        match missing.map(|why| self.step(why)) {
+            Some(why) => say!(self, "{name}: cannot be used here: {why}", "{name}：此处无法使用：{why}"),
+            None => say!(self, "{name}: works here, and is not needed", "{name}：此处可用，但不需要"),
+        }
     }
 
     /// Who caps memory and processes: the system, in a folder, or we, and why.

@@ -102,6 +102,7 @@ const STEPS: &[(&str, &str)] = &[
     ("no summary", "没有摘要"),
     ("taken back", "已撤回"),
     ("the built-in team", "内置团队"),
+    ("bubblewrap is not installed", "未安装 bubblewrap"),
     ("no control group from {} up hands caps on memory and processes down", "自 {} 起没有控制组可用于限制内存和进程数"),
     ("the session begins in {}", "会话在 {} 中开始"),
     ("goes on from {} behind {}", "从 {} 的第 {} 条之后继续"),

@@ -763,6 +763,13 @@ fn the_doctor_knows_the_walls() {
     let lines: Vec<&str> =
         ran.out.lines().filter(|line| line.get(6..).is_some_and(|line| line.starts_with("wall"))).collect();
     assert!(lines.len() >= 6 && lines[1].contains("home and the rest are hidden"), "{ran:?}");
+    // Which mechanism is used, and why each other one is not.
+    let mechanisms = ["own namespaces", "bubblewrap", "Landlock"];
+    assert!(mechanisms.iter().all(|name| lines.iter().any(|line| line.contains(name))), "{ran:?}");
+    assert_eq!(
+        lines.iter().filter(|line| line.contains("cannot be used here") || line.contains("is not needed")).count(),
+        2
+    );
     let program = program.file("own.yaml", "project: {sandbox: false}\n");
     let ran = ok(program.run(&["doctor", "--config", "own.yaml"]));
     assert!(ran.out.contains("warn  walls: turned off by `project.sandbox: false`"), "{ran:?}");

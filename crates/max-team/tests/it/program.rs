@@ -131,6 +131,7 @@ impl Program {
             .env("HOME", self.folder.path())
             .env("MAX_TEAM_HOME", self.home())
             .env("TZ", "UTC")
+            .envs(std::env::var_os(max_team_sandbox::ENGINE).map(|engine| (max_team_sandbox::ENGINE, engine)))
             .envs(self.environment.iter().cloned())
             .current_dir(self.project())
             .stdin(Stdio::null())

@@ -11,8 +11,8 @@ use landlock::{
 use rustix::process::{Signal, set_parent_process_death_signal};
 use rustix::thread::{CapabilitySet, CapabilitySets, remove_capability_from_bounding_set, set_capabilities};
 
-use super::bubblewrap::{SECRETS, SYSTEM};
 use super::filter;
+use super::view::{SECRETS, SYSTEM};
 use crate::spec::{Network, Spec, Walls};
 
 /// The first version that keeps a command from signalling its supervisor.
@@ -57,7 +57,7 @@ pub fn renounce() -> io::Result<()> {
 }
 
 /// What only root has. Whoever has none of it fails to drop it, and that is fine.
-fn drop_capabilities() {
+pub(super) fn drop_capabilities() {
     for capability in CapabilitySet::all().iter() {
         let _ = remove_capability_from_bounding_set(capability);
     }

@@ -4,57 +4,76 @@ mod bubblewrap;
 mod filter;
 mod group;
 mod landlock;
+mod mounts;
+mod namespaces;
 mod spawn;
 mod tree;
+mod view;
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
 use rustix::process::Pid;
 
-use crate::spec::{Engine, Limits, Network, Power, SandboxError, Spec, Walls};
+use crate::run::build_once;
+use crate::spec::{Engine, Network, Power, SandboxError, Spec, Walls};
 use crate::wire::WORD;
 
 pub(crate) use group::Group;
 pub(crate) use landlock::enter;
 pub use landlock::renounce;
+pub(crate) use namespaces::separate;
 pub(crate) use tree::{census, kill_all, own, processes, put_first, threads, ticks_of, usage};
 
 /// Where a bubblewrap is looked for. Not in `PATH`: a project may have put something there.
 const PLACES: [&str; 4] = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
-const INSTALL: &str = "install bubblewrap (`apt install bubblewrap`, `dnf install bubblewrap`), or turn walls off by \
-                       name with `project.sandbox: false` in your own settings";
+/// Paths that are put into a file tree one by one: each is a mount, and takes time.
+const MOUNTS_MAX: usize = 3_000;
+const INSTALL: &str = "let this system make user namespaces (`max-team doctor` says what forbids them) or install \
+                       bubblewrap, or turn walls off by name with `project.sandbox: false` in your own settings";
 
-/// What this machine can enforce. The first time takes a moment: the walls are built once to see that they stand.
+static POWER: Power = Power {
+    namespaces: LazyLock::new(|| build_once(Engine::Namespaces)),
+    bubblewrap: LazyLock::new(bubblewrap_here),
+    landlock: LazyLock::new(landlock::is_here),
+    seatbelt: LazyLock::new(|| Err("this is not macOS".to_owned())),
+    group: LazyLock::new(|| group::place().clone()),
+};
+
+static PREFERRED: OnceLock<Engine> = OnceLock::new();
+
+/// What this machine can enforce. To find out whether namespaces work, a sandbox is built once.
 pub fn probe() -> &'static Power {
-    static POWER: OnceLock<Power> = OnceLock::new();
-    POWER.get_or_init(|| Power {
-        bubblewrap: bubblewrap_here(),
-        landlock: landlock::is_here(),
-        seatbelt: Err("this is not macOS".to_owned()),
-        group: group::place().clone(),
-    })
+    &POWER
+}
+
+/// Uses this mechanism alone, by its name, so that tests can try each. The first call counts; other names are ignored.
+#[doc(hidden)]
+pub fn prefer(name: Option<&OsStr>) {
+    let engine = [Engine::Namespaces, Engine::Bubblewrap, Engine::Landlock].into_iter();
+    let engine =
+        engine.zip(["namespaces", "bubblewrap", "landlock"]).find(|(_, known)| name == Some(OsStr::new(known)));
+    if let Some((engine, _)) = engine {
+        let _ = PREFERRED.set(engine);
+    }
 }
 
 fn bubblewrap_here() -> Result<PathBuf, String> {
-    let found = PLACES.iter().map(Path::new).find(|path| path.is_file());
+    let mut found = PLACES.iter().map(PathBuf::from).find(|path| path.is_file());
+    if found.is_none() && PREFERRED.get() == Some(&Engine::Bubblewrap) {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        found = std::env::split_paths(&path).map(|folder| folder.join("bwrap")).find(|path| path.is_file());
+    }
     let bwrap = found.ok_or_else(|| "bubblewrap is not installed".to_owned())?;
-    let spec = Spec {
-        argv: Vec::new(),
-        dir: PathBuf::from("/"),
-        env: Vec::new(),
-        line: Vec::new(),
-        walls: Some(Walls::default()),
-        limits: Limits::default(),
-    };
-    let mut command = Command::new(bwrap);
-    command.args(bubblewrap::arguments(&spec, None)).arg("--").arg("/usr/bin/env").env_clear();
+    let mut command = Command::new(&bwrap);
+    command.args(bubblewrap::arguments(&Spec::empty(), None)).arg("--").arg("/usr/bin/env").env_clear();
     match command.stdin(Stdio::null()).stdout(Stdio::null()).output() {
-        Ok(output) if output.status.success() => Ok(bwrap.to_owned()),
+        Ok(output) if output.status.success() => Ok(bwrap),
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             Err(format!("bubblewrap is installed and does not work here: {said}"))
@@ -63,18 +82,38 @@ fn bubblewrap_here() -> Result<PathBuf, String> {
     }
 }
 
+/// The strongest mechanism that works here, or why none does. Ours first: it needs nothing installed.
+pub fn engine() -> Result<Engine, String> {
+    let works = |engine: Engine| match engine {
+        Engine::Namespaces => POWER.namespaces.clone(),
+        Engine::Bubblewrap => POWER.bubblewrap.clone().map(drop),
+        _ => POWER.landlock.clone(),
+    };
+    if let Some(engine) = PREFERRED.get() {
+        return works(*engine).map(|()| *engine);
+    }
+    let mut missing = Vec::new();
+    for engine in [Engine::Namespaces, Engine::Bubblewrap, Engine::Landlock] {
+        match works(engine) {
+            Ok(()) => return Ok(engine),
+            Err(why) => missing.push(why),
+        }
+    }
+    Err(missing.join("; "))
+}
+
 /// What is to hold these walls up.
 pub(crate) fn choose(walls: Option<&Walls>) -> Result<Engine, SandboxError> {
     let Some(walls) = walls else { return Ok(Engine::Bare) };
-    let power = probe();
-    let Err(missing) = &power.bubblewrap else { return Ok(Engine::Bubblewrap) };
     let none = |why: String| SandboxError::NoWalls { why, advice: INSTALL.to_owned() };
-    if let Err(also) = &power.landlock {
-        return Err(none(format!("{missing}, and {also}")));
-    }
+    let engine = engine().map_err(none)?;
     match beyond_landlock(walls) {
-        Some(why) => Err(none(format!("{missing}, and Landlock alone {why}"))),
-        None => Ok(Engine::Landlock),
+        Some(why) if engine == Engine::Landlock => {
+            let missing = [POWER.namespaces.as_ref().err(), POWER.bubblewrap.as_ref().err()];
+            let missing: Vec<&str> = missing.into_iter().flatten().map(String::as_str).collect();
+            Err(none(format!("{}; and Landlock alone {why}", missing.join("; "))))
+        }
+        _ => Ok(engine),
     }
 }
 
@@ -122,39 +161,32 @@ pub(crate) fn start(
 
 /// The program that builds the walls with its arguments, and a file that it has to have open.
 fn command(spec: &Spec, engine: Engine, program: &Path) -> Result<(Command, Option<File>), SandboxError> {
-    let (mut command, kept) = match (engine, &probe().bubblewrap) {
-        (Engine::Bubblewrap, Ok(bwrap)) => {
-            let mut command = Command::new(bwrap);
-            let arguments = bubblewrap::arguments(spec, Some(program));
-            if arguments.len() > bubblewrap::ARGUMENTS_MAX {
-                return Err(SandboxError::NoWalls {
-                    why: "too many files are protected or hidden one by one".to_owned(),
-                    advice: "block folders and not each file in them".to_owned(),
-                });
-            }
-            let file = bubblewrap::hand(&mut command, &arguments).map_err(|source| SandboxError::io(spec, source))?;
-            command.arg("--").arg(bubblewrap::INSIDE);
-            (command, Some(file))
+    let none = |why: &str, advice: &str| SandboxError::NoWalls { why: why.to_owned(), advice: advice.to_owned() };
+    let too_many =
+        || none("too many files are protected or hidden one by one", "block folders and not each file in them");
+    if engine != Engine::Bubblewrap {
+        if engine == Engine::Namespaces && spec.walls.as_ref().is_some_and(|walls| walls.paths() > MOUNTS_MAX) {
+            return Err(too_many());
         }
-        (Engine::Bubblewrap, Err(why)) => {
-            return Err(SandboxError::NoWalls { why: why.clone(), advice: INSTALL.to_owned() });
-        }
-        _ => (Command::new(program), None),
-    };
-    command.arg(WORD);
-    Ok((command, kept))
-}
-
-/// This program, whatever has become of its name.
-#[expect(clippy::unnecessary_wraps, reason = "other systems have to ask")]
-pub(crate) fn myself() -> std::io::Result<PathBuf> {
-    Ok(PathBuf::from("/proc/self/exe"))
+        let mut command = Command::new(program);
+        command.arg(WORD);
+        return Ok((command, None));
+    }
+    let bwrap = POWER.bubblewrap.as_ref().map_err(|why| none(why, INSTALL))?;
+    let mut command = Command::new(bwrap);
+    let arguments = bubblewrap::arguments(spec, Some(program));
+    if arguments.len() > bubblewrap::ARGUMENTS_MAX {
+        return Err(too_many());
+    }
+    let file = bubblewrap::hand(&mut command, &arguments).map_err(|source| SandboxError::io(spec, source))?;
+    command.arg("--").arg(bubblewrap::INSIDE).arg(WORD);
+    Ok((command, Some(file)))
 }
 
 /// Shuts this process in as far as the engine leaves that to it. What it starts is shut in with it.
 pub(crate) fn shut_in(spec: &Spec, engine: Engine) -> Result<(), String> {
     match (engine, &spec.walls) {
-        (Engine::Bubblewrap, Some(walls)) => filter::apply(&walls.network, true),
+        (Engine::Namespaces | Engine::Bubblewrap, Some(walls)) => filter::apply(&walls.network, true),
         _ => Ok(()),
     }
 }

@@ -123,104 +123,104 @@ fn guarded(world: &World) -> Walls {
 
 #[test]
 fn protected_files_stay_as_they_are() {
-    if !has_bubblewrap() {
-        return;
-    }
-    let world = World::new();
-    let walls = guarded(&world);
-    let attacks = [
-        "echo x > .git/config",
-        "echo x >> .git/hooks/pre-commit",
-        "echo x > .git/hooks/post-commit",
-        "rm -f .git/config",
-        "rm -rf .git",
-        "chmod 777 .git/hooks/pre-commit",
-        "echo x > n && mv -f n .git/config",
-        "mv .git/config .git/old",
-        "mv .git gone && mkdir -p .git && echo x > .git/config",
-        "mkdir evil && echo x > evil/config && mv -T evil .git",
-        "mv .claude gone",
-        "mv config gone && mkdir -p config/deep && echo x > config/deep/agents.yaml",
-        "mv config/deep gone",
-        "ln -f file .git/config",
-        "ln -sf file .git/config",
-        "ln .git/config mine && echo x > mine",
-        "cp file .claude/settings.json",
-        "truncate -s 0 .claude/settings.json",
-        "touch -d 2001-01-01 .git/config",
-        "mount --bind file .git/config",
-        "umount .git/config && echo x > .git/config",
-        "unshare -Urm sh -c 'umount .git/config; echo x > .git/config'",
-    ];
-    for attack in attacks {
-        let spec = Spec { walls: Some(walls.clone()), ..world.spec(attack) };
-        let (over, output) = ran(Engine::Bubblewrap, &spec).unwrap();
-        assert_ne!(over.code, Some(0), "{attack}: {output}");
-        for file in [".git/config", ".git/hooks/pre-commit", ".claude/settings.json", "config/deep/agents.yaml"] {
-            assert_eq!(text(&world.own.join(file)), "kept\n", "{attack}: {file}: {output}");
+    for engine in namespaced() {
+        let world = World::new();
+        let walls = guarded(&world);
+        let attacks = [
+            "echo x > .git/config",
+            "echo x >> .git/hooks/pre-commit",
+            "echo x > .git/hooks/post-commit",
+            "rm -f .git/config",
+            "rm -rf .git",
+            "chmod 777 .git/hooks/pre-commit",
+            "echo x > n && mv -f n .git/config",
+            "mv .git/config .git/old",
+            "mv .git gone && mkdir -p .git && echo x > .git/config",
+            "mkdir evil && echo x > evil/config && mv -T evil .git",
+            "mv .claude gone",
+            "mv config gone && mkdir -p config/deep && echo x > config/deep/agents.yaml",
+            "mv config/deep gone",
+            "ln -f file .git/config",
+            "ln -sf file .git/config",
+            "ln .git/config mine && echo x > mine",
+            "cp file .claude/settings.json",
+            "truncate -s 0 .claude/settings.json",
+            "touch -d 2001-01-01 .git/config",
+            "mount --bind file .git/config",
+            "umount .git/config && echo x > .git/config",
+            "unshare -Urm sh -c 'umount .git/config; echo x > .git/config'",
+        ];
+        for attack in attacks {
+            let spec = Spec { walls: Some(walls.clone()), ..world.spec(attack) };
+            let (over, output) = ran(engine, &spec).unwrap();
+            assert_ne!(over.code, Some(0), "{engine:?} {attack}: {output}");
+            for file in [".git/config", ".git/hooks/pre-commit", ".claude/settings.json", "config/deep/agents.yaml"] {
+                assert_eq!(text(&world.own.join(file)), "kept\n", "{attack}: {file}: {output}");
+            }
+            assert!(!world.own.join(".git/hooks/post-commit").exists());
         }
-        assert!(!world.own.join(".git/hooks/post-commit").exists());
+        // What stands beside them is free.
+        let spec = Spec {
+            walls: Some(walls),
+            ..world.spec("echo x > .git/index && echo x > config/other && cat .git/config")
+        };
+        let (over, output) = ran(engine, &spec).unwrap();
+        assert_eq!((over.code, output.as_str()), (Some(0), "kept\n"));
     }
-    // What stands beside them is free.
-    let spec =
-        Spec { walls: Some(walls), ..world.spec("echo x > .git/index && echo x > config/other && cat .git/config") };
-    let (over, output) = ran(Engine::Bubblewrap, &spec).unwrap();
-    assert_eq!((over.code, output.as_str()), (Some(0), "kept\n"));
 }
 
 #[test]
 fn protected_names_that_appear_are_set_aside() {
-    if !has_bubblewrap() {
-        return;
+    for engine in namespaced() {
+        let world = World::new();
+        let walls = guarded(&world);
+        let script =
+            "echo evil > .mcp.json; echo ../elsewhere > .git/commondir; (sleep 60; echo late > .mcp.json) & true";
+        let spec = Spec { walls: Some(walls.clone()), ..world.spec(script) };
+        let (over, output) = ran(engine, &spec).unwrap();
+        assert_eq!(over.code, Some(0), "{output}");
+        let names: Vec<&PathBuf> = over.appeared.iter().map(|appeared| &appeared.path).collect();
+        assert_eq!(names, [&world.own.join(".git/commondir"), &world.own.join(".mcp.json")]);
+        assert!(!world.own.join(".mcp.json").exists() && !world.own.join(".git/commondir").exists());
+        assert_eq!(text(&world.own.join(".mcp.json.untrusted-1")), "evil\n");
+        // A link stays the link that it was.
+        fs::write(world.own.join("real.json"), "kept\n").unwrap();
+        symlink("real.json", world.own.join(".mcp.json")).unwrap();
+        let spec = Spec { walls: Some(walls), ..world.spec("rm .mcp.json && echo evil > .mcp.json") };
+        let (over, _) = ran(engine, &spec).unwrap();
+        assert_eq!(over.appeared.len(), 1, "{over:?}");
     }
-    let world = World::new();
-    let walls = guarded(&world);
-    let script = "echo evil > .mcp.json; echo ../elsewhere > .git/commondir; (sleep 60; echo late > .mcp.json) & true";
-    let spec = Spec { walls: Some(walls.clone()), ..world.spec(script) };
-    let (over, output) = ran(Engine::Bubblewrap, &spec).unwrap();
-    assert_eq!(over.code, Some(0), "{output}");
-    let names: Vec<&PathBuf> = over.appeared.iter().map(|appeared| &appeared.path).collect();
-    assert_eq!(names, [&world.own.join(".git/commondir"), &world.own.join(".mcp.json")]);
-    assert!(!world.own.join(".mcp.json").exists() && !world.own.join(".git/commondir").exists());
-    assert_eq!(text(&world.own.join(".mcp.json.untrusted-1")), "evil\n");
-    // A link stays the link that it was.
-    fs::write(world.own.join("real.json"), "kept\n").unwrap();
-    symlink("real.json", world.own.join(".mcp.json")).unwrap();
-    let spec = Spec { walls: Some(walls), ..world.spec("rm .mcp.json && echo evil > .mcp.json") };
-    let (over, _) = ran(Engine::Bubblewrap, &spec).unwrap();
-    assert_eq!(over.appeared.len(), 1, "{over:?}");
 }
 
 #[test]
 fn hidden_files_cannot_be_seen() {
-    if !has_bubblewrap() {
-        return;
+    for engine in namespaced() {
+        let world = World::new();
+        let walls = guarded(&world);
+        let attacks = [
+            "cat .env",
+            "cat vault/keys/key",
+            "ls -A vault/keys | grep .",
+            "mv .env seen",
+            "ln .env seen && cat seen",
+            "cp .env seen",
+            "mv vault gone && cat gone/keys/key",
+            "chmod 644 .env && cat .env",
+            "chmod 755 vault/keys && cat vault/keys/key",
+            "umount .env && cat .env",
+            "grep -r hidden .",
+            "tar c . | grep hidden",
+            "cat /proc/self/root$PWD/.env",
+            "cat /proc/1/root$PWD/.env",
+        ];
+        for attack in attacks {
+            let spec = Spec { walls: Some(walls.clone()), ..world.spec(attack) };
+            let (over, output) = ran(engine, &spec).unwrap();
+            assert!(over.code != Some(0) && !output.contains("hidden"), "{attack}: {over:?} {output}");
+        }
+        assert_eq!(text(&world.own.join(".env")), "hidden\n");
+        assert_eq!(text(&world.own.join("vault/keys/key")), "hidden\n");
     }
-    let world = World::new();
-    let walls = guarded(&world);
-    let attacks = [
-        "cat .env",
-        "cat vault/keys/key",
-        "ls -A vault/keys | grep .",
-        "mv .env seen",
-        "ln .env seen && cat seen",
-        "cp .env seen",
-        "mv vault gone && cat gone/keys/key",
-        "chmod 644 .env && cat .env",
-        "chmod 755 vault/keys && cat vault/keys/key",
-        "umount .env && cat .env",
-        "grep -r hidden .",
-        "tar c . | grep hidden",
-        "cat /proc/self/root$PWD/.env",
-        "cat /proc/1/root$PWD/.env",
-    ];
-    for attack in attacks {
-        let spec = Spec { walls: Some(walls.clone()), ..world.spec(attack) };
-        let (over, output) = ran(Engine::Bubblewrap, &spec).unwrap();
-        assert!(over.code != Some(0) && !output.contains("hidden"), "{attack}: {over:?} {output}");
-    }
-    assert_eq!(text(&world.own.join(".env")), "hidden\n");
-    assert_eq!(text(&world.own.join("vault/keys/key")), "hidden\n");
 }
 
 #[test]
@@ -255,14 +255,13 @@ fn what_cannot_be_run_is_named() {
 
 #[test]
 fn walls_that_cannot_be_built_are_said_with_the_reason() {
-    if !has_bubblewrap() {
-        return;
+    for engine in namespaced() {
+        let world = World::new();
+        let walls = Walls { home: Some(world.project.join("readme/home")), ..world.walls() };
+        let err = ran(engine, &Spec { walls: Some(walls), ..world.spec("touch ran") }).unwrap_err();
+        assert!(matches!(&err, SandboxError::Broken { detail, .. } if detail.contains("readme")), "{err:?}");
+        assert!(!world.own.join("ran").exists());
     }
-    let world = World::new();
-    let walls = Walls { home: Some(world.project.join("readme/home")), ..world.walls() };
-    let err = ran(Engine::Bubblewrap, &Spec { walls: Some(walls), ..world.spec("touch ran") }).unwrap_err();
-    assert!(matches!(&err, SandboxError::Broken { detail, .. } if detail.starts_with("bwrap: ")), "{err:?}");
-    assert!(!world.own.join("ran").exists());
 }
 
 #[test]
@@ -283,24 +282,23 @@ fn what_the_starter_had_open_is_closed() {
 /// Their names together are longer than what a program can be started with.
 #[test]
 fn long_names_are_hidden_and_too_many_are_refused() {
-    if !has_bubblewrap() {
-        return;
-    }
-    let world = World::new();
-    let deep = (0..15).fold(world.own.clone(), |folder, _| folder.join("d".repeat(200)));
-    fs::create_dir_all(&deep).unwrap();
-    let file = |number: usize| deep.join(format!("{number}.pem"));
-    let hidden: Vec<PathBuf> = (0..700).map(file).collect();
-    hidden.iter().for_each(|path| fs::write(path, "key\n").unwrap());
-    let spec = Spec {
-        walls: Some(Walls { hidden: hidden.clone(), ..world.walls() }),
-        ..world.spec("find . -name '*.pem' -exec cat {} + 2>/dev/null | grep -c key")
-    };
-    let (over, output) = ran(Engine::Bubblewrap, &spec).unwrap();
-    assert_eq!((over.code, output.trim()), (Some(1), "0"), "{over:?}");
+    for engine in namespaced() {
+        let world = World::new();
+        let deep = (0..15).fold(world.own.clone(), |folder, _| folder.join("d".repeat(200)));
+        fs::create_dir_all(&deep).unwrap();
+        let file = |number: usize| deep.join(format!("{number}.pem"));
+        let hidden: Vec<PathBuf> = (0..700).map(file).collect();
+        hidden.iter().for_each(|path| fs::write(path, "key\n").unwrap());
+        let spec = Spec {
+            walls: Some(Walls { hidden: hidden.clone(), ..world.walls() }),
+            ..world.spec("find . -name '*.pem' -exec cat {} + 2>/dev/null | grep -c key")
+        };
+        let (over, output) = ran(engine, &spec).unwrap();
+        assert_eq!((over.code, output.trim()), (Some(1), "0"), "{over:?}");
 
-    let hidden: Vec<PathBuf> = (700..4_000).map(file).collect();
-    hidden.iter().for_each(|path| fs::write(path, "").unwrap());
-    let many = Spec { walls: Some(Walls { hidden, ..world.walls() }), ..spec };
-    assert!(matches!(ran(Engine::Bubblewrap, &many), Err(SandboxError::NoWalls { .. })));
+        let hidden: Vec<PathBuf> = (700..4_000).map(file).collect();
+        hidden.iter().for_each(|path| fs::write(path, "").unwrap());
+        let many = Spec { walls: Some(Walls { hidden, ..world.walls() }), ..spec };
+        assert!(matches!(ran(engine, &many), Err(SandboxError::NoWalls { .. })));
+    }
 }

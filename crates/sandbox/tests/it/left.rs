@@ -75,6 +75,7 @@ fn a_parent_to_be_killed() {
     };
     let world = World::new();
     let engine = match engine.as_str() {
+        "Namespaces" => Engine::Namespaces,
         "Bubblewrap" => Engine::Bubblewrap,
         "Landlock" => Engine::Landlock,
         _ => Engine::Bare,

@@ -60,9 +60,9 @@ fn too_much_of_anything_ends_a_command() {
         assert!(over.code == Some(1) && output.contains("Too many open files"), "{engine:?} {over:?} {output}");
     }
     // What is kept in memory is bounded too.
-    if has_bubblewrap() {
+    for engine in namespaced() {
         let script = "exec head -c 100000000 /dev/zero > /tmp/big";
-        let (over, output) = ran(Engine::Bubblewrap, &limited(&world, script, small)).unwrap();
+        let (over, output) = ran(engine, &limited(&world, script, small)).unwrap();
         assert!(over.code == Some(1) && output.contains("No space left"), "{over:?} {output}");
     }
 }

@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a broken fixture must fail the test loudly")]
 
+mod apart;
 mod files;
 mod left;
 mod limits;
@@ -18,24 +19,27 @@ use tokio_util::sync::CancellationToken;
 
 max_team_sandbox::child_before_main!();
 
-/// Both engines, or those of them that this machine has; what it lacks is said.
+/// Every mechanism that this machine has; those that it lacks are named.
 fn engines() -> Vec<Engine> {
     let power = probe();
-    let mut engines = Vec::new();
-    match &power.bubblewrap {
-        Ok(_) => engines.push(Engine::Bubblewrap),
-        Err(why) => eprintln!("SKIPPED by bubblewrap: {why}"),
-    }
-    match &power.landlock {
-        Ok(()) => engines.push(Engine::Landlock),
-        Err(why) => eprintln!("SKIPPED by Landlock: {why}"),
-    }
-    engines
+    let all = [
+        (Engine::Namespaces, power.namespaces.as_ref().err()),
+        (Engine::Bubblewrap, power.bubblewrap.as_ref().err()),
+        (Engine::Landlock, power.landlock.as_ref().err()),
+    ];
+    let works = |(engine, missing): (Engine, Option<&String>)| match missing {
+        None => Some(engine),
+        Some(why) => {
+            eprintln!("SKIPPED by {engine:?}: {why}");
+            None
+        }
+    };
+    all.into_iter().filter_map(works).collect()
 }
 
-/// Only bubblewrap can do it.
-fn has_bubblewrap() -> bool {
-    engines().contains(&Engine::Bubblewrap)
+/// Those of them that can hide and protect files in a folder that is written to.
+fn namespaced() -> Vec<Engine> {
+    engines().into_iter().filter(|engine| engine.has_namespaces()).collect()
 }
 
 /// A project with a folder of an agent's own, a home folder, and something that is neither.

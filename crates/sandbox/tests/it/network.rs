@@ -62,29 +62,28 @@ fn with_every_network_the_machine_itself_is_reached() {
 
 #[test]
 fn with_some_hosts_there_is_one_way_out_and_it_judges() {
-    if !has_bubblewrap() {
-        return;
+    for engine in namespaced() {
+        let world = World::new();
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = tcp.local_addr().unwrap().port();
+        let network = max_team_sandbox::Network::Hosts(vec!["localhost".into()]);
+        let walls = Walls { network, ..world.walls() };
+        let ask = |url: &str| {
+            let script = format!(
+                "exec python3 -c \"import http.client as h, os, urllib.parse as p\n\
+                 u = p.urlsplit(os.environ['HTTP_PROXY']); c = h.HTTPConnection(u.hostname, u.port, timeout=20)\n\
+                 c.request('GET', '{url}'); a = c.getresponse(); print(a.status, a.read().decode())\""
+            );
+            ran(engine, &Spec { walls: Some(walls.clone()), ..world.spec(&script) }).unwrap().1
+        };
+        assert!(ask("http://other.example/").contains("403 `other.example:80` is not among the hosts"));
+        assert!(ask(&format!("http://localhost:{port}/")).contains("is not among the hosts"), "only the usual ports");
+        let told = ask("http://localhost/");
+        assert!(told.contains("403 `localhost` cannot be reached: its address is not out in the world"), "{told}");
+        let direct = format!("exec python3 -c \"import socket as s; s.create_connection(('127.0.0.1', {port}), 5)\"");
+        let (over, _) = ran(engine, &Spec { walls: Some(walls.clone()), ..world.spec(&direct) }).unwrap();
+        assert_ne!(over.code, Some(0));
     }
-    let world = World::new();
-    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = tcp.local_addr().unwrap().port();
-    let network = max_team_sandbox::Network::Hosts(vec!["localhost".into()]);
-    let walls = Walls { network, ..world.walls() };
-    let ask = |url: &str| {
-        let script = format!(
-            "exec python3 -c \"import http.client as h, os, urllib.parse as p\n\
-             u = p.urlsplit(os.environ['HTTP_PROXY']); c = h.HTTPConnection(u.hostname, u.port, timeout=20)\n\
-             c.request('GET', '{url}'); a = c.getresponse(); print(a.status, a.read().decode())\""
-        );
-        ran(Engine::Bubblewrap, &Spec { walls: Some(walls.clone()), ..world.spec(&script) }).unwrap().1
-    };
-    assert!(ask("http://other.example/").contains("403 `other.example:80` is not among the hosts"));
-    assert!(ask(&format!("http://localhost:{port}/")).contains("is not among the hosts"), "only the usual ports");
-    let told = ask("http://localhost/");
-    assert!(told.contains("403 `localhost` cannot be reached: its address is not out in the world"), "{told}");
-    let direct = format!("exec python3 -c \"import socket as s; s.create_connection(('127.0.0.1', {port}), 5)\"");
-    let (over, _) = ran(Engine::Bubblewrap, &Spec { walls: Some(walls.clone()), ..world.spec(&direct) }).unwrap();
-    assert_ne!(over.code, Some(0));
 }
 
 #[test]

@@ -21,7 +21,8 @@ pub(crate) use kept::Kept;
 pub use max_team_core::policy::line::{join, quote};
 pub(crate) use max_team_sandbox::Out;
 pub use max_team_sandbox::{
-    Ended, Limit, Limits, Network, SandboxError as CommandError, child, child_before_main, is_secret, probe, supervisor,
+    Ended, Engine, Limit, Limits, Network, SandboxError as CommandError, child, child_before_main, engine, is_secret,
+    probe, supervisor,
 };
 pub use split::{LINE_BYTES_MAX, SplitError, split};
 pub use walls::Walls;

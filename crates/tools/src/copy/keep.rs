@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use max_team_sandbox::{Walls, probe};
+use max_team_sandbox::{Engine, Walls, engine};
 use tokio_util::sync::CancellationToken;
 
 use super::record::Record;
@@ -153,7 +153,7 @@ impl<'a> Keep<'a> {
 
     /// It runs nothing that a tree brings along; should it ever, then where that could do nothing.
     fn walls(&self) -> Option<Walls> {
-        if probe().bubblewrap.is_err() {
+        if !engine().is_ok_and(Engine::has_namespaces) {
             return None;
         }
         let home = self.home.to_owned();

@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use max_team_sandbox::{Walls, probe, secrets};
+use max_team_sandbox::{Engine, Walls, engine, secrets};
 
 use super::GitError;
 use crate::command::{OBEYED, linked};
@@ -78,7 +78,7 @@ impl Within {
     /// What one question is kept within; `None` if it needs nothing.
     pub(super) fn walls(&self, args: &[&str]) -> Option<Walls> {
         let is_plain = args.first().is_none_or(|word| PLAIN.contains(word));
-        if is_plain || probe().bubblewrap.is_err() {
+        if is_plain || !engine().is_ok_and(Engine::has_namespaces) {
             return None;
         }
         let places = [&self.top, &self.own, &self.shared];

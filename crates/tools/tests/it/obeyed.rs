@@ -17,7 +17,7 @@ use std::sync::Arc;
 use max_team_core::chat::Part;
 use max_team_core::policy::Sight;
 use max_team_core::team::Constraints;
-use max_team_tools::command::{Limits, Walls, probe};
+use max_team_tools::command::{Engine, Limits, Walls, engine};
 use max_team_tools::{Cx, Registry, Root, Shelf};
 use serde_json::json;
 
@@ -323,7 +323,7 @@ fn base() -> PathBuf {
 
 /// Runs a test of this file in a process of its own, which has something to lose.
 fn exposed(test: &str) {
-    if probe().bubblewrap.is_err() {
+    if !engine().is_ok_and(Engine::has_namespaces) {
         // Landlock cannot hide or protect a file in a folder that is written; the sandbox's own tests say what it can.
         return;
     }

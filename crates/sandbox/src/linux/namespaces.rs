@@ -1,0 +1,115 @@
+//! Namespaces of our own around a command: user, mount, process, network, ipc and host name.
+//!
+//! This process makes them and forks; the child is the first process of the new process namespace, builds the file
+//! tree, gives up every capability and goes on as the supervisor. There are two user namespaces, one in the other: in
+//! the outer one we are root, which some file systems need to be mounted; in the inner one we are who we were, and it
+//! does not own the mounts, so that nothing in it can undo them.
+
+use std::fs;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::process::{Pid, getegid, geteuid};
+use rustix::thread::{UnshareFlags, capabilities, set_no_new_privs, unshare_unsafe};
+
+use super::landlock::drop_capabilities;
+use super::mounts;
+use super::view::View;
+use crate::session;
+use crate::spec::{Network, Spec};
+
+/// Settings of the system that keep user namespaces from us: the file, the value that does, and what it is called.
+const LOCKS: [(&str, &str, &str); 3] = [
+    ("/proc/sys/user/max_user_namespaces", "0", "user.max_user_namespaces"),
+    ("/proc/sys/kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone"),
+    ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", "kernel.apparmor_restrict_unprivileged_userns"),
+];
+
+/// Makes the namespaces. Returns twice: the child in them (`None`) is shut in; the parent, which stays outside, is told
+/// the child's number. This process must have one thread.
+pub(crate) fn separate(spec: &Spec) -> Result<Option<Pid>, String> {
+    let view = View::of(spec);
+    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    set_no_new_privs(true).map_err(|error| format!("no_new_privs: {error}"))?;
+    // Out of reach of the keys that are pressed in the terminal that we sit in.
+    let _ = rustix::process::setsid();
+    let mut kinds = UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;
+    let has_network = spec.walls.as_ref().is_some_and(|walls| walls.network == Network::All);
+    if !has_network {
+        kinds |= UnshareFlags::NEWNET;
+    }
+    let is_mapped = match unshare(UnshareFlags::NEWUSER | kinds) {
+        Ok(()) => true,
+        // Root needs none to make the others, and gives up everything that it could undo them with.
+        Err(_) if user == 0 && unshare(kinds).is_ok() => false,
+        Err(errno) => return Err(denied(&format!("user namespaces: {errno}"))),
+    };
+    // Not on every system; it only hides names.
+    let _ = unshare(UnshareFlags::NEWCGROUP);
+    if is_mapped {
+        map(0, user, 0, group).map_err(|error| denied(&format!("user namespaces: {error}")))?;
+    }
+    if !has_network {
+        start_loopback().map_err(|error| denied(&format!("network namespace: {error}")))?;
+    }
+    if let Some(child) = session::fork().map_err(|error| format!("process namespace: {error}"))? {
+        return Ok(Some(child));
+    }
+    mounts::enter(&view).map_err(|why| denied(&why))?;
+    if is_mapped {
+        unshare(UnshareFlags::NEWUSER).map_err(|errno| denied(&format!("inner user namespace: {errno}")))?;
+        map(user, 0, group, 0).map_err(|error| format!("inner user namespace: {error}"))?;
+    }
+    drop_capabilities();
+    match capabilities(None) {
+        Ok(left) if left.permitted.is_empty() && left.effective.is_empty() => Ok(None),
+        _ => Err("its capabilities could not be dropped".to_owned()),
+    }
+}
+
+#[expect(unsafe_code, reason = "the library warns of threads that share open files")]
+fn unshare(kinds: UnshareFlags) -> Result<(), Errno> {
+    // SAFETY: open files stay shared, and this process has one thread.
+    unsafe { unshare_unsafe(kinds) }
+}
+
+/// Says who is who in the user namespace that this process has just made: one user and one group.
+fn map(user: u32, parent_user: u32, group: u32, parent_group: u32) -> io::Result<()> {
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("{user} {parent_user} 1"))?;
+    fs::write("/proc/self/gid_map", format!("{group} {parent_group} 1"))
+}
+
+/// The argument of the call below, as the system defines it.
+#[repr(C)]
+struct Interface {
+    name: [u8; libc::IFNAMSIZ],
+    flags: libc::c_short,
+    rest: [u8; 22],
+}
+
+/// Turns on the network interface that leads nowhere but back here; its addresses come by themselves.
+#[expect(unsafe_code, reason = "no library has a safe name for this request")]
+fn start_loopback() -> io::Result<()> {
+    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    let mut interface = Interface { name: [0; libc::IFNAMSIZ], flags: 0, rest: [0; 22] };
+    for (to, from) in interface.name.iter_mut().zip(b"lo") {
+        *to = *from;
+    }
+    interface.flags = libc::c_short::try_from(libc::IFF_UP | libc::IFF_RUNNING).map_err(io::Error::other)?;
+    // SAFETY: the structure has the size and the form of `ifreq`, and outlives the call.
+    let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const interface) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// What was refused, with the setting that refuses it where there is one.
+fn denied(what: &str) -> String {
+    let is_set =
+        |(file, value, _): &&(&str, &str, &str)| fs::read_to_string(file).is_ok_and(|text| text.trim() == *value);
+    match LOCKS.iter().find(is_set) {
+        Some((_, value, name)) => format!("{what} (`sysctl {name}` is {value})"),
+        None => what.to_owned(),
+    }
+}

@@ -1,0 +1,192 @@
+//! The file tree that a sandboxed command sees, as a list of mounts. Both ways to make namespaces build it: our own and
+//! bubblewrap.
+//!
+//! Everything is put in from the top down, so that what lies deeper wins. A name that must stay what it is becomes a
+//! mount, and so does every folder above it within what can be written: a mount cannot be renamed, removed or replaced.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::spec::{Network, Spec, Walls};
+
+/// The system's own folders: programs and libraries, and how they are set up.
+pub(super) const SYSTEM: [&str; 11] =
+    ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store", "/gnu/store"];
+
+/// What of the system is nobody's business. As root, its permissions would keep nobody out.
+pub(super) const SECRETS: [&str; 9] = [
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/ssh",
+    "/etc/ssl/private",
+    "/etc/krb5.keytab",
+];
+
+/// Switches of the kernel. Root may turn them, whatever else was taken from it.
+const SWITCHES: [&str; 7] =
+    ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/acpi", "/proc/scsi", "/proc/mtrr"];
+
+/// The folder for temporary files, and its other name.
+const TMP: &str = "/tmp";
+const OTHER_TMP: &str = "/var/tmp";
+
+/// How a path is put in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Put {
+    /// Read only.
+    Read,
+    /// Read and written.
+    Write,
+    /// A folder that is empty at first, and gone afterwards.
+    Fresh,
+    /// A folder without content.
+    HideFolder,
+    /// A file that cannot be opened.
+    HideFile,
+}
+
+/// The file tree, beside `/proc` and `/dev`, which every command has.
+#[derive(Debug)]
+pub(super) struct View {
+    /// Links: where each is, and what it says.
+    pub(super) links: Vec<(PathBuf, PathBuf)>,
+    /// Folders of the system, read-only.
+    pub(super) system: Vec<&'static str>,
+    /// Switches of the kernel, read-only.
+    pub(super) switches: Vec<&'static str>,
+    /// The most bytes that one temporary file system holds: what lives in memory counts as memory.
+    pub(super) size: u64,
+    /// Everything else, from the top down.
+    pub(super) puts: Vec<(PathBuf, Put)>,
+}
+
+impl View {
+    /// Reads the machine as this process sees it, so it must run before any namespace is made.
+    pub(super) fn of(spec: &Spec) -> Self {
+        let standard = Walls::default();
+        let walls = spec.walls.as_ref().unwrap_or(&standard);
+        let (mut links, mut system) = (Vec::new(), Vec::new());
+        for path in SYSTEM {
+            match fs::read_link(path) {
+                Ok(target) => links.push((PathBuf::from(path), target)),
+                Err(_) if Path::new(path).is_dir() => system.push(path),
+                Err(_) => {}
+            }
+        }
+        let mut puts = puts(walls);
+        if puts.iter().any(|(path, _)| path.starts_with(OTHER_TMP)) {
+            puts.insert(0, (PathBuf::from(OTHER_TMP), Put::Fresh));
+        } else {
+            links.push((PathBuf::from(OTHER_TMP), PathBuf::from(TMP)));
+        }
+        let switches = SWITCHES.into_iter().filter(|path| Path::new(path).exists()).collect();
+        Self { links, system, switches, size: spec.limits.memory / 4, puts }
+    }
+}
+
+/// What is put in, from the top down.
+fn puts(walls: &Walls) -> Vec<(PathBuf, Put)> {
+    let mut puts = vec![(PathBuf::from(TMP), Put::Fresh)];
+    puts.extend(walls.home.iter().map(|home| (home.clone(), Put::Fresh)));
+    if walls.network == Network::All {
+        // Often a link to where something keeps it up to date.
+        let names = fs::canonicalize("/etc/resolv.conf").ok().filter(|path| !path.starts_with("/etc"));
+        puts.extend(names.map(|path| (path, Put::Read)));
+    }
+    let real = |path: &PathBuf| is_real(path).then(|| path.clone());
+    puts.extend(walls.readable.iter().filter_map(real).map(|path| (path, Put::Read)));
+    puts.extend(walls.writable.iter().filter_map(real).map(|path| (path, Put::Write)));
+    let kept = walls.protected.iter().chain(&walls.hidden);
+    puts.extend(kept.filter_map(real).flat_map(|path| above(walls, &path)).map(|path| (path, Put::Write)));
+    puts.extend(walls.protected.iter().filter_map(real).map(|path| (path, Put::Read)));
+    let hide = |path: PathBuf| if path.is_dir() { (path, Put::HideFolder) } else { (path, Put::HideFile) };
+    let visible = |path: &PathBuf| walls.readable.iter().chain(&walls.writable).any(|root| path.starts_with(root));
+    puts.extend(walls.hidden.iter().filter(|path| visible(path)).filter_map(real).map(hide));
+    if rustix::process::geteuid().is_root() {
+        puts.extend(SECRETS.iter().map(PathBuf::from).filter_map(|path| real(&path)).map(hide));
+    }
+    puts.sort_by_key(|(path, _)| path.components().count());
+    needed(&puts)
+}
+
+/// The same without what changes nothing: each of them costs time. What can be read can be read within, too, and of
+/// several ways for one path the last wins.
+fn needed(puts: &[(PathBuf, Put)]) -> Vec<(PathBuf, Put)> {
+    let last: HashMap<&Path, usize> = puts.iter().enumerate().map(|(at, (path, _))| (path.as_path(), at)).collect();
+    let mut around: HashMap<&Path, Put> = SYSTEM.iter().map(|path| (Path::new(*path), Put::Read)).collect();
+    let mut kept = Vec::new();
+    for (at, (path, put)) in puts.iter().enumerate() {
+        let is_last = last.get(path.as_path()) == Some(&at);
+        let is_read = path.ancestors().find_map(|folder| around.get(folder)) == Some(&Put::Read);
+        if is_last && !(*put == Put::Read && is_read) {
+            around.insert(path, *put);
+            kept.push((path.clone(), *put));
+        }
+    }
+    kept
+}
+
+/// The folders between what can be written and something in it that stays as it is.
+fn above(walls: &Walls, path: &Path) -> Vec<PathBuf> {
+    let Some(root) =
+        walls.writable.iter().filter(|root| path.starts_with(root)).max_by_key(|root| root.as_os_str().len())
+    else {
+        return Vec::new();
+    };
+    path.ancestors().skip(1).take_while(|folder| *folder != root.as_path()).map(Path::to_owned).collect()
+}
+
+/// Whether something is there under this very name, and not through a link.
+fn is_real(path: &Path) -> bool {
+    path.canonicalize().is_ok_and(|real| real == path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deeper_wins_and_what_stays_is_held_from_above() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("a/.git/hooks")).unwrap();
+        fs::create_dir_all(root.join("a/keys")).unwrap();
+        fs::write(root.join("a/.env"), "x").unwrap();
+        let walls = Walls {
+            readable: vec![root.clone()],
+            writable: vec![root.join("a")],
+            protected: vec![root.join("a/.git/hooks"), root.join("a/.mcp.json")],
+            hidden: vec![root.join("a/keys"), root.join("a/.env")],
+            ..Walls::default()
+        };
+        let own: Vec<(PathBuf, Put)> = puts(&walls).into_iter().filter(|(path, _)| path.starts_with(&root)).collect();
+        let want = [
+            ("", Put::Read),
+            ("a", Put::Write),
+            ("a/.git", Put::Write),
+            ("a/keys", Put::HideFolder),
+            ("a/.env", Put::HideFile),
+            ("a/.git/hooks", Put::Read),
+        ];
+        let want: Vec<(PathBuf, Put)> =
+            want.map(|(path, put)| (if path.is_empty() { root.clone() } else { root.join(path) }, put)).to_vec();
+        assert_eq!(own, want);
+    }
+
+    #[test]
+    fn many_paths_are_sorted_out_in_no_time() {
+        let many = |put| (0..20_000).map(move |number| (PathBuf::from(format!("/p/{number}")), put));
+        let mut puts = vec![(PathBuf::from("/p"), Put::Read), (PathBuf::from("/usr/x"), Put::Read)];
+        puts.extend(many(Put::Read).chain(many(Put::HideFile)));
+        let started = std::time::Instant::now();
+        let kept = needed(&puts);
+        assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
+        assert_eq!(kept.len(), 20_001);
+        assert!(kept.iter().skip(1).all(|(_, put)| *put == Put::HideFile));
+    }
+}
