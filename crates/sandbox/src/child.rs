@@ -247,20 +247,25 @@ impl Watch {
         })?;
         let deadline = Instant::now() + self.limits.time;
         let mut asked: Option<(Ended, Instant)> = None;
+        let mut is_alone = false;
         loop {
             self.reap();
             let now = Instant::now();
             if self.status.is_some() {
-                return Ok(Some(asked.map_or(Ended::Exited, |(why, _)| why)));
+                return Ok(Some(asked.map_or(Ended::Exited, |(why, _)| why)).filter(|_| !is_alone));
             }
             if let Some((why, until)) = asked {
                 if now >= until {
-                    return Ok(Some(why));
+                    return Ok(Some(why).filter(|_| !is_alone));
                 }
             } else if let Some(limit) = self.over_limit(now) {
                 return Ok(Some(Ended::Limit(limit)));
             } else if now >= deadline {
                 asked = Some(self.ask(Ended::TimedOut));
+            }
+            if is_alone {
+                ready(&ear, &ear, TICK)?;
+                continue;
             }
             let (is_told, _) = ready(&self.control, &ear, TICK)?;
             match is_told.then(|| letter(&self.control)) {
@@ -269,7 +274,12 @@ impl Watch {
                 Some(Some(STOP)) => {}
                 Some(Some(FLOOD)) => return Ok(Some(Ended::Limit(Limit::Output))),
                 Some(Some(ENOUGH)) => return Ok(Some(Ended::Exited)),
-                Some(_) => return Ok(None),
+                // The other side is gone. The command is asked to end all the same, so that it can put away what would
+                // be in the way later: git removes its locks.
+                Some(_) => {
+                    is_alone = true;
+                    asked = asked.or_else(|| Some(self.ask(Ended::Cancelled)));
+                }
             }
         }
     }

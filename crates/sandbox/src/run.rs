@@ -86,7 +86,10 @@ pub fn run_by(
     let mut running = Running::new(spawned?, door);
     send(&running.control, &order).or_else(is_gone).map_err(broken)?;
     let until = started + spec.limits.time + PATIENCE;
-    let said = running.listen(until, spec.limits.output_bytes, cancel, sink).map_err(broken)?;
+    let said = match running.listen(until, spec.limits.output_bytes, cancel, sink) {
+        Err(error) if running.held.is_some() => return Err(broken(error)),
+        said => said.unwrap_or_default(),
+    };
     let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     match (said, running.passed()) {
         // The system has killed something of it, or refused it a process.
@@ -99,7 +102,10 @@ pub fn run_by(
         }
         (Some(Said::Over { code, signal, ended, appeared }), _) => Ok(Over { code, signal, ended, ms, appeared }),
         (Some(Said::Unable(trouble)), _) => Err(error(trouble, spec, program)),
-        _ => Err(SandboxError::Broken { program: program.clone(), detail: running.complaint() }),
+        _ => match running.held.take() {
+            Some(said) => Err(SandboxError::Broken { program: program.clone(), detail: complaint(&said) }),
+            None => Err(SandboxError::Lost { program: program.clone() }),
+        },
     }
 }
 
@@ -118,6 +124,12 @@ pub(crate) fn build_once(engine: Engine) -> Result<(), String> {
         Some(Said::Unable(Trouble::Walls(why))) => Err(why),
         _ => Err("the supervisor did not answer".to_owned()),
     }
+}
+
+/// What was printed in place of a report.
+fn complaint(said: &[u8]) -> String {
+    let said = String::from_utf8_lossy(said).trim().to_owned();
+    if said.is_empty() { "its supervisor was killed".to_owned() } else { said }
 }
 
 /// What has gone before it could read its order has said why, and is heard below.
@@ -199,7 +211,8 @@ struct Running {
     group: Option<system::Group>,
     control: UnixStream,
     pipes: Pipes,
-    /// What came out before the walls stood: complaints of whatever builds them.
+    /// What came out before the walls stood: complaints of the program that builds them. `None` from when the command
+    /// may have begun.
     held: Option<Vec<u8>>,
     printed: u64,
     /// Whether that was more than it may.
@@ -283,6 +296,8 @@ impl Running {
                 self.pipes.clear();
             }
             if Instant::now() >= until {
+                // Its supervisor may be about to begin.
+                self.held = None;
                 return Ok(None);
             }
         }
@@ -328,11 +343,6 @@ impl Running {
     /// What the system itself stopped it for.
     fn passed(&self) -> Option<Limit> {
         self.group.as_ref().and_then(system::Group::passed)
-    }
-
-    fn complaint(&self) -> String {
-        let said = String::from_utf8_lossy(self.held.as_deref().unwrap_or_default()).trim().to_owned();
-        if said.is_empty() { "its supervisor was ended by somebody else".to_owned() } else { said }
     }
 
     /// Waits until something is to be read, for so long.

@@ -221,6 +221,16 @@ pub enum SandboxError {
         /// What was said.
         detail: String,
     },
+    /// Its supervisor ended before it could say how the command went.
+    #[error(
+        "outcome unknown: the supervisor of `{program}` ended while the command ran, and everything that it had started \
+         was ended with it; it may have done all, part or nothing of its work, so look at what is there before you run it \
+         again"
+    )]
+    Lost {
+        /// What was run.
+        program: String,
+    },
     /// It ran, and nobody could look at what it left.
     #[error("`{program}` was run, but what it made could not be looked at: {why}; have the user look before you go on")]
     Unseen {

@@ -290,6 +290,9 @@ pub enum ToolError {
     /// Told to the model, which can do better.
     #[error("{0}")]
     Correctable(String),
+    /// The call began, and nothing can tell how far it came.
+    #[error("{0}")]
+    Unknown(String),
     /// Nobody in this turn can do anything about it (disk full, folder gone): the turn ends.
     #[error("{0}")]
     Fatal(String),
@@ -305,6 +308,7 @@ impl ToolError {
     pub fn bounded(self) -> Self {
         match self {
             Self::Correctable(words) => Self::Correctable(clip(&words, ERROR_BYTES_MAX)),
+            Self::Unknown(words) => Self::Unknown(clip(&words, ERROR_BYTES_MAX)),
             Self::Fatal(words) => Self::Fatal(clip(&words, ERROR_BYTES_MAX)),
         }
     }

@@ -71,13 +71,12 @@ impl Turn {
             (Input::Prepared(prepared), Phase::Working(calls)) => {
                 self.prepared(current, calls, prepared, Ahead::default(), now)
             }
-            (Input::ToolEnded { key, content, is_error, interrupted, fatal, ms }, Phase::Working(calls)) => {
+            (Input::ToolEnded { key, content, is_error, ending, fatal, ms }, Phase::Working(calls)) => {
                 let running =
                     calls.iter().any(|call| call.key == key && matches!(call.status, Status::Intended { .. }));
                 if !running {
                     return Vec::new();
                 }
-                let ending = if interrupted { Ending::Interrupted } else { Ending::Ran };
                 let mut done = vec![came_to(key, ending, content, is_error, ms)];
                 if let Some(detail) = fatal {
                     close(calls, &mut done, Ending::Interrupted, &format!("Not run: {detail}"));

@@ -26,7 +26,7 @@ use uuid::Uuid;
 use crate::chat::{Message, Part, Usage};
 use crate::context::summary::Compacted;
 use crate::context::{BYTES_PER_KILOTOKEN, Weight, Window};
-use crate::event::{End, LlmIntent, Outcome, Steered, Stopper, TurnEnded};
+use crate::event::{End, Ending, LlmIntent, Outcome, Steered, Stopper, TurnEnded};
 use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
 use crate::ledger::{Charge, Ledger, Left};
@@ -416,8 +416,8 @@ pub enum Input {
         content: Vec<Part>,
         /// Whether it failed.
         is_error: bool,
-        /// It was stopped.
-        interrupted: bool,
+        /// Whether it ran, was stopped, or nobody can tell.
+        ending: Ending,
         /// The turn cannot go on, and why.
         fatal: Option<String>,
         /// Milliseconds it took.

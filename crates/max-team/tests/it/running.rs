@@ -1,11 +1,12 @@
 //! Commands of an agent, from outside: what is asked about, what runs on, and that nothing outlives the program.
 
 use max_team_testkit::{ModelServer, Reply};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::chat::Terminal;
 use crate::obeyed::runs;
-use crate::program::{Program, kill, soon};
+use crate::program::{Program, finish, kill, soon};
 
 const FREE: [&str; 2] = ["--permission-mode", "bypassPermissions"];
 
@@ -41,6 +42,37 @@ fn nothing_outlives_a_kill() {
     assert!(soon(|| runs(&beside) && runs(&before)));
     kill(&mut child);
     assert!(soon(|| !runs(&beside) && !runs(&before)));
+}
+
+/// The parent of the process that sleeps for so long.
+fn parent_of_sleeper(mark: &str) -> Pid {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    let want = format!("sleep\0{mark}\0");
+    let sleeper =
+        { entries }.find(|path| std::fs::read(path.join("cmdline")).is_ok_and(|line| line == want.as_bytes()));
+    let stat = std::fs::read_to_string(sleeper.unwrap().join("stat")).unwrap();
+    Pid::from_raw(stat.rsplit_once(')').unwrap().1.split_whitespace().nth(1).unwrap().parse().unwrap()).unwrap()
+}
+
+/// The model is not told that a command was not run if it had begun.
+#[test]
+fn a_command_whose_supervisor_is_killed_has_an_unknown_outcome() {
+    let mark = mark("4");
+    let server = ModelServer::start([
+        Reply::new().tool("t1", "run_shell", json!({"command": format!("sleep {mark}")})),
+        Reply::text("I will look"),
+    ]);
+    let program = Program::with(&server);
+    let child = program.start(&[&["-p", "go"], FREE.as_slice()].concat());
+    assert!(soon(|| runs(&mark)));
+    kill_process(parent_of_sleeper(&mark), Signal::KILL).unwrap();
+    let ran = finish(child);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "I will look\n"), "{ran:?}");
+    let told = server.requests()[1].body.to_string();
+    let told = told.rsplit_once("tool_result").unwrap().1;
+    assert!(told.contains("outcome unknown") && !told.contains("not run"), "{told}");
+    let log = program.run(&["events", "--json"]).out;
+    assert!(log.contains("unknown"), "{log}");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! Nothing here runs anything that was not approved.
 
 use max_team_core::chat::Part;
-use max_team_core::event::{Event, PlanSubmitted};
+use max_team_core::event::{Ending, Event, PlanSubmitted};
 use max_team_core::id::PlanId;
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::policy::Action;
@@ -104,7 +104,7 @@ impl Agent {
         self.in_flight.remove(&Flight::Tool(key.to_owned()));
         self.is_over(key);
         let (key, content) = (key.to_owned(), vec![Part::text(done.words)]);
-        let ended = Input::ToolEnded { key, content, is_error: done.is_error, interrupted: false, fatal: None, ms: 0 };
+        let ended = Input::ToolEnded { key, content, is_error: done.is_error, ending: Ending::Ran, fatal: None, ms: 0 };
         let mut events = done.events;
         events.extend(self.decide(ended));
         self.commit(events, done.extra).await

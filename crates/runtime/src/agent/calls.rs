@@ -10,7 +10,7 @@ use std::time::Duration;
 use max_team_core::calling::answer::{Told, quoted};
 use max_team_core::calling::hands::{Caller, SEND_MESSAGE, SPAWNING};
 use max_team_core::chat::Part;
-use max_team_core::event::{Event, Stopper};
+use max_team_core::event::{Ending, Event, Stopper};
 use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
 use max_team_core::ledger::Charge;
@@ -161,8 +161,9 @@ impl Agent {
             let made = worker.prepare(&floor.shared, &cancel).await;
             let flight = Flight::Tool(key.clone());
             let input = made.err().filter(|_| !floor.is_closing()).map(|words| {
-                let (content, interrupted) = (vec![Part::text(words)], cancel.is_cancelled());
-                Input::ToolEnded { key, content, is_error: true, interrupted, fatal: None, ms: 0 }
+                let ending = if cancel.is_cancelled() { Ending::Interrupted } else { Ending::Ran };
+                let content = vec![Part::text(words)];
+                Input::ToolEnded { key, content, is_error: true, ending, fatal: None, ms: 0 }
             });
             Landed { flight, input }
         }));
@@ -526,7 +527,8 @@ impl Agent {
             }
             let content = vec![Part::text("Stopped before there was an answer.")];
             let flight = Flight::Tool(key.clone());
-            let input = Input::ToolEnded { key, content, is_error: true, interrupted: true, fatal: None, ms: 0 };
+            let input =
+                Input::ToolEnded { key, content, is_error: true, ending: Ending::Interrupted, fatal: None, ms: 0 };
             Landed { flight, input: Some(input) }
         })
     }
@@ -534,7 +536,7 @@ impl Agent {
 
 fn failed(key: String, words: &str) -> Input {
     let content = vec![Part::text(words)];
-    Input::ToolEnded { key, content, is_error: true, interrupted: false, fatal: None, ms: 0 }
+    Input::ToolEnded { key, content, is_error: true, ending: Ending::Ran, fatal: None, ms: 0 }
 }
 
 /// Keeps the beginning of a text that is too long for a conversation.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use max_team_core::chat::{Message, Part};
-use max_team_core::event::{LlmIntent, Outcome};
+use max_team_core::event::{Ending, LlmIntent, Outcome};
 use max_team_core::limits::CALLS_PER_ANSWER_MAX;
 use max_team_core::policy::{Action, Class, Deed, Settled};
 use max_team_core::team::Model;
@@ -125,7 +125,7 @@ impl Agent {
             // If the runtime itself ends, the next process does it.
             let input = done.await.ok().map(|words| {
                 let (content, ms) = (vec![Part::text(words)], millis(started));
-                Input::ToolEnded { key, content, is_error: false, interrupted: false, fatal: None, ms }
+                Input::ToolEnded { key, content, is_error: false, ending: Ending::Ran, fatal: None, ms }
             });
             Landed { flight, input }
         })
@@ -315,7 +315,7 @@ fn look_at_once(registry: &Registry, cx: &Cx, call: u32, message: &Message) -> V
 fn look_at(registry: &Registry, cx: &Cx, key: String, tool: &str, input: &serde_json::Value) -> Prepared {
     let found = match registry.prepare(cx, tool, input) {
         Ok(prepared) => Ok((prepared.action, prepared.class)),
-        Err(ToolError::Correctable(words)) => Err(Obstacle::Told(words)),
+        Err(ToolError::Correctable(words) | ToolError::Unknown(words)) => Err(Obstacle::Told(words)),
         Err(ToolError::Fatal(words)) => Err(Obstacle::Fatal(words)),
     };
     Prepared { key, found }
@@ -354,10 +354,15 @@ fn is_said(delta: &Delta) -> bool {
 /// How a call ended, for the machine.
 pub(super) fn tool_ended(key: String, ran: Result<Output, ToolError>, interrupted: bool, ms: u64) -> Input {
     let failed = |words: &str| Output { content: vec![Part::text(words)], is_error: true };
+    let ending = match &ran {
+        Err(ToolError::Unknown(_)) => Ending::Unknown,
+        _ if interrupted => Ending::Interrupted,
+        _ => Ending::Ran,
+    };
     let (Output { content, is_error }, fatal) = match ran {
         Ok(output) => (output, None),
-        Err(ToolError::Correctable(words)) => (failed(&words), None),
+        Err(ToolError::Correctable(words) | ToolError::Unknown(words)) => (failed(&words), None),
         Err(ToolError::Fatal(words)) => (failed(&words), Some(words)),
     };
-    Input::ToolEnded { key, content, is_error, interrupted, fatal, ms }
+    Input::ToolEnded { key, content, is_error, ending, fatal, ms }
 }

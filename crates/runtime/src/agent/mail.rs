@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use max_team_core::chat::Part;
-use max_team_core::event::{End, Event, QuestionAsked, Short, Stopper, TurnEnded};
+use max_team_core::event::{End, Ending, Event, QuestionAsked, Short, Stopper, TurnEnded};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, TurnId};
 use max_team_core::ledger::dollars;
@@ -415,7 +415,7 @@ impl Agent {
             words = format!("{words}\n\n{}", changed.news);
         }
         let content = vec![Part::text(words)];
-        let ended = Input::ToolEnded { key, content, is_error, interrupted: false, fatal: None, ms };
+        let ended = Input::ToolEnded { key, content, is_error, ending: Ending::Ran, fatal: None, ms };
         self.step(ended, ack).await
     }
 

@@ -41,7 +41,7 @@ use std::time::{Duration, Instant};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use max_team_core::chat::Usage;
-use max_team_core::event::{Event, Outcome, Stopper};
+use max_team_core::event::{Ending, Event, Outcome, Stopper};
 use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::ledger::Left;
 use max_team_core::limits::{MATES_SEATED_MAX, SHUTDOWN_RESUMED_MS};
@@ -620,7 +620,7 @@ impl Agent {
     /// Everything else stays open and goes on in the next process.
     async fn park(&mut self, landed: Landed) {
         let finished = match &landed.input {
-            Some(Input::ToolEnded { interrupted, .. }) => !interrupted,
+            Some(Input::ToolEnded { ending, .. }) => *ending != Ending::Interrupted,
             Some(Input::ModelEnded { outcome, .. }) => matches!(outcome, Outcome::Done(_)),
             _ => false,
         };

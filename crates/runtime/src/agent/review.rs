@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use max_team_core::chat::Part;
-use max_team_core::event::{End, Event, ReviewBegun};
+use max_team_core::event::{End, Ending, Event, ReviewBegun};
 use max_team_core::id::TurnId;
 use max_team_core::mates::{AgentEnded, Life};
 use max_team_core::message::{Envelope, Kind};
@@ -118,7 +118,7 @@ impl Agent {
                 told => {
                     let content = vec![Part::text(told.map(|changed| changed.news).unwrap_or_default())];
                     let ms = millis(started);
-                    Input::ToolEnded { key, content, is_error: false, interrupted: false, fatal: None, ms }
+                    Input::ToolEnded { key, content, is_error: false, ending: Ending::Ran, fatal: None, ms }
                 }
             };
             Landed { flight, input: Some(input) }

@@ -117,6 +117,44 @@ fn a_killed_parent_leaves_nothing() {
     }
 }
 
+/// Not a test by itself: what the next one kills.
+#[test]
+#[ignore = "started by another test"]
+fn a_parent_of_a_command_with_a_lock() {
+    let Some(mark) = std::env::args().find_map(|arg| Some(arg.strip_prefix("locked=")?.to_owned())) else { return };
+    let world = World::new();
+    let engine = match mark.as_str() {
+        "Namespaces" => Engine::Namespaces,
+        "Bubblewrap" => Engine::Bubblewrap,
+        _ => Engine::Landlock,
+    };
+    let script = "trap 'rm lock; exit 1' TERM; echo > lock; echo at $PWD; while :; do sleep 60 & wait; done";
+    let _ = run_by(engine, &world.spec(script), false, &CancellationToken::new(), &mut |_, bytes| {
+        eprint!("{}", String::from_utf8_lossy(bytes));
+        true
+    });
+}
+
+/// A program that removes its own locks when it is asked to end, as git does, is asked when we are killed, too.
+#[test]
+fn a_command_whose_parent_is_killed_can_remove_its_locks() {
+    for engine in engines() {
+        let mut parent = Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "left::a_parent_of_a_command_with_a_lock", "--nocapture"])
+            .args(["--skip", &format!("locked={engine:?}")])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(parent.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let own = lines.find_map(|line| line.strip_prefix("at ").map(PathBuf::from)).unwrap();
+        assert!(own.join("lock").exists(), "{engine:?}");
+        parent.kill().unwrap();
+        parent.wait().unwrap();
+        assert!(soon(|| !own.join("lock").exists()), "{engine:?}: its lock is left");
+    }
+}
+
 /// A supervisor that somebody kills takes everything along where the system sees to that.
 #[test]
 fn a_killed_supervisor_leaves_nothing() {
@@ -132,7 +170,9 @@ fn a_killed_supervisor_leaves_nothing() {
             rustix::process::kill_process(supervisor, rustix::process::Signal::KILL).unwrap();
             running.join().unwrap()
         });
-        assert!(matches!(over, Err(SandboxError::Broken { .. })), "{engine:?} {over:?}");
+        let error = over.unwrap_err();
+        assert!(matches!(error, SandboxError::Lost { .. }), "{engine:?} {error:?}");
+        assert!(!error.to_string().contains("not run"), "it was run: {error}");
         assert!(soon(|| marked(&mark).is_empty()), "{engine:?}");
     }
 }

@@ -192,7 +192,7 @@ fn read(cx: &Cx, place: &Place, args: &ReadFile, begun: Begun) -> Result<Output,
 fn within(place: &Place, err: ToolError) -> ToolError {
     match err {
         ToolError::Correctable(words) => ToolError::Correctable(format!("`{place}`: {words}")),
-        fatal @ ToolError::Fatal(_) => fatal,
+        other => other,
     }
 }
 

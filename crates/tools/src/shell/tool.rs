@@ -99,7 +99,10 @@ fn call(cx: &Cx, args: RunShell, intent: &Action, _: bool) -> Result<Output, Too
 
 impl From<CommandError> for ToolError {
     fn from(error: CommandError) -> Self {
-        Self::correctable(error.to_string())
+        match error {
+            CommandError::Lost { .. } => Self::Unknown(error.to_string()),
+            _ => Self::correctable(error.to_string()),
+        }
     }
 }
 

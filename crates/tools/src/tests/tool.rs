@@ -77,7 +77,10 @@ pub(crate) fn coverage_report() -> Typed<CoverageReport> {
 
 impl From<TestError> for ToolError {
     fn from(err: TestError) -> Self {
-        Self::correctable(err.to_string())
+        match err {
+            TestError::Command(error) => error.into(),
+            err => Self::correctable(err.to_string()),
+        }
     }
 }
 

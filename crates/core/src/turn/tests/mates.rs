@@ -261,7 +261,7 @@ impl Team {
     fn run(&mut self) {
         while let Some(Effect::RunTool { key, .. }) = self.mate_turn.pending().into_iter().next() {
             let content = vec![Part::text("ran")];
-            self.decide(Input::ToolEnded { key, content, is_error: false, interrupted: false, fatal: None, ms: 1 });
+            self.decide(Input::ToolEnded { key, content, is_error: false, ending: Ending::Ran, fatal: None, ms: 1 });
         }
     }
 

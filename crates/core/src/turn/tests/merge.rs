@@ -189,7 +189,7 @@ fn a_review_is_a_turn_without_a_model() {
             let Some(Event::ToolIntent(intent)) = world.log.last() else { panic!("{:?}", names(&world)) };
             assert_eq!(intent.action.parameters, [(SETTLE.to_owned(), name.to_owned())]);
             let content = vec![Part::text("\n\n[Done.]")];
-            let ended = Input::ToolEnded { key, content, is_error: false, interrupted: false, fatal: None, ms: 0 };
+            let ended = Input::ToolEnded { key, content, is_error: false, ending: Ending::Ran, fatal: None, ms: 0 };
             assert!(world.input(ended).is_ok());
         }
         let over = review_of(&world);

@@ -73,7 +73,7 @@ fn an_interrupt_comes_first() {
     }
     assert!(world.input(Input::Interrupt { by: "me".into() }).is_ok());
     let (key, content) = ("1.0".to_owned(), vec![Part::text("ran")]);
-    let ended = Input::ToolEnded { key, content, is_error: false, interrupted: false, fatal: None, ms: 1 };
+    let ended = Input::ToolEnded { key, content, is_error: false, ending: Ending::Ran, fatal: None, ms: 1 };
     assert!(world.input(ended).is_ok());
     assert_eq!((world.end(), taken(&world)), (&End::Interrupted, false));
 }
