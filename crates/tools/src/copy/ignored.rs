@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::keep::{Keep, NOW};
+use super::keep::Keep;
 use super::{CHANGES_MAX, Copy, CopyError};
 use crate::git::question::Answer;
 use crate::git::tree::LEFTOVERS;
@@ -42,7 +42,7 @@ impl Copy {
         let tree = self.root();
         let mut sieve = Sieve::new(named);
         let list = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard"];
-        let (code, complaint) = keep.question(&tree, NOW).stream(&list, &mut |bytes| sieve.push(bytes))?;
+        let (code, complaint) = keep.question(&tree, &keep.now).stream(&list, &mut |bytes| sieve.push(bytes))?;
         if sieve.asked.len() > CHANGES_MAX {
             return Err(CopyError::TooMany(self.id().to_owned(), tree.display().to_string()));
         }
@@ -53,7 +53,7 @@ impl Copy {
         for batch in sieve.asked.chunks(BATCH) {
             let names = batch.iter().map(String::as_str);
             let args: Vec<&str> = ["-c", "core.fsync=all", "add", "--force", "--"].into_iter().chain(names).collect();
-            keep.told(&tree, NOW, &args, "read the copy")?;
+            keep.told(&tree, &keep.now, &args, "read the copy")?;
         }
         Ok(sieve.others)
     }

@@ -5,10 +5,12 @@
 //! written beside it, file by file, as `git clone --shared` would have left it, without asking the other side anything.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use max_team_sandbox::{Engine, Walls, engine};
@@ -28,9 +30,10 @@ pub(super) const TREE: &str = "tree";
 /// Our record, and its objects.
 const KEEP: &str = "keep";
 pub(super) const OBJECTS: &str = "keep/objects";
-/// How the tree was, and how it is: lists of git's.
+/// How the tree was when the copy was made: an index file of git's.
 pub(super) const FIRST: &str = "first";
-pub(super) const NOW: &str = "now";
+/// How the names of other index files begin: how the tree is, each for one look.
+const NOW: &str = "now";
 
 /// Overrules every attribute that would change the bytes of a file.
 const ATTRIBUTES: &str = "* -text -ident !eol !filter !working-tree-encoding\n";
@@ -55,12 +58,28 @@ const LIST_BYTES_MAX: u64 = 1 << 20;
 pub(super) struct Keep<'a> {
     home: &'a Path,
     objects: &'a [PathBuf],
+    /// How the tree is: an index file that no other look has had, so that a lock which a killed git left blocks none.
+    pub(super) now: String,
     cancel: &'a CancellationToken,
 }
 
 impl<'a> Keep<'a> {
     pub(super) fn new(home: &'a Path, objects: &'a [PathBuf], cancel: &'a CancellationToken) -> Self {
-        Self { home, objects, cancel }
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self { home, objects, now: format!("{NOW}-{}-{number}", std::process::id()), cancel }
+    }
+
+    /// Begins a list of how the tree is with how it was. Needs the copy to be held: index files and locks of earlier
+    /// looks, which may have been killed, are removed.
+    pub(super) fn begin_now(&self) -> Result<(), CopyError> {
+        let entries = fs::read_dir(self.home).map_err(|err| failed(self.home, &err))?;
+        let is_left = |name: &OsStr| name.to_str().is_some_and(|name| name.starts_with(NOW));
+        for entry in entries.flatten().filter(|entry| is_left(&entry.file_name())) {
+            // One that stays is in no way: no look uses its name again.
+            let _ = fs::remove_file(entry.path());
+        }
+        copy_list(&self.home.join(FIRST), &self.home.join(&self.now))
     }
 
     /// Makes a whole copy in `home`, which will lie at `last`.

@@ -14,7 +14,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::ignored::Ignored;
-use super::keep::{FIRST, Keep, NOW, copy_list};
+use super::keep::{FIRST, Keep};
 use super::merge::clean;
 use super::record::Record;
 use super::{CHANGES_MAX, Copy, CopyError, State, clear, failed, root};
@@ -125,7 +125,7 @@ impl Copy {
         let was = self.lay_out(&keep, WAS, FIRST, known.filter_map(|path| path.to_str()))?;
         let is_file = |path: &&PathBuf| now.get(*path).is_some_and(|entry| !entry.is_repository());
         let there = paths.iter().copied().filter(is_file);
-        let is = self.lay_out(&keep, IS, NOW, there.filter_map(|path| path.to_str()))?;
+        let is = self.lay_out(&keep, IS, &keep.now, there.filter_map(|path| path.to_str()))?;
         let project = root(&self.record.project)?;
         let judge = Judge { record: &self.record, sight, was: &was, is: &is, project: &project };
         let changes = paths.iter().map(|path| judge.change(path, first.get(*path), now.get(*path)));
@@ -135,14 +135,15 @@ impl Copy {
     /// The tree as it was and as it is, by path, and what git ignores in it.
     fn lists(&self, keep: &Keep<'_>, named: &BTreeSet<&str>) -> Result<(List, List, Ignored), CopyError> {
         let tree = self.root();
-        copy_list(&self.home.join(FIRST), &self.home.join(NOW))?;
+        keep.begin_now()?;
         // What is merged must outlast a power cut as it was shown.
         let add = ["-c", "core.fsync=all", "-c", "advice.addEmbeddedRepo=false", "add", "--all", "."];
-        keep.told(&tree, NOW, &add, "read the copy")?;
+        keep.told(&tree, &keep.now, &add, "read the copy")?;
         let ignored = self.sift(keep, named)?;
-        let list =
-            |name| keep.told(&tree, name, &["ls-files", "-z", "--stage"], "list the copy").map(|told| read(&told));
-        Ok((list(FIRST)?, list(NOW)?, ignored))
+        let list = |name: &str| {
+            keep.told(&tree, name, &["ls-files", "-z", "--stage"], "list the copy").map(|told| read(&told))
+        };
+        Ok((list(FIRST)?, list(&keep.now)?, ignored))
     }
 
     /// Lays files out as one of our lists has them.
@@ -170,14 +171,14 @@ impl Copy {
         let plain =
             ["diff", "--cached", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--submodule=short"];
         let numbers = [plain.as_slice(), &["--numstat", "-z", &self.record.base]].concat();
-        let counted = keep.told(&tree, NOW, &numbers, "compare files")?;
+        let counted = keep.told(&tree, &keep.now, &numbers, "compare files")?;
         let stats = crate::git::tree::stats(&counted);
         let stat = |path: &str, added, removed| FileStat { path: visible(path), added, removed };
         let mut files: Vec<FileStat> = stats.iter().map(|one| stat(&one.path, one.added, one.removed)).collect();
         files.sort_by(|one, other| one.path.cmp(&other.path));
         let mut patch = Patch::default();
         let shown = [plain.as_slice(), &["--patch", &self.record.base]].concat();
-        let (code, complaint) = keep.question(&tree, NOW).stream(&shown, &mut |bytes| patch.push(bytes))?;
+        let (code, complaint) = keep.question(&tree, &keep.now).stream(&shown, &mut |bytes| patch.push(bytes))?;
         patch.end_file();
         if code != Some(0) && !patch.cut {
             return Err(Answer { code, bytes: Vec::new(), is_cut: false, complaint }.failed("compare files").into());
@@ -209,7 +210,7 @@ impl Copy {
         args.extend(files);
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let keep = Keep::new(&self.home, &self.record.objects, cancel);
-        let told = keep.ask(&self.root(), NOW, &args)?;
+        let told = keep.ask(&self.root(), FIRST, &args)?;
         // It exits with the number of places where the sides meet.
         Ok(told.code.is_some_and(|code| (0..128).contains(&code)).then(|| String::from_utf8_lossy(&told.bytes).into()))
     }

@@ -347,3 +347,19 @@ fn a_copy_that_was_not_finished_is_made_again() {
     assert_eq!(desk.copies().sweep().len(), 0);
     assert!(!left.exists());
 }
+
+/// A git that is killed leaves the lock of its index, and maybe the index: neither is in the way of the next look.
+#[test]
+fn what_a_killed_git_left_blocks_no_look() {
+    let (_desk, copy) = work();
+    let home = copy.root().parent().unwrap().to_owned();
+    let before = copy.review(&Sight::default(), &CancellationToken::new()).unwrap().changes;
+    let own = format!("now-{}-{}", std::process::id(), 0);
+    let left = ["now", "now.lock", "now-2-0", "now-2-0.lock"].map(str::to_owned);
+    for name in left.iter().chain([&own, &format!("{own}.lock")]) {
+        fs::write(home.join(name), "left").unwrap();
+    }
+    let after = copy.review(&Sight::default(), &CancellationToken::new()).unwrap().changes;
+    assert_eq!(after, before);
+    assert!(left.iter().all(|name| !home.join(name).exists()), "what was left is removed");
+}
