@@ -244,6 +244,8 @@ impl House {
         if resumed {
             floor.sweep_tasks().await?;
         }
+        // A commit that was killed with its supervisor may have left locks that block everybody's git.
+        max_team_tools::git::clear_left_locks(&floor.root);
         let desk = Desk { floor: Arc::clone(floor), epoch: floor.fence.epoch };
         lock(&self.desks).insert(session, desk);
         floor.bind(&stream, seat.frame.settings());

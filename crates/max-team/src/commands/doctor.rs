@@ -68,6 +68,9 @@ pub(crate) fn run(place: &Place, options: &args::Doctor) -> anyhow::Result<Exit>
         walls(config.project.sandbox, &mut findings);
         model(config, place, options.online, &mut findings);
     }
+    for lock in max_team_tools::git::blocking_locks(&place.cwd) {
+        findings.warn("git", lang.lock_blocks(&lock.display().to_string()));
+    }
     team(place, options.agents.as_deref(), &mut findings);
     journal(place, config.as_ref(), options.rebuild, &mut findings);
     findings.note(lang.untested_word(), lang.untested(options.online));
@@ -192,17 +195,7 @@ fn walls(is_on: bool, findings: &mut Findings) {
         Ok(_) => findings.good(lang.walls(), "seatbelt".to_owned()),
         Err(_) => findings.warn(lang.walls(), lang.no_walls().to_owned()),
     }
-    let passed_over = [
-        (Engine::Namespaces, power.namespaces.as_ref().err()),
-        (Engine::Bubblewrap, power.bubblewrap.as_ref().err()),
-        (Engine::Landlock, power.landlock.as_ref().err()),
-    ];
-    if chosen != Ok(Engine::Seatbelt) {
-        for (other, missing) in passed_over.iter().filter(|(other, _)| chosen != Ok(*other)) {
-            findings.note(lang.wall(), lang.passed_over(*other, missing.map(String::as_str)));
-        }
-    }
-    let Ok(chosen) = chosen else { return };
+    let Ok(chosen) = chosen else { return passed_over(None, findings) };
     let is_whole = chosen != Engine::Landlock;
     let good = |findings: &mut Findings, words: &str| findings.good(lang.wall(), words.to_owned());
     good(findings, lang.wall_files());
@@ -223,6 +216,20 @@ fn walls(is_on: bool, findings: &mut Findings) {
     } else {
         good(findings, lang.wall_limits());
         good(findings, &lang.wall_caps(&power.group));
+        passed_over(Some(chosen), findings);
+    }
+}
+
+/// Why the other mechanisms of Linux are not used.
+fn passed_over(chosen: Option<Engine>, findings: &mut Findings) {
+    let (power, lang) = (probe(), findings.lang);
+    let all = [
+        (Engine::Namespaces, power.namespaces.as_ref().err()),
+        (Engine::Bubblewrap, power.bubblewrap.as_ref().err()),
+        (Engine::Landlock, power.landlock.as_ref().err()),
+    ];
+    for (other, missing) in all.into_iter().filter(|(other, _)| chosen != Some(*other)) {
+        findings.note(lang.wall(), lang.passed_over(other, missing.map(String::as_str)));
     }
 }
 

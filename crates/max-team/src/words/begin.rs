@@ -92,6 +92,14 @@ impl Lang {
         say!(self, "{what}: {words}", "{what}：{words}")
     }
 
+    pub(crate) fn lock_blocks(self, lock: &str) -> String {
+        say!(
+            self,
+            "`{lock}` blocks commits, and no running git holds it; if you know of none, remove it: rm '{lock}'",
+            "`{lock}` 阻止提交，且没有运行中的 git 持有它；如果您也不知道有，请删除：rm '{lock}'"
+        )
+    }
+
     pub(crate) fn by_bubblewrap(self, path: &str) -> String {
         say!(
             self,

@@ -13,6 +13,7 @@ use max_team_core::policy::{Action, Class, Deed};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::locks::{Claim, blocking};
 use super::look::{nearest, open, seen, summary};
 use super::repo::Repo;
 use super::since::{differing, fingerprint};
@@ -26,6 +27,8 @@ use crate::typed::Typed;
 const TRAILER: &str = "Call-Key";
 /// Commits among which a key is looked for.
 const RECENT_MAX: &str = "200";
+/// What a caller is told while another commit is under way.
+const BUSY: &str = "another git command is at work in this repository; nothing was committed, try again";
 /// Bytes of a message.
 const MESSAGE_BYTES_MAX: usize = 8 << 10;
 
@@ -176,22 +179,54 @@ fn call(cx: &Cx, args: GitCommit, intent: &Action, _: bool) -> Result<Output, To
             "the files have changed since the commit was shown; nothing was committed, call again",
         ));
     }
+    let claim = match repo.places().map(Claim::take).transpose() {
+        Ok(Some(None)) => return Err(ToolError::correctable(BUSY)),
+        claim => claim.map_err(|error| ToolError::correctable(format!("git's folder cannot be written: {error}")))?,
+    };
+    let made = make(&repo, &args, &chosen, key);
+    if let Some(claim) = claim.flatten() {
+        claim.end(made.as_ref().is_err_and(is_killed));
+    }
+    match (made, find(&repo, key)?) {
+        // Where git was killed, too: what it had done by then is done.
+        (_, Some(commit)) => {
+            Ok(Output::text(format!("committed as `{commit}` ({})", many(chosen.files.len(), "file"))))
+        }
+        (Ok(()), None) => Ok(Output::text("committed as `HEAD`")),
+        (Err(error), None) => Err(blocked(&repo, error)),
+    }
+}
+
+/// Stages the files and commits them.
+fn make(repo: &Repo<'_>, args: &GitCommit, chosen: &Chosen, key: Hash) -> Result<(), GitError> {
     let message = format!("{}\n\n{TRAILER}: {key}", args.message.trim_end());
     let specs = chosen.specs();
     let specs: Vec<&str> = specs.iter().map(String::as_str).collect();
-    repo.told(&[&["add", "--all", "--"], specs.as_slice()].concat(), "stage the files").map_err(busy)?;
+    repo.told(&[&["add", "--all", "--"], specs.as_slice()].concat(), "stage the files")?;
     let commit = ["commit", "--quiet", "--no-gpg-sign", "--cleanup=whitespace", "--message", &message, "--only", "--"];
-    repo.told(&[&commit, specs.as_slice()].concat(), "commit").map_err(busy)?;
-    let commit = find(&repo, key)?.unwrap_or_else(|| "HEAD".to_owned());
-    Ok(Output::text(format!("committed as `{commit}` ({})", many(chosen.files.len(), "file"))))
+    repo.told(&[&commit, specs.as_slice()].concat(), "commit")?;
+    Ok(())
 }
 
-fn busy(err: GitError) -> ToolError {
-    match err {
-        GitError::Failed { words, .. } if words.contains("index.lock") => ToolError::correctable(
-            "another git command is at work in this repository; nothing was committed, try again",
-        ),
-        err => err.into(),
+/// Whether git did not end by itself.
+fn is_killed(error: &GitError) -> bool {
+    matches!(error, GitError::Stopped | GitError::TimedOut(_) | GitError::Limit(_) | GitError::Command(_))
+}
+
+fn blocked(repo: &Repo<'_>, error: GitError) -> ToolError {
+    match error {
+        GitError::Failed { words, .. } if words.contains(".lock") => {
+            let left = repo.places().map(|places| blocking(&places)).unwrap_or_default();
+            match left.first() {
+                Some(lock) => ToolError::correctable(format!(
+                    "nothing was committed: `{}` blocks git, and no git that runs holds it; try again, and if it stays, ask \
+                     the user to remove it",
+                    lock.display()
+                )),
+                None => ToolError::correctable(BUSY),
+            }
+        }
+        error => error.into(),
     }
 }
 

@@ -5,6 +5,7 @@
 //! for files, not for what people wrote into commit messages. No network, no remote, no push.
 
 mod commit;
+mod locks;
 mod look;
 pub(crate) mod patch;
 pub(crate) mod question;
@@ -27,6 +28,7 @@ use crate::tool::ToolError;
 
 pub use commit::GitCommit;
 pub(crate) use commit::git_commit;
+pub use locks::{blocking_locks, clear_left_locks};
 pub use look::{GitDiff, GitLog, GitStatus};
 pub(crate) use look::{git_diff, git_log, git_status};
 pub use patch::DIFF_BYTES_MAX;
@@ -93,7 +95,10 @@ pub enum GitError {
 
 impl From<GitError> for ToolError {
     fn from(err: GitError) -> Self {
-        Self::correctable(err.to_string())
+        match err {
+            GitError::Command(error) => error.into(),
+            err => Self::correctable(err.to_string()),
+        }
     }
 }
 

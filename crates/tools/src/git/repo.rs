@@ -11,6 +11,7 @@ use max_team_core::policy::Sight;
 use tokio_util::sync::CancellationToken;
 
 use super::GitError;
+use super::locks::Places;
 use super::question::{Answer, Question};
 use super::within::Within;
 use crate::files::Root;
@@ -149,6 +150,11 @@ impl<'a> Repo<'a> {
     /// Whether it keeps some of its objects in other repositories.
     pub(crate) fn borrows(&self) -> bool {
         self.within.as_ref().is_some_and(Within::borrows)
+    }
+
+    /// Where it is kept.
+    pub(super) fn places(&self) -> Option<Places<'_>> {
+        self.within.as_ref().map(Within::places)
     }
 
     /// Git's folder that all working trees share.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use max_team_sandbox::{Engine, Walls, engine, secrets};
 
 use super::GitError;
+use super::locks::Places;
 use crate::command::{OBEYED, linked};
 
 /// Questions that run no filter, whatever the settings say. All the others are asked within walls.
@@ -68,6 +69,11 @@ impl Within {
     /// Whether it keeps some of its objects in other repositories.
     pub(super) fn borrows(&self) -> bool {
         self.shared.join("objects/info/alternates").symlink_metadata().is_ok()
+    }
+
+    /// Where it is kept.
+    pub(super) fn places(&self) -> Places<'_> {
+        Places { top: &self.top, own: &self.own, shared: &self.shared }
     }
 
     /// Git's folder that all working trees share.

@@ -11,6 +11,8 @@ mod escapes;
 mod hostile;
 mod kinds;
 mod listing;
+#[cfg(target_os = "linux")]
+mod locks;
 mod logs;
 mod obeyed;
 mod places;

@@ -398,7 +398,7 @@ fn a_commit_is_what_was_shown_or_nothing() {
         assert!(told.contains(want), "{told}");
     }
     fs::write(project.inside(".git/index.lock"), "").unwrap();
-    assert!(project.refused("git_commit", input).contains("another git command"));
+    assert!(project.refused("git_commit", input).contains("index.lock` blocks git"));
 }
 
 #[test]
