@@ -24,6 +24,7 @@ pub mod plan;
 pub mod policy;
 pub mod recovery;
 pub mod rewind;
+pub mod secret;
 pub mod stop;
 pub mod tasks;
 pub mod team;

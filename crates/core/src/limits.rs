@@ -194,6 +194,14 @@ pub const RULED_RETRIES_MAX: u32 = 2;
 pub const COMMAND_BYTES_MAX: usize = 10_000;
 /// Commands in one line.
 pub const COMMAND_PARTS_MAX: usize = 64;
+/// Letters of a key of our own from which on it is searched for inside words, too.
+pub const KEY_BYTES_SEARCHED_MIN: usize = 8;
+/// Keys of our own that are taken out of texts.
+pub const KEYS_KNOWN_MAX: usize = 64;
+/// Names that the patterns in one command may stand for.
+pub const GLOB_NAMES_MAX: usize = 200;
+/// Names that are looked at for one pattern.
+pub const GLOB_LOOKED_MAX: usize = 10_000;
 /// Folders that the rest of a line may be in after its `cd`s.
 pub const FOLDERS_MAX: usize = 8;
 /// Seconds that a command may take unless told otherwise.

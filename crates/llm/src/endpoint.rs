@@ -9,6 +9,7 @@ use std::net::IpAddr;
 
 use http::Uri;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use max_team_core::secret::{hide, know, redact};
 use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
 use url::Url;
@@ -97,6 +98,7 @@ impl Endpoint {
                 }
                 KeyStyle::Header(name) => endpoint.header(name, key.expose_secret())?,
             }
+            know(key.expose_secret());
             endpoint.secrets.push(key);
         }
         // The longest first, so that a secret inside another does not leave half of it.
@@ -147,7 +149,8 @@ impl Endpoint {
 
     /// Takes every secret of this endpoint out of a text.
     pub(crate) fn redact(&self, text: &str) -> String {
-        self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret.expose_secret(), "[redacted]"))
+        let known = |text: String, secret: &SecretString| hide(&text, secret.expose_secret()).into_owned();
+        redact(&self.secrets.iter().fold(text.to_owned(), known)).into_owned()
     }
 
     fn header(&mut self, name: &str, value: &str) -> Result<(), BadEndpoint> {

@@ -8,6 +8,7 @@ mod args;
 mod commands;
 mod config;
 mod copies;
+mod crash;
 mod demo;
 mod exit;
 mod figures;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         return code.into();
     }
     max_team_sandbox::prefer(std::env::var_os(max_team_sandbox::ENGINE).as_deref());
+    crash::contain();
     if std::env::args_os().nth(1).is_some_and(|word| word == args::READER) {
         max_team_sandbox::close_inherited();
         // Nobody reads what this process could say beside its answer.

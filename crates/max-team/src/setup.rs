@@ -346,6 +346,13 @@ pub(crate) fn house(
     router: Router,
     what: &str,
 ) -> Result<TeamHandle, Stop> {
+    let audit = config.audit.enabled.then(|| AuditOptions {
+        path: config.audit.output.clone(),
+        level: level(config.audit.level),
+        within: config.is_from_project("audit.output").then(|| config.project.root.clone()),
+    });
+    let unwritable = |failure| Stop::said(Exit::Config, |lang| lang.audit_failure(&failure));
+    audit.as_ref().map_or(Ok(()), AuditOptions::check).map_err(unwritable)?;
     let worker = worker(place, &journal, what)?;
     let today = max_team_tools::now().date();
     Ok(House::build(Options {
@@ -359,11 +366,7 @@ pub(crate) fn house(
         surroundings: surroundings(&place.cwd, &today.to_string()),
         walled: config.project.sandbox,
         skills: skills::places(place),
-        audit: config.audit.enabled.then(|| AuditOptions {
-            path: config.audit.output.clone(),
-            level: level(config.audit.level),
-            within: config.is_from_project("audit.output").then(|| config.project.root.clone()),
-        }),
+        audit,
     }))
 }
 

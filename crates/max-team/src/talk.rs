@@ -383,7 +383,7 @@ fn drive<F: Future<Output = anyhow::Result<Exit>>>(
         };
         // What went wrong first is what the user needs to know.
         let exit = exit?;
-        closed?;
+        closed.map_err(setup::failed)?;
         anyhow::Ok(exit)
     };
     max_team_runtime::block_on(&runtime, std::pin::pin!(async { exit = whole.await }));

@@ -1,9 +1,9 @@
 //! The audit file: one JSON line per thing that happened, written from what the journal holds.
 //!
 //! Every line has `ts`, `type` (llm_call, tool_exec, msg_sent, task_update, approval, error), `agent` and `data`.
-//! It is for people and log shippers. The journal stays the truth: losing this file loses nothing, so a line that
-//! cannot be written is left out, and the next one tries again; it is never an error of the work. Nor does the work
-//! wait for it: a thread of its own writes what has gathered (`desk`), all of it before the house is closed.
+//! It is for people and log shippers who rely on it, so a file that cannot be written stops the work: at the start, or
+//! at the next commit ([`AuditFailure`]). The work does not wait for it: a thread of its own writes what has gathered
+//! (`desk`), all of it before the house is closed.
 
 mod desk;
 mod lines;
@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use max_team_core::event::Event;
 use max_team_core::message::Envelope;
+use max_team_core::secret::redact_json;
 use max_team_core::time::rfc3339;
 use rustix::fs::OFlags;
 use serde::Serialize;
@@ -47,6 +48,30 @@ pub struct AuditOptions {
     pub level: AuditLevel,
     /// The folder that it must not lead out of, where the path came with a project.
     pub within: Option<PathBuf>,
+}
+
+/// Why the audit file cannot be written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the audit file `{path}` cannot be written: {detail}; make it writable, name another one in `audit.output`, or set \
+     `audit.enabled: false`"
+)]
+pub struct AuditFailure {
+    /// Which file.
+    pub path: String,
+    /// Why.
+    pub detail: String,
+}
+
+impl AuditOptions {
+    /// Whether the file can be written: it is made if it is not there.
+    pub fn check(&self) -> Result<(), AuditFailure> {
+        Writer { options: self.clone(), file: None }.open().map(drop).map_err(|error| self.failure(&error))
+    }
+
+    fn failure(&self, error: &std::io::Error) -> AuditFailure {
+        AuditFailure { path: self.path.display().to_string(), detail: error.to_string() }
+    }
 }
 
 /// One line.
@@ -89,15 +114,12 @@ impl Page {
         if level < self.level {
             return;
         }
-        let start = self.text.len();
         let line = Line { ts: rfc3339(at_ms), kind, agent, data };
-        match serde_json::to_writer(&mut self.text, &line) {
-            Ok(()) => {
-                self.text.push(b'\n');
-                self.lines += 1;
-            }
-            Err(_) => self.text.truncate(start),
-        }
+        let Ok(line) = serde_json::to_string(&line) else { return };
+        let safe = redact_json(&line).unwrap_or(line);
+        self.text.extend_from_slice(safe.as_bytes());
+        self.text.push(b'\n');
+        self.lines += 1;
     }
 
     /// What was written on it; it is empty again.
@@ -115,16 +137,26 @@ struct Writer {
 }
 
 impl Writer {
-    fn write(&mut self, text: &[u8]) {
-        if self.file.is_none() {
-            self.file = self.open().ok();
-        }
-        if let Some(file) = self.file.as_mut()
-            && file.write_all(text).is_err()
-        {
-            // Perhaps it was rotated away or the disk is full: the next line tries again.
+    fn write(&mut self, text: &[u8]) -> Result<(), AuditFailure> {
+        // One that was moved or deleted meanwhile is made again.
+        if self.file.as_ref().is_some_and(|file| !self.is_there(file)) {
             self.file = None;
         }
+        let file = match self.file.take() {
+            Some(file) => Ok(file),
+            None => self.open(),
+        };
+        let written = file.and_then(|mut file| file.write_all(text).map(|()| file));
+        self.file = Some(written.map_err(|error| self.options.failure(&error))?);
+        Ok(())
+    }
+
+    /// Whether the file still has its name.
+    fn is_there(&self, file: &File) -> bool {
+        let named = std::fs::symlink_metadata(&self.options.path);
+        let same =
+            |own: std::fs::Metadata| named.is_ok_and(|named| (named.dev(), named.ino()) == (own.dev(), own.ino()));
+        file.metadata().is_ok_and(same)
     }
 
     fn open(&self) -> std::io::Result<File> {

@@ -13,6 +13,9 @@ pub enum RuntimeError {
     /// The journal refused or failed.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// The audit file cannot be written any more.
+    #[error(transparent)]
+    Audit(#[from] crate::audit::AuditFailure),
     /// An entry that this version cannot read.
     #[error("entry {seq} of `{stream}` cannot be read: {detail}; run `max-team audit verify`")]
     Unreadable {
@@ -257,7 +260,7 @@ impl RuntimeError {
     pub(crate) fn is_everybodys(&self) -> bool {
         match self {
             Self::Journal(error) => matches!(error, JournalError::Fenced { .. }) || !error.is_refusal(),
-            Self::Behind(_) => true,
+            Self::Behind(_) | Self::Audit(_) => true,
             _ => false,
         }
     }

@@ -15,7 +15,7 @@ use max_team_core::limits::{NOTICES_MAX, NOTICES_SHOWN_MAX};
 use max_team_core::message::Envelope;
 use tokio::sync::mpsc;
 
-use crate::audit::Audit;
+use crate::audit::{Audit, AuditFailure};
 use crate::error::RuntimeError;
 use crate::handle::Notice;
 use crate::shared::lock;
@@ -90,10 +90,13 @@ impl Herald {
     }
 
     /// Writes the audit lines that wait.
-    pub(crate) fn close(&self) {
-        if let Some(audit) = &self.audit {
-            audit.close();
-        }
+    pub(crate) fn close(&self) -> Result<(), AuditFailure> {
+        self.audit.as_ref().map_or(Ok(()), Audit::close)
+    }
+
+    /// Whether the audit file could be written so far.
+    pub(crate) fn check(&self) -> Result<(), AuditFailure> {
+        self.audit.as_ref().map_or(Ok(()), Audit::check)
     }
 
     fn next(&self) -> Option<Vec<Notice>> {

@@ -686,8 +686,9 @@ impl House {
         for session in open {
             self.close_session(session).await;
         }
-        self.shared.herald.close();
-        Ok(self.shared.journal.close().await?)
+        let audited = self.shared.herald.close();
+        self.shared.journal.close().await?;
+        Ok(audited?)
     }
 
     /// Questions that were open when the last process went; the lead's own first.

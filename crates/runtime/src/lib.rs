@@ -36,7 +36,7 @@ mod team_tools;
 mod worktree;
 pub mod yaml;
 
-pub use audit::{AuditLevel, AuditOptions};
+pub use audit::{AuditFailure, AuditLevel, AuditOptions};
 pub use bottom::block_on;
 pub use cache::Caches;
 pub use census::{

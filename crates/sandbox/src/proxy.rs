@@ -21,7 +21,7 @@ const CONNECTIONS_MAX: usize = 128;
 const HEAD_BYTES_MAX: usize = 32 << 10;
 /// How long a request may take to be made.
 const HEAD_WAIT: Duration = Duration::from_secs(30);
-/// Ports that may be asked for.
+/// Ports that may be asked for at a host that is listed without one.
 const PORTS: [u16; 2] = [80, 443];
 
 /// How a host is reached.
@@ -82,7 +82,7 @@ fn pass(mut client: &TcpStream, list: &[String], dial: Dial) -> io::Result<()> {
     client.set_read_timeout(Some(HEAD_WAIT))?;
     let Some((head, rest)) = head(client)? else { return Ok(()) };
     let Some(request) = Request::read(&head) else { return client.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n") };
-    if !hosts::is_listed(list, &request.host) || !PORTS.contains(&request.port) {
+    if !is_open(list, &request) {
         return refuse(
             client,
             &format!("`{}:{}` is not among the hosts that may be reached", request.host, request.port),
@@ -105,6 +105,13 @@ fn pass(mut client: &TcpStream, list: &[String], dial: Dial) -> io::Result<()> {
     let _ = (client.shutdown(Shutdown::Both), server.shutdown(Shutdown::Both));
     let _ = up.join();
     Ok(())
+}
+
+/// Whether a request leads to a host of the list, at a port of the web or at the one that is listed with it.
+fn is_open(list: &[String], request: &Request) -> bool {
+    let named = format!("{}:{}", request.host.trim_end_matches('.'), request.port);
+    list.iter().any(|entry| entry.eq_ignore_ascii_case(&named))
+        || (PORTS.contains(&request.port) && hosts::is_listed(list, &request.host))
 }
 
 fn copy(mut from: &TcpStream, mut to: &TcpStream) {
@@ -238,7 +245,7 @@ mod tests {
     fn listed_hosts_are_passed_on_and_others_refused() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let _proxy = Proxy::with(listener, vec!["a.example".into()], echo).unwrap();
+        let _proxy = Proxy::with(listener, vec!["a.example".into(), "c.example:8080".into()], echo).unwrap();
         let plain = ask(address, "GET http://a.example/x HTTP/1.1\r\n\r\n");
         assert!(plain.starts_with("HTTP/1.1 200 OK") && plain.contains("asked: GET /x HTTP/1.1\r\n"), "{plain}");
         let tunnel = ask(address, "CONNECT a.example:443 HTTP/1.1\r\n\r\nhello");
@@ -250,9 +257,12 @@ mod tests {
             "GET http://b.example/ HTTP/1.1\r\n\r\n",
             "CONNECT b.example:443 HTTP/1.1\r\n\r\n",
             "CONNECT a.example:22 HTTP/1.1\r\n\r\n",
+            "CONNECT c.example:443 HTTP/1.1\r\n\r\n",
         ] {
             assert!(ask(address, request).starts_with("HTTP/1.1 403 Forbidden"), "{request}");
         }
+        let named = ask(address, "GET http://C.example:8080/x HTTP/1.1\r\n\r\n");
+        assert!(named.starts_with("HTTP/1.1 200 OK"), "{named}");
         assert!(ask(address, "nonsense\r\n\r\n").starts_with("HTTP/1.1 400"));
     }
 }

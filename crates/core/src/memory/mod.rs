@@ -10,7 +10,6 @@ mod key;
 mod lasting;
 mod quote;
 mod rank;
-mod secret;
 mod write;
 
 use serde::{Deserialize, Serialize};
@@ -22,7 +21,6 @@ pub use key::{Key, KeyError, Scope, Section};
 pub use lasting::{Exchange, is_due, says_something_lasting};
 pub use quote::{occurs, proof, vouches};
 pub use rank::{Posting, QUERY_TERMS_MAX, query_terms, score, terms};
-pub use secret::{redact, redact_json, redact_value};
 pub use write::{EXPERT, Refusal, Writer, forget, may_write, set};
 
 use crate::id::{SessionId, TurnId};

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Board, Key, MemoryForgotten, MemorySet, Section, Source};
 use crate::limits::{MEMORY_FACTS_MAX, MEMORY_QUOTE_CHARS_MAX, MEMORY_VALUE_BYTES_MAX, MEMORY_WRITE_FACTS_MAX};
-use crate::memory::secret::{redact, redact_value};
+use crate::secret::{redact, redact_value};
 use crate::team::{Definition, Place};
 use crate::text::quote as shown;
 

@@ -15,6 +15,8 @@ use crate::team::Constraints;
 
 /// Blocked names are blocked in letters of either case.
 const FOLDS: bool = true;
+/// Environment files that hold names and no secrets.
+const EXAMPLES: [&str; 5] = [".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults"];
 
 /// A pattern as written; one that cannot be read blocks everything.
 #[derive(Debug)]
@@ -218,8 +220,10 @@ impl Sight {
         if path.is_empty() || self.blocked.is_empty() {
             return None;
         }
-        let path = Spelt::new(path, FOLDS);
-        let blocks = |glob: &Option<Glob>| glob.as_ref().is_none_or(|glob| glob.touches_spelt(&path));
+        let spelt = Spelt::new(path, FOLDS);
+        let blocks = |glob: &Option<Glob>| {
+            glob.as_ref().is_none_or(|glob| glob.touches_spelt(&spelt) && !is_only_example(glob, path))
+        };
         let Blocked(pattern, _) = self.blocked.iter().find(|Blocked(_, glob)| blocks(glob))?;
         Some(format!("the member's `blocked_patterns` (`{pattern}`)"))
     }
@@ -279,6 +283,18 @@ pub(crate) fn clean(path: &str) -> String {
     clean
 }
 
+/// Whether a pattern that is about environment files at large (`.env*`) fits a path only because it is the example of
+/// one (`.env.example`), which is written to be shared.
+fn is_only_example(glob: &Glob, path: &str) -> bool {
+    // Names that nobody gives to a file: a pattern that fits one of them fits all names of that form.
+    const ANY: &str = "\u{1}";
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let is_example = EXAMPLES.iter().any(|example| name.eq_ignore_ascii_case(example));
+    let beside = |name: String| if folder.is_empty() { name } else { format!("{folder}/{name}") };
+    let fits = |name: String| glob.touches(&beside(name));
+    is_example && fits(format!(".env.{ANY}")) && !fits(ANY.to_owned()) && !fits(format!(".{ANY}"))
+}
+
 pub(crate) fn is_within(path: &str, dir: &str) -> bool {
     path.strip_prefix(dir).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -287,6 +303,31 @@ pub(crate) fn is_within(path: &str, dir: &str) -> bool {
 mod tests {
     use super::*;
     use crate::policy::rule::{Anchors, Origin, Scope};
+
+    #[test]
+    fn examples_of_environment_files_are_seen_unless_they_are_meant() {
+        let sees = |pattern: &str, path: &str| {
+            Sight::of(&Constraints { blocked_patterns: vec![pattern.to_owned()], ..Constraints::default() }).sees(path)
+        };
+        for (pattern, path, want) in [
+            (".env*", ".env.example", true),
+            (".env*", "web/.ENV.Sample", true),
+            (".env.*", ".env.template", true),
+            ("*env*", ".env.dist", true),
+            (".env*", ".env", false),
+            (".env*", ".env.local", false),
+            (".env*", ".env.example.local", false),
+            (".env*", ".env.example/key", false),
+            ("*.example", ".env.example", false),
+            (".env.example", ".env.example", false),
+            ("*", ".env.example", false),
+            (".*", ".env.example", false),
+            ("*secret*", "secrets/.env.example", false),
+            ("secrets/**", "secrets/.env.example", false),
+        ] {
+            assert_eq!(sees(pattern, path), want, "{pattern} {path}");
+        }
+    }
 
     #[test]
     fn rules_deny_places_to_whatever_looks_or_writes() {

@@ -201,9 +201,11 @@ impl Reader<'_> {
         let words = self.words(key, node);
         for (host, spot) in &words {
             let name = host.strip_prefix("*.").unwrap_or(host);
+            let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+            let name = name.split_once(':').filter(|(_, port)| is_port(port)).map_or(name, |(name, _)| name);
             if name.is_empty() || name.contains(['/', ':', '*', '@']) || name.contains(char::is_whitespace) {
                 let (place, found) = (self.file.place(*spot), format!("`{}`", quote(host)));
-                let wanted = "a host such as `docs.rs` or `*.example.org`".to_owned();
+                let wanted = "a host such as `docs.rs`, `*.example.org` or `localhost:8080`".to_owned();
                 self.problems.push(Problem::Value { place, key: key.to_owned(), wanted, found });
             }
         }

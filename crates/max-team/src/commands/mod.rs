@@ -36,13 +36,15 @@ pub(crate) mod worktrees;
 
 use std::io::Write;
 
+use max_team_core::secret::redact;
+
 use crate::exit::{Exit, Stop};
 
 pub(crate) use table::short;
 
-/// Prints data; a reader that went away (`| head`) is no failure.
+/// Prints data, without secrets; a reader that went away (`| head`) is no failure.
 pub(crate) fn print(text: &str) -> Result<(), Stop> {
-    print_bytes(text.as_bytes())
+    print_bytes(redact(text).as_bytes())
 }
 
 /// The same of what need not be a text.

@@ -57,16 +57,20 @@ fn why(place: &Place, root: &std::path::Path, loaded: &Loaded, mode: Mode, optio
     Ok(if judged.verdict == Verdict::Allow { Exit::Ok } else { Exit::Denied })
 }
 
-/// The host of an address of the web.
+/// The host of an address of the web, with its port where that is not the scheme's own.
 fn host(text: &str) -> Option<String> {
-    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"))?;
+    let (rest, usual) = match text.strip_prefix("https://") {
+        Some(rest) => (rest, "443"),
+        None => (text.strip_prefix("http://")?, "80"),
+    };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
     let name = authority.rsplit_once('@').map_or(authority, |(_, name)| name);
-    let name = match name.strip_prefix('[') {
-        Some(six) => six.split(']').next().unwrap_or(six),
-        None => name.split(':').next().unwrap_or(name),
+    let (name, port) = match name.find(']') {
+        Some(end) => (name.get(..=end)?, name.get(end + 1..)?.trim_start_matches(':')),
+        None => name.split_once(':').unwrap_or((name, "")),
     };
-    (!name.is_empty() && !name.contains(char::is_whitespace)).then(|| name.to_ascii_lowercase())
+    let shown = if port.is_empty() || port == usual { name.to_owned() } else { format!("{name}:{port}") };
+    (!name.is_empty() && !shown.contains(char::is_whitespace)).then(|| shown.to_ascii_lowercase())
 }
 
 fn constraints(place: &Place, options: &Why, name: &str) -> Result<Constraints, Stop> {

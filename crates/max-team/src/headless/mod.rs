@@ -21,6 +21,7 @@ use max_team_core::message::{Kind, Principal};
 use max_team_core::plan::Draft;
 use max_team_core::plan::event::{About, Say};
 use max_team_core::policy::{Answer, By, Deed};
+use max_team_core::secret::{redact, redact_value};
 use max_team_runtime::{
     Asked, CONTINUE, Command, Delta, Notice, Open, Opened, Order, Origin, READ_ON, Recovered, RuntimeError, Scope,
     Spawn, TeamHandle, new_id,
@@ -572,7 +573,7 @@ impl Headless {
     }
 
     fn print_line(&self, line: &Value) -> anyhow::Result<()> {
-        Ok(self.out.put(line.to_string())?)
+        Ok(self.out.put(redact_value(line).to_string())?)
     }
 }
 
@@ -597,10 +598,10 @@ pub(crate) fn is_unfinished(end: &End) -> bool {
     matches!(end, End::Budget | End::Rounds | End::Truncated | End::Interrupted | End::Failed { .. })
 }
 
-/// Talk goes to standard error; if nobody can hear it, that is no failure.
+/// Talk goes to standard error, without secrets; if nobody can hear it, that is no failure.
 pub(crate) fn talk(words: &str) {
     // Standard error keeps nothing back: what is not one string would be several writes.
-    drop(std::io::stderr().write_all(format!("max-team: {}\n", clean(words)).as_bytes()));
+    drop(std::io::stderr().write_all(format!("max-team: {}\n", clean(&redact(words))).as_bytes()));
 }
 
 /// What somebody asks, as it was just heard.

@@ -1,7 +1,7 @@
 //! The phrases of the first minutes: what is missing, what was mistyped, what `doctor` finds, what failed underneath.
 
 use max_team_journal::JournalError;
-use max_team_runtime::RuntimeError;
+use max_team_runtime::{AuditFailure, RuntimeError};
 use max_team_sandbox::Engine;
 
 use super::{Lang, plural};
@@ -311,6 +311,17 @@ impl Lang {
         )
     }
 
+    /// An audit file that cannot be written.
+    pub(crate) fn audit_failure(self, failure: &AuditFailure) -> String {
+        let AuditFailure { path, detail } = failure;
+        match self {
+            Self::En => failure.to_string(),
+            Self::Zh => format!(
+                "无法写入审计文件 `{path}`：{detail}；请使其可写，在 `audit.output` 中改用其他文件，或设置 `audit.enabled: false`"
+            ),
+        }
+    }
+
     /// A failure of the runtime. In Chinese those that users meet; the rest is for whoever mends the program.
     pub(crate) fn runtime_failure(self, error: &RuntimeError) -> String {
         let told = || error.to_string();
@@ -324,6 +335,7 @@ impl Lang {
         match error {
             error if error.is_anothers() => "有一封信未能保存；已说过的话都在".to_owned(),
             RuntimeError::Journal(error) => self.journal_failure(error),
+            RuntimeError::Audit(failure) => self.audit_failure(failure),
             RuntimeError::Untaken { failed, why, read } => self.letter_untaken(failed, why, read),
             RuntimeError::NoSession(id) => format!("没有会话 `{id}`；用 `max-team sessions list` 查看"),
             RuntimeError::NotCleared { detail } => {

@@ -72,6 +72,7 @@ const ENDS: &[(&str, &str)] = &[
     ("the member's {}", "该成员的 {}"),
     ("always asked: {}", "总是询问：{}"),
     ("not to be seen through: {}", "无法看清：{}"),
+    ("it can discard uncommitted work; {}", "可能丢弃未提交的内容；{}"),
     ("{} at {}", "{}（{}）"),
     ("done, verified", "完成，已验证"),
     ("done, unverified", "完成，未验证"),

@@ -37,6 +37,7 @@ mod program;
 mod replay;
 mod rewind;
 mod running;
+mod secrets;
 mod sessions;
 mod skills;
 mod startup;

@@ -13,7 +13,7 @@ use max_team_core::event::Event;
 use max_team_core::message::Envelope;
 use serde_json::json;
 
-use super::{AuditLevel, AuditOptions, Page, Writer};
+use super::{AuditFailure, AuditLevel, AuditOptions, Page, Writer};
 use crate::handle::Origin;
 use crate::shared::lock;
 
@@ -48,11 +48,13 @@ struct State {
     left_out: u64,
     last_ms: i64,
     closed: bool,
+    /// Why nothing more can be written.
+    failure: Option<AuditFailure>,
 }
 
 impl Audit {
     pub(crate) fn new(options: AuditOptions) -> Self {
-        let state = State { page: Page::new(options.level), left_out: 0, last_ms: 0, closed: false };
+        let state = State { page: Page::new(options.level), left_out: 0, last_ms: 0, closed: false, failure: None };
         let tray = Tray { state: Mutex::new(state), filled: Condvar::new(), closing: Condvar::new() };
         let letters = options.level <= AuditLevel::Debug;
         let writer = Writer { options, file: None };
@@ -71,9 +73,14 @@ impl Audit {
         }
     }
 
+    /// Whether all lines so far could be written.
+    pub(crate) fn check(&self) -> Result<(), AuditFailure> {
+        lock(&self.tray.state).failure.clone().map_or(Ok(()), Err)
+    }
+
     fn put(&self, at_ms: i64, write: impl FnOnce(&mut Page)) {
         let mut state = lock(&self.tray.state);
-        if state.closed {
+        if state.closed || state.failure.is_some() {
             return;
         }
         if state.page.lines >= LINES_MAX {
@@ -91,18 +98,18 @@ impl Audit {
         }
     }
 
-    /// Starts the thread, once. Without one nobody could write: what waits is dropped, as a line on a full disk is.
+    /// Starts the thread, once. Without one nothing can be written.
     fn begin(&self) {
         let Some(writer) = lock(&self.writer).take() else { return };
-        let tray = Arc::clone(&self.tray);
+        let (tray, options) = (Arc::clone(&self.tray), writer.options.clone());
         match std::thread::Builder::new().name("audit".to_owned()).spawn(move || tray.run(writer)) {
             Ok(thread) => *lock(&self.thread) = Some(thread),
-            Err(_) => lock(&self.tray.state).closed = true,
+            Err(error) => lock(&self.tray.state).failure = Some(options.failure(&error)),
         }
     }
 
     /// Writes what has gathered, and ends the thread.
-    pub(crate) fn close(&self) {
+    pub(crate) fn close(&self) -> Result<(), AuditFailure> {
         lock(&self.tray.state).closed = true;
         self.tray.filled.notify_one();
         self.tray.closing.notify_one();
@@ -110,6 +117,7 @@ impl Audit {
             // A crash of that thread has cost lines, nothing else.
             drop(thread.join());
         }
+        self.check()
     }
 }
 
@@ -132,13 +140,16 @@ impl Tray {
             }
             let text = state.page.turn();
             drop(state);
-            writer.write(&text);
+            if let Err(failure) = writer.write(&text) {
+                lock(&self.state).failure = Some(failure);
+                return;
+            }
         }
     }
 }
 
 impl Drop for Audit {
     fn drop(&mut self) {
-        self.close();
+        drop(self.close());
     }
 }

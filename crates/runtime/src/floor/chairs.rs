@@ -255,6 +255,7 @@ impl Floor {
 
     /// The first half of a commit: it waits in the journal's queue, behind all that were handed in before it.
     pub(crate) async fn hand_in(self: &Arc<Self>, mut commit: Commit) -> Result<HandedIn, RuntimeError> {
+        self.shared.herald.check()?;
         rows::of_sends(&mut commit);
         let letters = commit.sends.clone();
         // One that others may refuse is not spoken of before it is stored.

@@ -16,7 +16,7 @@ use std::io::{self, BufRead, Write};
 
 use max_team_core::hash::Hash;
 use max_team_core::id::SessionId;
-use max_team_core::memory::{redact, redact_json, redact_value};
+use max_team_core::secret::{redact, redact_json, redact_value};
 use max_team_journal::Entry;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

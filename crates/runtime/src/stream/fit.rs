@@ -1,10 +1,7 @@
-//! Nothing in the stream is longer than its bound, and what tools took and gave holds no secret.
-//!
-//! The words of a conversation (what the user says, what agents answer) are told as they are: whoever reads the stream
-//! holds that conversation. What came from files, commands and providers may hold what nobody meant to show.
+//! Nothing in the stream is longer than its bound, and no text in it holds a secret.
 
 use max_team_core::limits::{STREAM_ARGS_BYTES_MAX, STREAM_TASKS_MAX, STREAM_TEXT_BYTES_MAX};
-use max_team_core::memory::redact;
+use max_team_core::secret::redact;
 
 use super::event::What;
 use crate::census::Reason;
@@ -14,22 +11,22 @@ impl What {
     pub(super) fn fit(mut self) -> (Self, bool) {
         let cut = match &mut self {
             Self::Status { message, .. } => hide(message, STREAM_TEXT_BYTES_MAX),
-            Self::Mail { message, .. } => bound(message, STREAM_TEXT_BYTES_MAX),
+            Self::Mail { message, .. } => hide(message, STREAM_TEXT_BYTES_MAX),
             Self::ToolStart { tool_args, target, .. } => {
                 hide(tool_args, STREAM_ARGS_BYTES_MAX) | hide(target, STREAM_ARGS_BYTES_MAX)
             }
             Self::ToolResult { summary, tool_result, .. } => {
                 hide(summary, STREAM_TEXT_BYTES_MAX) | hide(tool_result, STREAM_TEXT_BYTES_MAX)
             }
-            Self::ContentDelta { delta, .. } => bound(delta, STREAM_TEXT_BYTES_MAX),
-            Self::Final { response, .. } => bound(response, STREAM_TEXT_BYTES_MAX),
+            Self::ContentDelta { delta, .. } => hide(delta, STREAM_TEXT_BYTES_MAX),
+            Self::Final { response, .. } => hide(response, STREAM_TEXT_BYTES_MAX),
             Self::Error { message, response, .. } => {
-                hide(message, STREAM_TEXT_BYTES_MAX) | bound(response, STREAM_TEXT_BYTES_MAX)
+                hide(message, STREAM_TEXT_BYTES_MAX) | hide(response, STREAM_TEXT_BYTES_MAX)
             }
             Self::Plan { goal, tasks, message, .. } => {
                 let mut too_many = shorten(tasks);
                 tasks.iter_mut().for_each(|task| too_many |= shorten(&mut task.needs));
-                bound(goal, STREAM_TEXT_BYTES_MAX) | bound(message, STREAM_TEXT_BYTES_MAX) | too_many
+                hide(goal, STREAM_TEXT_BYTES_MAX) | hide(message, STREAM_TEXT_BYTES_MAX) | too_many
             }
             Self::Task { message, .. } => hide(message, STREAM_TEXT_BYTES_MAX),
             Self::Approval { message, preview, .. } => {
@@ -40,7 +37,7 @@ impl What {
                     Reason::WaitingFor(why) | Reason::Blocked(why) | Reason::Failed(why) => Some(why),
                     Reason::Done => None,
                 });
-                why.is_some_and(|why| hide(why, STREAM_TEXT_BYTES_MAX)) | bound(message, STREAM_TEXT_BYTES_MAX)
+                why.is_some_and(|why| hide(why, STREAM_TEXT_BYTES_MAX)) | hide(message, STREAM_TEXT_BYTES_MAX)
             }
             Self::Budget { .. } => false,
         };
@@ -118,9 +115,17 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_is_told_as_it_is() {
-        let response = "use password: hunter2hunter2".to_owned();
-        let said = What::Final { iteration: 1, response, done: true, end: "answered".into() };
-        assert_eq!(said.clone().fit(), (said, false));
+    fn no_text_holds_a_secret() {
+        let key = "sk-ant-0123456789abcdef0123456789abcdef";
+        let text = || format!("use {key}");
+        let told = [
+            What::Final { iteration: 1, response: text(), done: true, end: "answered".into() },
+            What::ContentDelta { iteration: 1, delta: text() },
+            What::Status { iteration: 1, message: text(), tool_id: None, model: None },
+        ];
+        for what in told {
+            let (fitted, _) = what.fit();
+            assert!(!format!("{fitted:?}").contains(key), "{fitted:?}");
+        }
     }
 }

@@ -15,6 +15,11 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// Nobody can tell who made a file, so the one who loses it must hear of it.
 const THEIRS: &str = "[if the user made it while the command ran, tell them where it is now]\n";
 
+/// Git takes any folder that looks like a repository for one and runs what its `config` names. An agent can write such a
+/// folder without a question, so commands only use a bare repository that is named (`--git-dir`), which asks.
+const NO_BARE_REPOSITORY: [(&str, &str); 3] =
+    [("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "safe.bareRepository"), ("GIT_CONFIG_VALUE_0", "explicit")];
+
 /// What is to be run.
 #[derive(Debug)]
 pub(crate) struct Job<'a> {
@@ -100,6 +105,9 @@ impl<'a> Job<'a> {
             Some(walls) => walls.build(&mut vars, cancel)?,
             None => self.built.clone(),
         };
+        if self.walls.is_some() {
+            vars.extend(NO_BARE_REPOSITORY.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        }
         vars.retain(|(name, _)| !self.env.iter().any(|(own, _)| own == name));
         vars.extend(self.env.iter().cloned());
         let mut argv = self.argv.to_vec();
@@ -169,5 +177,8 @@ mod tests {
         let walled = job(Some(&walls)).spec(&CancellationToken::new()).unwrap();
         assert_eq!(walled.argv, ["env"], "within walls, a project's own programs are its own");
         assert!(walled.env.contains(&env[0]));
+        let is_set =
+            |spec: &Spec| spec.env.contains(&("GIT_CONFIG_KEY_0".to_owned(), "safe.bareRepository".to_owned()));
+        assert_eq!((is_set(&walled), is_set(&spec)), (true, false));
     }
 }

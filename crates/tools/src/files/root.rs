@@ -2,7 +2,7 @@
 //! moves things around meanwhile.
 //!
 //! Reading follows symbolic links only while every step stays beneath the root; the kernel checks that while it
-//! resolves (`openat2`), so there is no moment in between. Where the kernel cannot, each part is opened by itself and
+//! resolves (`openat2`), so there is no moment in between, and what is opened must be in sight by its own name. Where the kernel cannot, each part is opened by itself and
 //! symbolic links are refused. Writing (`slot`) always goes part by part and through no link at all.
 
 use std::fs::File;
@@ -155,13 +155,33 @@ impl Root {
         self.open_beneath(path, DIR, sight).is_ok()
     }
 
-    /// Where something is out of sight, no link is followed: what was judged is the name, and a link has two.
+    /// Where something is out of sight, a link is followed only to what can be seen by its own name, too.
     fn open_beneath(&self, path: &Path, flags: OFlags, sight: &Sight) -> Result<OwnedFd, Errno> {
         match self.how {
             #[cfg(target_os = "linux")]
             How::Kernel if sight.is_whole() => by_kernel(self.dir(), path, flags),
-            _ => by_parts(self.dir(), path, flags),
+            #[cfg(target_os = "linux")]
+            How::Kernel => match by_parts(self.dir(), path, flags) {
+                Err(Errno::LOOP) => self.through_links(path, flags, sight),
+                outcome => outcome,
+            },
+            How::Parts => by_parts(self.dir(), path, flags),
         }
+    }
+
+    /// Opens what links lead to, and asks the kernel what that is called: whatever moves meanwhile, this is what was
+    /// opened.
+    #[cfg(target_os = "linux")]
+    fn through_links(&self, path: &Path, flags: OFlags, sight: &Sight) -> Result<OwnedFd, Errno> {
+        let name = |fd: BorrowedFd<'_>| {
+            let link = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd));
+            std::fs::read_link(link).map_err(|_| Errno::LOOP)
+        };
+        let opened = by_kernel(self.dir(), path, flags)?;
+        let (real, root) = (name(opened.as_fd())?, name(self.dir())?);
+        let inside = real.strip_prefix(&root).map_err(|_| Errno::LOOP)?;
+        let is_seen = inside.to_str().is_some_and(|inside| sight.in_passing().sees(inside));
+        if is_seen { Ok(opened) } else { Err(Errno::LOOP) }
     }
 
     /// What went wrong, in words, and whether anybody in this turn can do something about it.

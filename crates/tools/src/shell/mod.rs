@@ -1,10 +1,11 @@
 //! Command lines: what a text would run, and the action that the gate judges.
 //!
-//! A shell's language is read by a real grammar, but only its plain part is taken: words, quotes, `&& || ; |`, and
-//! redirections to and from named files. All else is *opaque*, and somebody is asked. [`action`] and [`read`] run
+//! A shell's language is read by a real grammar, but only its plain part is taken: words, quotes, patterns of file
+//! names, `&& || ; |`, lines, comments, and redirections to and from named files. All else is *opaque*, and somebody is asked. [`action`] and [`read`] run
 //! nothing; `tool` runs what was judged, `background` what its agent does not wait for.
 
 mod background;
+mod glob;
 mod job;
 mod order;
 mod read;
@@ -22,6 +23,7 @@ pub use background::{Background, Known};
 pub(crate) use background::{shell_output, shell_stop};
 pub use job::Job;
 pub use read::read;
+use read::read_in;
 pub(crate) use tool::run_shell;
 
 /// Places of one line that are looked at for links; a line with more is judged by its words alone, and asks.
@@ -31,7 +33,7 @@ const DEPTH_MAX: usize = 4;
 
 /// What running a line in the project's folder would do. Looks at the disk only to see where links lead.
 pub fn action(text: &str, root: &Path) -> Action {
-    let line = read(text);
+    let line = read_in(text, root);
     let shown = line.shown();
     let preview = match &line {
         Line::Plain(_) => String::new(),

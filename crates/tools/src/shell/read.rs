@@ -6,11 +6,13 @@
 //! the grammar can make us ask too often, but not run what nobody has judged.
 
 use std::cell::RefCell;
+use std::path::Path;
 
 use max_team_core::limits::{COMMAND_BYTES_MAX, COMMAND_PARTS_MAX};
 use max_team_core::policy::line::{End, Flow, Join, Line, Part};
 use tree_sitter::{Node, Parser, Tree};
 
+use super::glob::{self, Pattern};
 use super::word::unquote;
 
 /// Words that mean something to a shell where a program could stand.
@@ -26,15 +28,36 @@ thread_local! {
     static PARSER: RefCell<Option<Parser>> = const { RefCell::new(None) };
 }
 
-/// Reads a command line.
+/// Reads a command line by its letters alone: a pattern of file names is not plain.
 pub fn read(text: &str) -> Line {
-    match plain(text) {
+    line(
+        text,
+        plain(text).and_then(|(parts, patterns)| match patterns.is_empty() {
+            true => Ok(parts),
+            false => Err("a pattern of file names".to_owned()),
+        }),
+    )
+}
+
+/// Reads a command line that would run in a folder, with the names of its files in the place of patterns.
+pub(super) fn read_in(text: &str, folder: &Path) -> Line {
+    line(
+        text,
+        plain(text).and_then(|(mut parts, patterns)| {
+            glob::expand(&mut parts, &patterns, folder)?;
+            Ok(parts)
+        }),
+    )
+}
+
+fn line(text: &str, parts: Result<Vec<Part>, String>) -> Line {
+    match parts {
         Ok(parts) => Line::Plain(parts),
         Err(why) => Line::Opaque { text: text.to_owned(), why },
     }
 }
 
-fn plain(text: &str) -> Result<Vec<Part>, String> {
+fn plain(text: &str) -> Result<(Vec<Part>, Vec<Pattern>), String> {
     if text.len() > COMMAND_BYTES_MAX {
         return Err(format!("it is longer than {COMMAND_BYTES_MAX} bytes"));
     }
@@ -104,7 +127,16 @@ fn flatten<'a>(node: Node<'_>, text: &'a str, depth: usize, pieces: &mut Vec<Pie
         return Err("it cannot be parsed".to_owned());
     }
     let kind = match node.kind() {
-        "program" | "list" | "pipeline" | "command" | "command_name" | "redirected_statement" | "file_redirect" => {
+        "program"
+        | "list"
+        | "pipeline"
+        | "command"
+        | "command_name"
+        | "redirected_statement"
+        | "file_redirect"
+        | "test_command"
+        | "unary_expression"
+        | "binary_expression" => {
             let mut cursor = node.walk();
             for child in node.children(&mut cursor) {
                 flatten(child, text, depth + 1, pieces)?;
@@ -115,6 +147,10 @@ fn flatten<'a>(node: Node<'_>, text: &'a str, depth: usize, pieces: &mut Vec<Pie
             check(node, depth)?;
             Kind::Word
         }
+        // The words of `[ -f x ]`; whether they are one is seen by the program's name.
+        "[" | "]" | "test_operator" | "=" | "!=" | "!" => Kind::Word,
+        // Ends of lines and comments stand between the pieces, and are seen there.
+        "\n" | "comment" => return Ok(()),
         "variable_assignment" => Kind::Assignment,
         "file_descriptor" => Kind::Fd,
         ";" => Kind::Join(Join::Then),
@@ -158,16 +194,14 @@ fn named(kind: &str) -> String {
         "subshell" | "compound_statement" => "commands in brackets",
         "&" => "a command in the background (`&`)",
         "|&" => "a pipe of both outputs (`|&`)",
-        "comment" => "a comment",
         "negated_command" => "a negated command (`!`)",
-        "test_command" => "a test in brackets",
+        "[[" | "]]" | "((" | "))" => "a test of bash's own (`[[`)",
         "function_definition" => "a function",
         "brace_expression" => "braces",
         "variable_assignments" | "declaration_command" | "unset_command" => "variables of the shell",
         "if_statement" | "while_statement" | "for_statement" | "case_statement" | "c_style_for_statement" => {
             "a control structure"
         }
-        "\n" => "more than one line",
         kind => return format!("something that is not a plain word (`{kind}`)"),
     };
     words.to_owned()
@@ -193,24 +227,32 @@ fn whole<'a>(pieces: &[Piece<'a>], text: &'a str) -> Result<Vec<Piece<'a>>, Stri
 }
 
 /// Puts the pieces together, and sees that nothing stands between them.
-fn assemble(pieces: &[Piece<'_>], text: &str) -> Result<Vec<Part>, String> {
-    let mut parts: Vec<Part> = Vec::new();
+fn assemble(pieces: &[Piece<'_>], text: &str) -> Result<(Vec<Part>, Vec<Pattern>), String> {
+    let (mut parts, mut patterns): (Vec<Part>, Vec<Pattern>) = (Vec::new(), Vec::new());
     let mut part = Part::default();
     let mut end = 0;
     let mut pieces = pieces.iter().peekable();
     while let Some(piece) = pieces.next() {
-        gap(text, end, piece.start)?;
+        if gap(text, end, piece.start)? && part != (Part { join: part.join, ..Part::default() }) {
+            parts.push(finished(std::mem::take(&mut part))?);
+        }
         end = piece.start + piece.text.len();
         match piece.kind {
             Kind::Word if part.argv.is_empty() => part.argv.push(program(piece.text)?),
-            Kind::Word => part.argv.push(unquote(piece.text)?),
+            Kind::Word => {
+                let word = unquote(piece.text)?;
+                let (at, here) = (part.argv.len(), parts.len());
+                patterns.extend(word.pattern.map(|text| Pattern { part: here, word: at, text }));
+                part.argv.push(word.text);
+            }
             Kind::Assignment if part.argv.is_empty() && part.flows.is_empty() => part.env.push(assignment(piece.text)?),
             Kind::Assignment => return Err("a variable behind its command".to_owned()),
             Kind::Join(join) => {
                 let is_last = pieces.peek().is_none() && join == Join::Then;
                 parts.push(finished(std::mem::replace(&mut part, Part { join, ..Part::default() }))?);
                 if is_last {
-                    return bounded(parts);
+                    gap(text, end, text.len())?;
+                    return bounded(parts, patterns);
                 }
             }
             Kind::Fd | Kind::Flow => {
@@ -224,7 +266,9 @@ fn assemble(pieces: &[Piece<'_>], text: &str) -> Result<Vec<Part>, String> {
                     _ => (None, piece.text),
                 };
                 let to = pieces.next().filter(|next| next.kind == Kind::Word).ok_or("an odd redirection")?;
-                gap(text, end, to.start)?;
+                if gap(text, end, to.start)? {
+                    return Err("an odd redirection".to_owned());
+                }
                 end = to.start + to.text.len();
                 part.flows.extend(flow(fd, sign, to.text)?);
             }
@@ -237,20 +281,40 @@ fn assemble(pieces: &[Piece<'_>], text: &str) -> Result<Vec<Part>, String> {
     }
     gap(text, end, text.len())?;
     parts.push(finished(part)?);
-    bounded(parts)
+    bounded(parts, patterns)
 }
 
-fn bounded(parts: Vec<Part>) -> Result<Vec<Part>, String> {
-    if parts.len() > COMMAND_PARTS_MAX { Err(format!("more than {COMMAND_PARTS_MAX} commands")) } else { Ok(parts) }
-}
-
-fn gap(text: &str, from: usize, to: usize) -> Result<(), String> {
-    let between = text.get(from..to).ok_or("it cannot be parsed")?;
-    match between.chars().find(|letter| !matches!(letter, ' ' | '\t')) {
-        None => Ok(()),
-        Some('\n') => Err("more than one line".to_owned()),
-        Some(_) => Err("a sign between words that is no plain space".to_owned()),
+fn bounded(parts: Vec<Part>, patterns: Vec<Pattern>) -> Result<(Vec<Part>, Vec<Pattern>), String> {
+    match parts.len() > COMMAND_PARTS_MAX {
+        true => Err(format!("more than {COMMAND_PARTS_MAX} commands")),
+        false => Ok((parts, patterns)),
     }
+}
+
+/// What stands between two pieces: spaces, line ends, lines that go on, comments. Whether a line ends there.
+fn gap(text: &str, from: usize, to: usize) -> Result<bool, String> {
+    let mut rest = text.get(from..to).ok_or("it cannot be parsed")?;
+    let (mut ends, mut is_open, mut goes_on) = (false, from == 0, false);
+    while let Some(letter) = rest.chars().next() {
+        let skip = match letter {
+            ' ' | '\t' => 1,
+            '\n' => {
+                ends = true;
+                1
+            }
+            '\\' if rest.starts_with("\\\n") => {
+                goes_on = true;
+                rest = rest.get(2..).unwrap_or_default();
+                continue;
+            }
+            '#' if is_open => rest.find('\n').unwrap_or(rest.len()),
+            _ => return Err("a sign between words that is no plain space".to_owned()),
+        };
+        is_open = true;
+        rest = rest.get(skip..).unwrap_or_default();
+    }
+    // Without a space two words would be one.
+    if goes_on && !is_open { Err("a line that goes on inside a word".to_owned()) } else { Ok(ends) }
 }
 
 fn finished(part: Part) -> Result<Part, String> {
@@ -258,7 +322,7 @@ fn finished(part: Part) -> Result<Part, String> {
 }
 
 fn program(text: &str) -> Result<String, String> {
-    let name = unquote(text)?;
+    let name = unquote(text)?.plain()?;
     if name.is_empty() || RESERVED.contains(&text) {
         return Err(format!("`{name}` where a program should stand"));
     }
@@ -275,9 +339,9 @@ fn assignment(text: &str) -> Result<(String, String), String> {
     }
     // A `~` behind a `:` would be a home folder here.
     if value.starts_with('#') {
-        return Ok((name.to_owned(), unquote(&format!("'{value}'"))?));
+        return Ok((name.to_owned(), unquote(&format!("'{value}'"))?.plain()?));
     }
-    Ok((name.to_owned(), unquote(value)?))
+    Ok((name.to_owned(), unquote(value)?.plain()?))
 }
 
 fn number(text: &str) -> Result<u32, String> {
@@ -289,11 +353,15 @@ fn flow(fd: Option<u32>, sign: &str, to: &str) -> Result<Vec<Flow>, String> {
     let one = |usual: u32, to| vec![Flow { fd: fd.unwrap_or(usual), to }];
     match (sign, fd) {
         (">&", _) => Ok(one(1, End::Same(number(to)?))),
-        ("<", _) => Ok(one(0, End::Read(unquote(to)?))),
-        (">" | ">|", _) => Ok(one(1, End::Write(unquote(to)?))),
-        (">>", _) => Ok(one(1, End::Append(unquote(to)?))),
-        ("&>", None) => Ok(both(End::Write(unquote(to)?))),
-        ("&>>", None) => Ok(both(End::Append(unquote(to)?))),
+        ("<", _) => Ok(one(0, End::Read(place(to)?))),
+        (">" | ">|", _) => Ok(one(1, End::Write(place(to)?))),
+        (">>", _) => Ok(one(1, End::Append(place(to)?))),
+        ("&>", None) => Ok(both(End::Write(place(to)?))),
+        ("&>>", None) => Ok(both(End::Append(place(to)?))),
         _ => Err("an odd redirection".to_owned()),
     }
+}
+
+fn place(text: &str) -> Result<String, &'static str> {
+    unquote(text)?.plain()
 }

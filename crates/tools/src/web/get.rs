@@ -1,7 +1,7 @@
 //! `http_get`: a page of the web, as text.
 //!
-//! The gate judges the host. A redirect on the same host is followed; one to another host is told, so that the gate
-//! judges it when the model asks for it. HTML becomes readable text, JSON is laid out, what is no text is refused.
+//! The gate judges the host and its port. A redirect on the same host and port is followed; one to another is told, so
+//! that the gate judges it when the model asks for it. HTML becomes readable text, JSON is laid out, what is no text is refused.
 
 use std::io;
 
@@ -46,20 +46,19 @@ pub(crate) fn http_get() -> Typed<HttpGet> {
 
 fn action(_: &Cx, args: &HttpGet) -> Result<Action, ToolError> {
     let url = parse(&args.url)?;
-    let host = url.host_str().unwrap_or_default();
-    Ok(Action { deed: Deed::Fetch, preview: format!("GET {url}"), ..Action::read(host) })
+    Ok(Action { deed: Deed::Fetch, preview: format!("GET {url}"), ..Action::read(host(&url)) })
 }
 
 fn call(cx: &Cx, args: HttpGet, intent: &Action, _: bool) -> Result<Output, ToolError> {
     let mut url = parse(&args.url)?;
-    if url.host_str() != Some(intent.target.as_str()) {
+    if host(&url) != intent.target {
         return Err(ToolError::fatal(format!("the host of `{url}` is not what was judged (`{}`)", intent.target)));
     }
     for _ in 0..=REDIRECTS_MAX {
         let reply = fetch(cx, &url, Guard::Public, PAGE_BYTES_MAX)?;
         match next(&url, &reply)? {
             None => return told(cx, &url, &reply, args.raw.unwrap_or(false)),
-            Some(next) if next.host_str() == url.host_str() => url = next,
+            Some(next) if host(&next) == host(&url) => url = next,
             Some(next) => {
                 return Ok(Output::text(format!(
                     "[`{}` leads to another host: `{}`. Call `http_get` with that address if you want it]",
@@ -70,6 +69,12 @@ fn call(cx: &Cx, args: HttpGet, intent: &Action, _: bool) -> Result<Output, Tool
         }
     }
     Err(ToolError::correctable(format!("`{}` is redirected more than {REDIRECTS_MAX} times", shown(&url))))
+}
+
+/// What the gate judges: the host, with its port where that is not the scheme's own.
+fn host(url: &Url) -> String {
+    let name = url.host_str().unwrap_or_default();
+    url.port().map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"))
 }
 
 fn parse(text: &str) -> Result<Url, ToolError> {

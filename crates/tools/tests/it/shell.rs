@@ -51,6 +51,69 @@ fn words_come_out_as_a_program_gets_them() {
 }
 
 #[test]
+fn lines_comments_and_tests_are_read() {
+    let all = |text: &str| parts(text).into_iter().map(|part| (part.join, part.argv.join(" "))).collect::<Vec<_>>();
+    let want =
+        |list: &[(Join, &str)]| list.iter().map(|(join, words)| (*join, (*words).to_owned())).collect::<Vec<_>>();
+    for (text, list) in [
+        ("a \\\n  b", &[(Join::Then, "a b")][..]),
+        ("a\\\n b", &[(Join::Then, "a b")]),
+        ("a \"b\\\nc\"", &[(Join::Then, "a bc")]),
+        ("a\nb", &[(Join::Then, "a"), (Join::Then, "b")]),
+        ("a\n\n# words\nb # more\n", &[(Join::Then, "a"), (Join::Then, "b")]),
+        ("a &&\n  b |\n c", &[(Join::Then, "a"), (Join::And, "b"), (Join::Pipe, "c")]),
+        ("a &&\\\n b", &[(Join::Then, "a"), (Join::And, "b")]),
+        ("a;\nb", &[(Join::Then, "a"), (Join::Then, "b")]),
+        ("a b#c", &[(Join::Then, "a b#c")]),
+        ("[ -f a ] && b", &[(Join::Then, "[ -f a ]"), (Join::And, "b")]),
+        ("[ \"x\" = y ]", &[(Join::Then, "[ x = y ]")]),
+    ] {
+        assert_eq!(all(text), want(list), "{text:?}");
+    }
+}
+
+#[test]
+fn patterns_stand_for_the_names_that_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    std::fs::create_dir_all(root.join("src/deep")).unwrap();
+    for file in ["src/a.rs", "src/b.rs", "src/c.txt", "src/.hidden.rs", "src/deep/d.rs", "x y.rs", "[z].md"] {
+        std::fs::write(root.join(file), "").unwrap();
+    }
+    std::os::unix::fs::symlink("/etc", root.join("out")).unwrap();
+    let words = |line: &str| match shell::action(line, &root).line {
+        Some(Line::Plain(parts)) => parts.iter().map(|part| part.argv.join("|")).collect::<Vec<_>>().join(" & "),
+        _ => "asked".to_owned(),
+    };
+    for (line, want) in [
+        ("wc -l src/*.rs", "wc|-l|src/a.rs|src/b.rs"),
+        ("wc src/?.txt src/[ab].rs", "wc|src/c.txt|src/a.rs|src/b.rs"),
+        ("cat s*/d*/*.rs", "cat|src/deep/d.rs"),
+        ("cat *.rs", "cat|x y.rs"),
+        ("cat src/.h*", "cat|src/.hidden.rs"),
+        ("cat '['*.md", "cat|[z].md"),
+        ("cat none/*.rs", "cat|none/*.rs"),
+        ("cat '*.rs'", "cat|*.rs"),
+        ("cd src && cat *.txt", "cd|src & cat|c.txt"),
+        ("grep -n x src/*.rs | head", "grep|-n|x|src/a.rs|src/b.rs & head"),
+        ("git add src/*.txt", "git|add|src/c.txt"),
+        // A shell would look after the first command has run.
+        ("touch src/e.rs && ls src/*.rs", "asked"),
+        ("cargo build && ls src/*", "asked"),
+        ("cd src; cat *.txt", "asked"),
+        // What is changed or deleted is named, and what is looked at stays in the project.
+        ("rm src/*.rs", "asked"),
+        ("sed -i s/a/b/ src/*.rs", "asked"),
+        ("echo *", "asked"),
+        ("cat out/*", "asked"),
+        ("cat ../*", "asked"),
+        ("cat /etc/*", "asked"),
+    ] {
+        assert_eq!(words(line), want, "{line}");
+    }
+}
+
+#[test]
 fn joins_redirections_and_variables() {
     let joins: Vec<Join> = parts("a && b || c ; d | e").into_iter().map(|part| part.join).collect();
     assert_eq!(joins, [Join::Then, Join::And, Join::Or, Join::Then, Join::Pipe]);
@@ -93,17 +156,18 @@ fn what_is_not_plain_is_named() {
         ("a <(b)", "a command in place of a file"),
         ("a *.rs", "a pattern of file names"),
         ("a [ab]", "a pattern of file names"),
+        ("*.sh", "a pattern of file names"),
+        ("a > *.rs", "a pattern of file names"),
         ("a ~/x", "a home folder (`~`)"),
         ("A=~/x b", "a home folder (`~`)"),
         ("a {b,c}", "braces"),
         ("a &", "a command in the background (`&`)"),
         ("a |& b", "a pipe of both outputs (`|&`)"),
-        ("a\nb", "more than one line"),
-        ("a # b", "a comment"),
+        ("a\\\nb c", "a line that goes on inside a word"),
         ("(a)", "commands in brackets"),
         ("{ a; }", "commands in brackets"),
         ("! a", "a negated command (`!`)"),
-        ("[ -f a ]", "a test in brackets"),
+        ("[[ -f a ]]", "a test of bash's own (`[[`)"),
         ("if a; then b; fi", "a control structure"),
         ("for a in b; do c; done", "a control structure"),
         ("f() { a; }", "a function"),

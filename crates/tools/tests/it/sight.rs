@@ -112,6 +112,30 @@ fn links_are_no_way_around() {
     }
 }
 
+/// A link to what can be seen by its own name is followed, where the kernel says what was opened.
+#[test]
+fn links_that_stay_in_sight_are_followed() {
+    let [project, _] = Project::both();
+    project.write("src/main.rs", "fn main() {}\n");
+    project.write("prod.env", "KEY=needle\n");
+    project.write(".env.example", "KEY=\n");
+    symlink("src/main.rs", project.inside("main")).unwrap();
+    symlink("src", project.inside("code")).unwrap();
+    symlink("prod.env", project.inside("notes.txt")).unwrap();
+    symlink(project.outside(""), project.inside("out")).unwrap();
+    let project = project.within(&constraints(&[], &["*.env", ".env*", "*secret*"]));
+    for path in ["main", "code/main.rs"] {
+        let told = project.call("read_file", json!({ "path": path })).unwrap();
+        assert!(told.contains("fn main"), "{path}: {told}");
+    }
+    assert!(project.call("list_dir", json!({ "path": "code" })).unwrap().contains("main.rs"));
+    assert!(project.call("read_file", json!({ "path": ".env.example" })).unwrap().contains("KEY="));
+    for path in ["notes.txt", "out/x"] {
+        let words = project.refused("read_file", json!({ "path": path }));
+        assert!(words.contains("symbolic link"), "{path}: {words}");
+    }
+}
+
 /// A second name of a blocked file is the blocked file, whatever the gate says to hard links.
 #[test]
 fn a_hard_link_to_a_blocked_file_is_that_file() {

@@ -93,7 +93,7 @@ fn pages_come_as_text_and_say_what_they_are() {
     let get = |path: &str| project.call("http_get", url(path)).unwrap();
 
     let action = project.action("http_get", &url("/page?q=1#part")).unwrap();
-    assert_eq!((action.deed, action.target.as_str()), (Deed::Fetch, "127.0.0.1"));
+    assert_eq!((action.deed, action.target.as_str()), (Deed::Fetch, format!("127.0.0.1:{}", server.port).as_str()));
     assert_eq!(action.preview, format!("GET http://127.0.0.1:{}/page?q=1", server.port));
     assert_eq!(server.asked(), [""; 0], "looking at a call asks nobody");
 

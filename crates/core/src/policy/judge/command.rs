@@ -5,7 +5,7 @@ use super::{Case, Free, Judgement, Rules, constrained, danger, said, strictest};
 use crate::limits::FOLDERS_MAX;
 use crate::policy::line::{End, Join, Line, Part};
 use crate::policy::program::{self, DEPTH_MAX, Effect, Facts};
-use crate::policy::rule::{List, Spelling, Subject, absolute};
+use crate::policy::rule::{List, Rule, Scope, Spelling, Subject, absolute};
 use crate::policy::{Deed, Memory, Mode, Verdict, grant, pattern, sight};
 
 impl Case<'_> {
@@ -50,7 +50,7 @@ impl Case<'_> {
     }
 
     fn part(&self, part: &Part, folders: &[String]) -> Judgement {
-        let variables = part.env.iter().filter_map(|(name, _)| program::variable(name));
+        let variables = part.env.iter().flat_map(|(name, value)| program::variable(name, value));
         let flows = part.flows.iter().filter_map(|flow| match &flow.to {
             End::Read(path) => Some(Effect::Read(path.clone())),
             End::Write(path) | End::Append(path) => Some(Effect::Write(path.clone())),
@@ -98,6 +98,8 @@ impl Case<'_> {
             Effect::Run(inner) => self.deep(inner, folders, depth + 1),
             Effect::Code(why) => vec![self.hidden(why, Memory::Rules(vec![grant::exactly(argv)]))],
             Effect::History => vec![self.history()],
+            // The command itself is judged by it.
+            Effect::Discard => Vec::new(),
             Effect::Reach(host) => {
                 let judged = self.fetch(host);
                 vec![Judgement { memory: Memory::Nothing, ..judged }]
@@ -132,6 +134,9 @@ impl Case<'_> {
         if facts.is_whole {
             return said(Verdict::Allow, Free::Places.words());
         }
+        if facts.effects.contains(&Effect::Discard) {
+            return self.discard(argv, subject);
+        }
         if let Some(judged) = self.allow(subject) {
             return judged;
         }
@@ -142,6 +147,17 @@ impl Case<'_> {
             return judged;
         }
         self.mode(Deed::Execute, Memory::Rules(vec![grant::proposed(argv)]), "")
+    }
+
+    /// A command that can discard work that was never committed: a plan does not answer for it, and a remembered answer
+    /// only for the very same command.
+    fn discard(&self, argv: &[String], subject: Subject<'_>) -> Judgement {
+        let covers = |rule: &Rule| rule.is_exact() || rule.origin.scope != Scope::Answer;
+        if let Some(judged) = self.allow_by(subject, covers) {
+            return judged;
+        }
+        let judged = self.mode(Deed::Execute, Memory::Rules(vec![grant::exactly(argv)]), "");
+        Judgement { rule: format!("it can discard uncommitted work; {}", judged.rule), ..judged }
     }
 
     /// What cannot be seen may be anything, also what always asks: no mode and no plan answers for it.
@@ -207,7 +223,7 @@ impl Case<'_> {
     /// Whether a rule or an answer allows exactly this.
     fn exact(&self, subject: Subject<'_>) -> bool {
         let is_text = matches!(subject, Subject::Text(_));
-        let fits = |rule: &crate::policy::rule::Rule| {
+        let fits = |rule: &Rule| {
             let is_exact = rule.is_exact() || (is_text && !rule.is_whole());
             rule.list == List::Allow && is_exact && rule.fits(self.tool, &self.action.parameters, subject)
         };

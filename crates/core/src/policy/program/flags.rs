@@ -8,6 +8,7 @@
 //! | `=` | says nothing about places or programs |
 //! | `?` | the same, and only in the same word |
 //! | `<` | is read |
+//! | `*` | is read and run; what comes through a pipe cannot be seen |
 //! | `>` | is written |
 //! | `!` | is a command that is run |
 //! | `@` | is an address that is reached |
@@ -15,9 +16,14 @@
 //! | `/` | is the folder that is written to, so that no argument is |
 //! | `%` | there is none, but it runs something that cannot be seen |
 //! | `#` | may be anything, and it runs something that cannot be seen |
+//! | `^` | there is none, but it can discard work that was never committed |
+//! | `$` | is a setting `name=value`, judged by its name |
+//!
+//! The name `@` stands for a word that names a file with further flags (`@options.txt`).
 //!
 //! Long names may be cut short as `getopt` has it: what could be a flag that does something is taken for it.
 
+use super::setting::setting;
 use super::table::{Row, Style};
 use super::{Effect, host};
 
@@ -28,6 +34,8 @@ pub(super) struct Seen<'a> {
     pub(super) effects: Vec<Effect>,
     /// Flags that the row does not list.
     pub(super) unknown: Vec<&'a str>,
+    /// The flags of the row that were given.
+    pub(super) names: Vec<&'static str>,
     /// Words that are no flags.
     pub(super) rest: Vec<&'a str>,
     /// Whether a flag gave the pattern.
@@ -38,10 +46,13 @@ pub(super) struct Seen<'a> {
 
 /// One flag of a row.
 #[derive(Debug, Clone, Copy)]
-struct Flag<'r> {
-    name: &'r str,
+struct Flag {
+    name: &'static str,
     sign: char,
 }
+
+/// Stands for a word that names a file with further flags.
+const FLAGS_FILE: &str = "@";
 
 /// Reads the words behind a program and its sub-command.
 pub(super) fn read<'a>(row: &Row, words: &[&'a str]) -> Seen<'a> {
@@ -51,6 +62,11 @@ pub(super) fn read<'a>(row: &Row, words: &[&'a str]) -> Seen<'a> {
         if word == "--" {
             seen.rest.extend(words.by_ref());
             break;
+        }
+        if let Some(path) = word.strip_prefix('@').filter(|_| flags(row).any(|flag| flag.name == FLAGS_FILE)) {
+            seen.effects.push(Effect::Read(path.to_owned()));
+            seen.effects.push(Effect::Code(format!("`{word}` holds flags that cannot be seen here")));
+            continue;
         }
         let is_flag = word.len() > 1 && word.starts_with('-');
         // A wrapper's own flags end where the command begins.
@@ -72,9 +88,9 @@ pub(super) fn read<'a>(row: &Row, words: &[&'a str]) -> Seen<'a> {
     seen
 }
 
-fn flags(row: &Row) -> impl Iterator<Item = Flag<'_>> {
+fn flags(row: &Row) -> impl Iterator<Item = Flag> + use<> {
     row.flags.split_ascii_whitespace().map(|text| {
-        let sign = text.chars().next_back().filter(|sign| "=?<>!@&/%#".contains(*sign));
+        let sign = text.chars().next_back().filter(|sign| "=?<*>!@&/%#^$".contains(*sign));
         let name = sign.and_then(|sign| text.strip_suffix(sign)).unwrap_or(text);
         Flag { name, sign: sign.unwrap_or(' ') }
     })
@@ -87,9 +103,8 @@ fn long<'a>(row: &Row, word: &'a str, words: &mut impl Iterator<Item = &'a str>,
     };
     // `-exec` and `--exec` are one where a program has it so.
     let bare = name.trim_start_matches('-');
-    let is =
-        |flag: &Flag<'_>| flag.name == name || (row.style == Style::Dash && flag.name.trim_start_matches('-') == bare);
-    let could = |flag: &Flag<'_>| row.style == Style::Gnu && name.len() > 2 && flag.name.starts_with(name);
+    let is = |flag: &Flag| flag.name == name || (row.style == Style::Dash && flag.name.trim_start_matches('-') == bare);
+    let could = |flag: &Flag| row.style == Style::Gnu && name.len() > 2 && flag.name.starts_with(name);
     let exact = flags(row).find(is);
     let found = exact.or_else(|| flags(row).filter(could).max_by_key(|flag| weight(flag.sign)));
     match found {
@@ -102,11 +117,18 @@ fn long<'a>(row: &Row, word: &'a str, words: &mut impl Iterator<Item = &'a str>,
 }
 
 fn short<'a>(row: &Row, word: &'a str, words: &mut impl Iterator<Item = &'a str>, seen: &mut Seen<'a>) {
-    // `-5` is a number where a program has it so, and a name of several letters behind one dash is listed as it is.
-    if let Some(flag) = flags(row).find(|flag| flag.name == word && flag.name.len() > 2) {
-        let value = if takes(flag.sign) { words.next() } else { None };
+    // A name of several letters behind one dash, with its value in the next word, behind a `=`, or right behind a name
+    // that ends in a sign (`-javaagent:`).
+    let is_named = |flag: &Flag| flag.name.len() > 2 && !flag.name.starts_with("--");
+    let name = word.split('=').next().unwrap_or(word);
+    let begins = |flag: &Flag| flag.name.ends_with([':', ',']) && word.starts_with(flag.name);
+    if let Some(flag) = flags(row).find(|flag| is_named(flag) && (flag.name == name || begins(flag))) {
+        let attached = word.get(flag.name.len()..).filter(|tail| !tail.is_empty());
+        let attached = attached.map(|tail| tail.strip_prefix('=').unwrap_or(tail));
+        let value = attached.or_else(|| if takes(flag.sign) { words.next() } else { None });
         return apply(flag, value, seen);
     }
+    // `-5` is a number where a program has it so.
     let is_number = word.get(1..).is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()));
     if is_number && flags(row).any(|flag| flag.name == "-0") {
         return;
@@ -116,7 +138,11 @@ fn short<'a>(row: &Row, word: &'a str, words: &mut impl Iterator<Item = &'a str>
         let mut own = flags(row).filter(|flag| flag.name.len() == letter.len_utf8() + 1);
         let Some(flag) = own.find(|flag| flag.name.strip_prefix('-').is_some_and(|name| name.starts_with(letter)))
         else {
-            return seen.unknown.push(word);
+            // The letters behind it may be flags, or its value: what they could do is taken to be done.
+            if seen.unknown.last() != Some(&word) {
+                seen.unknown.push(word);
+            }
+            continue;
         };
         let tail = word.get(end..).filter(|tail| !tail.is_empty());
         if flag.sign == '?' {
@@ -132,25 +158,29 @@ fn short<'a>(row: &Row, word: &'a str, words: &mut impl Iterator<Item = &'a str>
 
 /// Whether the next word belongs to it.
 fn takes(sign: char) -> bool {
-    matches!(sign, '=' | '<' | '>' | '!' | '@' | '&' | '/' | '#')
+    matches!(sign, '=' | '<' | '*' | '>' | '!' | '@' | '&' | '/' | '#' | '$')
 }
 
 /// Of two that a cut name could be, the one that does more.
 fn weight(sign: char) -> u8 {
     match sign {
-        '!' | '%' | '#' => 4,
+        '!' | '%' | '#' | '^' | '$' => 4,
         '>' | '/' => 3,
         '@' => 2,
-        '<' => 1,
+        '<' | '*' => 1,
         _ => 0,
     }
 }
 
-fn apply(flag: Flag<'_>, value: Option<&str>, seen: &mut Seen<'_>) {
+fn apply(flag: Flag, value: Option<&str>, seen: &mut Seen<'_>) {
     let text = value.unwrap_or_default();
+    seen.names.push(flag.name);
     let effect = match flag.sign {
         '<' if text == "-" => return,
-        '<' => Effect::Read(text.to_owned()),
+        '*' if text == "-" || text.starts_with("/dev/") => {
+            Effect::Code(format!("`{} {text}` runs what comes through a pipe", flag.name))
+        }
+        '<' | '*' => Effect::Read(text.to_owned()),
         '>' if text == "-" => return,
         '>' => Effect::Write(text.to_owned()),
         '/' => {
@@ -164,6 +194,11 @@ fn apply(flag: Flag<'_>, value: Option<&str>, seen: &mut Seen<'_>) {
         '!' => Effect::Run(text.split_whitespace().map(str::to_owned).collect()),
         '@' => Effect::Reach(host(text)),
         '%' | '#' => Effect::Code(format!("`{}` runs what cannot be seen here", flag.name)),
+        '^' => Effect::Discard,
+        '$' => match setting(text) {
+            Some(effect) => effect,
+            None => return,
+        },
         '&' => {
             seen.has_pattern = true;
             return;

@@ -7,12 +7,14 @@
 
 mod flags;
 mod git;
+mod interpreter;
 mod odd;
 mod script;
+mod setting;
 mod table;
 
 use flags::Seen;
-pub(super) use odd::variable;
+pub(super) use setting::variable;
 pub(super) use table::is_interpreter;
 use table::{Args, Does, Row};
 
@@ -40,6 +42,8 @@ pub enum Effect {
     History,
     /// Reaches a host; empty: one that cannot be seen here.
     Reach(String),
+    /// Can discard work that was never committed.
+    Discard,
     /// Does something that always needs a person's yes. In words.
     Danger(String),
 }
@@ -64,7 +68,10 @@ pub fn look(argv: &[String]) -> Facts {
 fn look_at(words: &[&str]) -> Facts {
     let Some((program, rest)) = words.split_first() else { return Facts::default() };
     let name = program.rsplit('/').next().unwrap_or(program);
-    let mut facts = match git::look(name, rest).or_else(|| odd::look(name, rest)) {
+    let mut facts = match git::look(name, rest)
+        .or_else(|| odd::look(name, rest))
+        .or_else(|| interpreter::look(name, rest))
+    {
         Some(facts) => facts,
         None => match table::find(name, rest) {
             Some(_) if matches!(rest, ["--version" | "--help" | "-V"]) => Facts { is_whole: true, ..Facts::default() },
@@ -93,6 +100,7 @@ fn by_row(row: &Row, rest: &[&str], head: usize) -> Facts {
     if let Does::Danger(why) = row.does {
         facts.effects.push(Effect::Danger(why.to_owned()));
     }
+    facts.effects.extend((row.does == Does::Discards).then_some(Effect::Discard));
     facts.effects.extend(seen.effects.iter().cloned());
     arguments(row, &seen, &mut facts);
     facts
@@ -138,8 +146,16 @@ fn arguments(row: &Row, seen: &Seen<'_>, facts: &mut Facts) {
                 effects.push(Effect::Run(inner));
             }
         }
+        Args::Lends => {
+            let own = |effect: &Effect| !matches!(effect, Effect::Run(_));
+            effects.extend(look_at(rest).effects.into_iter().filter(own));
+        }
         Args::Hosts => effects.extend(rest.iter().map(|word| Effect::Reach(host(word)))),
-        Args::Tasks => effects.extend(task(row.program(), rest)),
+        Args::Tasks => {
+            let settings = rest.iter().filter(|word| word.contains('=') && !word.starts_with('-'));
+            effects.extend(settings.filter_map(|word| setting::setting(word)));
+            effects.extend(task(row.program(), rest));
+        }
     }
 }
 
@@ -157,21 +173,38 @@ fn task(program: &str, words: &[&str]) -> Vec<Effect> {
     found.map(danger).into_iter().collect()
 }
 
-/// The host of an address, as far as it can be seen.
+/// The host of an address, as far as it can be seen, with its port where that is not the scheme's own.
 fn host(word: &str) -> String {
-    let rest = word.split_once("://").map_or(word, |(_, rest)| rest);
+    let (scheme, rest) = word.split_once("://").unwrap_or(("", word));
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     // Some programs end the host there, others do not.
     if authority.contains('\\') {
         return String::new();
     }
     let host = authority.rsplit('@').next().unwrap_or_default();
-    let host = match host.strip_prefix('[') {
-        Some(six) => six.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
+    let (name, port) = match host.strip_prefix('[') {
+        Some(six) => six.split_once(']').map_or((six, ""), |(six, port)| (six, port.trim_start_matches(':'))),
+        None => host.split_once(':').unwrap_or((host, "")),
     };
     let plain = |letter: char| letter.is_ascii_alphanumeric() || ".-_:".contains(letter);
-    if host.chars().all(plain) { host.to_lowercase() } else { String::new() }
+    if !name.chars().all(plain) {
+        return String::new();
+    }
+    let own: &[&str] = match scheme.to_lowercase().as_str() {
+        "http" => &["80"],
+        "https" => &["443"],
+        "ssh" => &["22"],
+        "git" => &["9418"],
+        "ftp" => &["21"],
+        _ => &["80", "443"],
+    };
+    let is_other = port.bytes().all(|byte| byte.is_ascii_digit()) && !port.is_empty() && !own.contains(&port);
+    let name = name.to_lowercase();
+    match (is_other, name.contains(':')) {
+        (true, true) => format!("[{name}]:{port}"),
+        (true, false) => format!("{name}:{port}"),
+        (false, _) => name,
+    }
 }
 
 /// Every way to spell a command that rules may mean: as it stands, without the programs that only start another, by

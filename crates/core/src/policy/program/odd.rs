@@ -1,11 +1,11 @@
 //! Programs whose words no row can describe: those that start others, and those with a language of their own.
 
 use super::script::{is_plain_awk, is_plain_sed};
-use super::{DEPTH_MAX, Effect, Facts, by_row, host, look_at, table, task};
+use super::setting::variable;
+use super::{DEPTH_MAX, Effect, Facts, by_row, host, look_at, table};
 
 /// Programs that end a shell's line of thought; without a shell they mean nothing good.
 const BUILTINS: [&str; 8] = ["eval", "source", ".", "trap", "alias", "coproc", "parallel", "watch"];
-const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "fish", "pwsh"];
 const EDITORS: [&str; 9] = ["vim", "vi", "nvim", "ex", "view", "ed", "emacs", "nano", "vimdiff"];
 /// What makes a database's client start something.
 const SQL: [&str; 14] = [
@@ -29,6 +29,8 @@ const SQL: [&str; 14] = [
 pub(super) fn look(program: &str, words: &[&str]) -> Option<Facts> {
     let code = |why: String| Facts { is_whole: false, effects: vec![Effect::Code(why)], head: 0 };
     let facts = match program {
+        // Every word is text to them.
+        "echo" | "printf" | "true" | "false" | "test" | "[" | "expr" => Facts { is_whole: true, ..Facts::default() },
         "find" | "gfind" => find(words),
         "xargs" => xargs(words),
         "env" => env(words),
@@ -36,8 +38,8 @@ pub(super) fn look(program: &str, words: &[&str]) -> Option<Facts> {
         "sed" | "gsed" => sed(words),
         "awk" | "gawk" | "mawk" | "nawk" => awk(words),
         "dd" => dd(words),
-        "jq" if words.iter().any(|word| word.contains("import") || word.contains("include")) => {
-            code("the `jq` filter may read other files".to_owned())
+        "jq" | "yq" if words.iter().any(|word| reads_more(word)) => {
+            code(format!("the `{program}` filter may read other files or variables"))
         }
         "tar" => return tar(words),
         "ssh" | "mosh" => ssh(words),
@@ -58,12 +60,10 @@ pub(super) fn look(program: &str, words: &[&str]) -> Option<Facts> {
             code(format!("`{program}` is told to run something"))
         }
         name if BUILTINS.contains(&name) => code(format!("`{name}` runs a script in its words")),
-        name if SHELLS.contains(&name) => shell(name, words),
         name if EDITORS.contains(&name) => code(format!("`{name}` can run anything")),
-        name if table::is_interpreter(name) && words.iter().all(|word| *word == "-") => {
-            code(format!("`{name}` runs what it reads"))
+        "zip" if words.iter().any(|word| word.starts_with('-') && word.contains("TT")) => {
+            code("`zip -TT` runs a program".to_owned())
         }
-        name if table::is_interpreter(name) => Facts { effects: task(name, words), ..Facts::default() },
         _ => return None,
     };
     Some(facts)
@@ -73,19 +73,26 @@ fn run(words: &[&str]) -> Vec<Effect> {
     if words.is_empty() { Vec::new() } else { vec![Effect::Run(words.iter().map(|word| (*word).to_owned()).collect())] }
 }
 
-/// `sh script` runs a file; `sh -c text`, `sh -s` and a bare `sh` run what cannot be seen.
-fn shell(name: &str, words: &[&str]) -> Facts {
-    match words.first() {
-        Some(first) if !first.starts_with(['-', '+']) => Facts { effects: task(name, words), ..Facts::default() },
-        _ => {
-            Facts { effects: vec![Effect::Code(format!("`{name}` runs a script that is no file"))], ..Facts::default() }
-        }
-    }
+/// Whether a filter, or a flag of `jq` and `yq`, names further files or variables.
+fn reads_more(word: &str) -> bool {
+    const MORE: [&str; 10] = [
+        "import",
+        "include",
+        "load",
+        "env",
+        "ENV",
+        "--rawfile",
+        "--slurpfile",
+        "--argfile",
+        "--from-file",
+        "--library-path",
+    ];
+    MORE.iter().any(|more| word.contains(more))
 }
 
 /// Starting points, then tests and actions.
 fn find(words: &[&str]) -> Facts {
-    const TESTS: &str = "-name= -iname= -path= -ipath= -regex= -iregex= -type= -size= -mtime= -mmin= -atime= -amin= -ctime= -cmin= -newer< -maxdepth= -mindepth= -perm= -user= -group= -empty -not -and -a -or -o -print -print0 -printf= -ls -prune -quit -depth -d -mount -xdev -follow -L -H -P -true -false -readable -writable -executable -links= -inum= -samefile< -wholename= -noleaf -regextype= -daystart -E";
+    const TESTS: &str = "-name= -iname= -path= -ipath= -regex= -iregex= -type= -size= -mtime= -mmin= -atime= -amin= -ctime= -cmin= -newer< -anewer< -cnewer< -used= -uid= -gid= -nouser -nogroup -xtype= -lname= -ilname= -fstype= -warn -nowarn -ignore_readdir_race -maxdepth= -mindepth= -perm= -user= -group= -empty -not -and -a -or -o -print -print0 -printf= -ls -prune -quit -depth -d -mount -xdev -follow -L -H -P -true -false -readable -writable -executable -links= -inum= -samefile< -wholename= -noleaf -regextype= -daystart -E";
     let is_start = |word: &&&str| !word.starts_with('-') && !matches!(**word, "(" | ")" | "!" | ",");
     let flags = words.iter().take_while(|word| matches!(**word, "-L" | "-H" | "-P" | "-E")).count();
     let mut starts: Vec<&str> = words.iter().skip(flags).take_while(is_start).copied().collect();
@@ -116,6 +123,8 @@ fn find(words: &[&str]) -> Facts {
                 }
             }
             "(" | ")" | "!" | "," => {}
+            // `-newermt DATE` and its kin compare times.
+            word if word.starts_with("-newer") && word != "-newer" => drop(rest.next()),
             word => match TESTS.split(' ').find(|test| test.trim_end_matches(['=', '<']) == word) {
                 Some(test) if test.ends_with('<') => {
                     facts.effects.push(Effect::Read(rest.next().unwrap_or_default().to_owned()))
@@ -170,8 +179,8 @@ fn env(words: &[&str]) -> Facts {
                 facts.effects.push(Effect::Code(format!("`env {word}` takes a command apart by itself")));
             }
             word => {
-                let name = word.split('=').next().unwrap_or_default();
-                facts.effects.extend(variable(name));
+                let (name, value) = word.split_once('=').unwrap_or((word, ""));
+                facts.effects.extend(variable(name, value));
             }
         }
     }
@@ -182,46 +191,14 @@ fn env(words: &[&str]) -> Facts {
     facts
 }
 
-/// A variable that can change which code runs.
-pub(in crate::policy) fn variable(name: &str) -> Option<Effect> {
-    const SAFE: [&str; 20] = [
-        "LANG",
-        "LC_ALL",
-        "LANGUAGE",
-        "TZ",
-        "TERM",
-        "COLUMNS",
-        "LINES",
-        "NO_COLOR",
-        "FORCE_COLOR",
-        "CLICOLOR",
-        "CI",
-        "RUST_BACKTRACE",
-        "RUST_LOG",
-        "CARGO_TERM_COLOR",
-        "NODE_ENV",
-        "PYTHONUNBUFFERED",
-        "PYTHONDONTWRITEBYTECODE",
-        "DEBUG",
-        "VERBOSE",
-        "INSTA_UPDATE",
-    ];
-    (!SAFE.contains(&name)).then(|| Effect::Code(format!("the variable `{name}` can change what runs")))
-}
-
 fn sed(words: &[&str]) -> Facts {
-    const PLAIN: [&str; 14] = [
-        "-n",
-        "-E",
-        "-r",
-        "-s",
-        "-u",
-        "-z",
+    const PLAIN: [&str; 9] = [
         "--quiet",
         "--silent",
         "--regexp-extended",
         "--posix",
         "--separate",
+        "--unbuffered",
         "--null-data",
         "--debug",
         "--sandbox",
@@ -233,20 +210,27 @@ fn sed(words: &[&str]) -> Facts {
     let mut words = words.iter().copied();
     while let Some(word) = words.next() {
         match word {
-            "-e" | "--expression" => scripts.extend(words.next()),
             "--" => rest.extend(words.by_ref()),
+            "--expression" => scripts.extend(words.next()),
             word if PLAIN.contains(&word) => {}
             word if word.starts_with("--expression=") => scripts.extend(word.split_once('=').map(|(_, script)| script)),
             word if word.starts_with("--in-place") => {
                 in_place = Some(word.split_once('=').map_or("", |(_, suffix)| suffix));
             }
-            word if word.starts_with("-i") => in_place = word.strip_prefix("-i"),
-            "-ne" | "-En" | "-nE" | "-nr" | "-rn" => {
-                if word.ends_with('e') {
-                    scripts.extend(words.next());
+            word if word.starts_with("--") => facts.is_whole = false,
+            word if word.starts_with('-') && word.len() > 1 => {
+                for (at, letter) in word.char_indices().skip(1) {
+                    let tail = word.get(at + letter.len_utf8()..).unwrap_or_default();
+                    match letter {
+                        'n' | 'E' | 'r' | 's' | 'u' | 'z' => continue,
+                        'i' => in_place = Some(tail),
+                        'e' if tail.is_empty() => scripts.extend(words.next()),
+                        'e' => scripts.push(tail),
+                        _ => facts.is_whole = false,
+                    }
+                    break;
                 }
             }
-            word if word.starts_with('-') && word.len() > 1 => facts.is_whole = false,
             word => rest.push(word),
         }
     }
@@ -307,29 +291,64 @@ fn dd(words: &[&str]) -> Facts {
     facts
 }
 
-/// `tar xf a` is `tar -xf a`; an archive on another host is fetched by a program.
+/// `tar xfC a b` is `tar -x -f a -C b`; an archive on another host is fetched by a program.
 fn tar(words: &[&str]) -> Option<Facts> {
-    let first = words.first().copied().unwrap_or_default();
-    let dashed = format!("-{first}");
-    let spelled: Vec<&str> = if first.starts_with('-') || first.is_empty() {
-        words.to_vec()
-    } else {
-        std::iter::once(dashed.as_str()).chain(words.iter().skip(1).copied()).collect()
-    };
+    let spelled = dashed(words);
+    let spelled: Vec<&str> = spelled.iter().map(String::as_str).collect();
     let (row, left, _) = table::find("tar", &spelled)?;
+    let seen = super::flags::read(row, &left);
     let mut facts = by_row(row, &left, 0);
-    if words
-        .iter()
-        .any(|word| word.split('/').next().is_some_and(|first| first.contains(':')) && !word.starts_with("--"))
-    {
-        facts.effects.push(Effect::Code("an archive on another host is reached by a program".to_owned()));
+    let makes = ["-c", "-r", "-u", "-A", "--create", "--append", "--update", "--catenate", "--concatenate"];
+    if seen.names.iter().any(|name| makes.contains(name)) {
+        // The archive is the only place that such a call writes to; the others go into it.
+        let archives: Vec<String> = archives(&left);
+        for effect in &mut facts.effects {
+            if let Effect::Read(path) = effect
+                && archives.contains(path)
+            {
+                *effect = Effect::Write(std::mem::take(path));
+            }
+        }
     }
-    // Letters without a dash take their values in turn; which is which is not worth knowing.
-    if !first.starts_with('-') && first.contains(['I', 'F', 'T']) {
-        facts.effects.push(Effect::Code("`tar` is told to run a program".to_owned()));
+    let is_remote = |word: &&str| word.split('/').next().is_some_and(|first| first.contains(':'));
+    if words.iter().any(|word| is_remote(word) && !word.starts_with("--")) {
+        facts.effects.push(Effect::Code("an archive on another host is reached by a program".to_owned()));
     }
     facts.is_whole = false;
     Some(facts)
+}
+
+/// The words with the letters of the old spelling taken apart: their values follow in turn.
+fn dashed(words: &[&str]) -> Vec<String> {
+    let Some((first, rest)) = words.split_first().filter(|(first, _)| !first.starts_with('-')) else {
+        return words.iter().map(|word| (*word).to_owned()).collect();
+    };
+    let (mut spelled, mut rest) = (Vec::new(), rest.iter());
+    for letter in first.chars() {
+        spelled.push(format!("-{letter}"));
+        if "fCTXIFbgHKLNV".contains(letter) {
+            spelled.extend(rest.next().map(|word| (*word).to_owned()));
+        }
+    }
+    spelled.extend(rest.map(|word| (*word).to_owned()));
+    spelled
+}
+
+/// The values of `-f` and `--file`.
+fn archives(words: &[&str]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        let next = || words.get(at + 1).map(|word| (*word).to_owned());
+        match word.strip_prefix("--fi") {
+            Some(rest) => found.extend(rest.split_once('=').map(|(_, path)| path.to_owned()).or_else(next)),
+            None if word.starts_with('-') && !word.starts_with("--") => {
+                let tail = word.split_once('f').map(|(_, tail)| tail);
+                found.extend(tail.and_then(|tail| if tail.is_empty() { next() } else { Some(tail.to_owned()) }));
+            }
+            None => {}
+        }
+    }
+    found
 }
 
 fn ssh(words: &[&str]) -> Facts {

@@ -86,8 +86,11 @@ fn field(text: &str, sign: char) -> Option<&str> {
 
 /// Whether an `awk` script only reads what it is given and prints.
 pub(super) fn is_plain_awk(script: &str) -> bool {
-    const ODD: [&str; 9] = ["system", "getline", "|", ">", "@", "ARGV", "ARGC", "close", "ENVIRON"];
-    ODD.iter().all(|word| !script.contains(word))
+    const ODD: [&str; 7] = ["system", "getline", "@", "ARGV", "ARGC", "close", "ENVIRON"];
+    // `||` is an "or"; a single sign is a pipe. A `>` writes to a file only behind a `print`.
+    let pipes = script.replace("||", "").contains('|');
+    let writes = script.find("print").and_then(|at| script.get(at..)).is_some_and(|rest| rest.contains('>'));
+    !pipes && !writes && ODD.iter().all(|word| !script.contains(word))
 }
 
 #[cfg(test)]
@@ -151,12 +154,20 @@ mod tests {
 
     #[test]
     fn awk_scripts() {
-        for script in ["{print $1}", "NR==1", "/x/ {n++} END {print n}", "BEGIN {FS=\":\"} {print $2}"] {
+        for script in
+            ["{print $1}", "NR==1", "/x/ {n++} END {print n}", "BEGIN {FS=\":\"} {print $2}", "NR>1 || $3>5 {print}"]
+        {
             assert!(is_plain_awk(script), "{script}");
         }
-        for script in
-            ["BEGIN{system(\"id\")}", "{print > \"x\"}", "{print | \"sh\"}", "{\"id\" | getline}", "@load \"x\""]
-        {
+        for script in [
+            "BEGIN{system(\"id\")}",
+            "{print > \"x\"}",
+            "{print | \"sh\"}",
+            "NR>1{print \"}\" > \"x\"}",
+            "{print ||| \"sh\"}",
+            "{\"id\" | getline}",
+            "@load \"x\"",
+        ] {
             assert!(!is_plain_awk(script), "{script}");
         }
     }

@@ -287,7 +287,7 @@ impl Rule {
                 only.as_ref().is_none_or(|only| only == call)
                     && if strict { place.any(|path| glob.touches(path)) } else { place.all(|path| glob.owns(path)) }
             }
-            (Spec::Host(domain), Subject::Host(host)) => domain.fits(host),
+            (Spec::Host(domain), Subject::Host(host)) => domain.fits(host, strict),
             (Spec::Member(name), Subject::Member(member)) => name.eq_ignore_ascii_case(member),
             _ => false,
         }

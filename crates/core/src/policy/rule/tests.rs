@@ -170,6 +170,26 @@ fn hosts_tools_members_and_parameters() {
         fetch("WebFetch(domain:api-*.x.org)", "api-1.x.org") && !fetch("WebFetch(domain:api-*.x.org)", "api-1.y.x.org")
     );
     assert!(fetch("http_get", "x.org") && !fetch("WebFetch(x.org)", "x.org"));
+    for (rule, host, want) in [
+        ("WebFetch(domain:x.org)", "x.org:8080", false),
+        ("WebFetch(domain:x.*)", "x.org:8080", false),
+        ("WebFetch(domain:*.x.org)", "a.x.org:8080", false),
+        ("WebFetch(domain:x.org:8080)", "x.org:8080", true),
+        ("WebFetch(domain:x.org:8080)", "x.org", false),
+        ("WebFetch(domain:x.org:8080)", "x.org:8081", false),
+        ("WebFetch(domain:x.org:*)", "x.org:8081", true),
+        ("WebFetch(domain:x.org:*)", "x.org", true),
+        ("WebFetch(domain:[::1]:8080)", "[::1]:8080", true),
+        ("WebFetch(domain:[::1])", "[::1]:8080", false),
+    ] {
+        assert_eq!(fetch(rule, host), want, "{rule} {host}");
+    }
+    // A denial without a port means all of them, and a question names the one that is asked for.
+    let denied = judged(&[(List::Deny, "WebFetch(domain:x.org)")], "http_get", &touch(Deed::Fetch, "x.org:8080"));
+    assert_eq!(denied.verdict, Verdict::Deny);
+    let asked = judged(&[], "http_get", &touch(Deed::Fetch, "x.org:8080"));
+    assert_eq!(asked.memory.rules(), ["WebFetch(domain:x.org:8080)"]);
+    assert!(asked.rule.contains("`x.org:8080`"), "{}", asked.rule);
 
     let team = |rules: &[(List, &str)], tool: &str, parameters: &[(&str, &str)]| {
         let parameters = parameters.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();

@@ -148,25 +148,46 @@ pub(super) struct Domain {
     labels: Vec<String>,
     /// `*.x`: what lies beneath it, at any depth, but not itself.
     is_beneath: bool,
+    /// The port it names, or `*` for any; without one it means the ports of the web.
+    port: Option<String>,
 }
 
 impl Domain {
     pub(super) fn new(text: &str) -> Self {
-        let text = host(text);
-        let (rest, is_beneath) = match text.strip_prefix("*.") {
+        let (name, port) = split_port(text);
+        let name = host(name);
+        let (rest, is_beneath) = match name.strip_prefix("*.") {
             Some(rest) => (rest, true),
-            None => (text.as_str(), false),
+            None => (name.as_str(), false),
         };
-        Self { labels: rest.split('.').map(str::to_owned).collect(), is_beneath }
+        let port = port.map(str::to_owned);
+        Self { labels: rest.split('.').map(str::to_owned).collect(), is_beneath, port }
     }
 
-    pub(super) fn fits(&self, given: &str) -> bool {
+    /// Whether a host, with its port where that is not its scheme's own, is meant. A denial without a port means all of
+    /// them.
+    pub(super) fn fits(&self, given: &str, strict: bool) -> bool {
+        let (given, port) = split_port(given);
+        let port_fits = match (self.port.as_deref(), port) {
+            (Some("*"), _) | (None, None) => true,
+            (None, Some(_)) => strict,
+            (own, port) => own == port,
+        };
         let given = host(given);
         let labels: Vec<&str> = given.split('.').collect();
         let Some(extra) = labels.len().checked_sub(self.labels.len()) else { return false };
         let (above, own) = labels.split_at(extra);
         let depth_fits = if self.is_beneath { !above.is_empty() } else { above.is_empty() };
-        depth_fits && self.labels.iter().zip(own).all(|(pattern, label)| is_named(pattern, label))
+        port_fits && depth_fits && self.labels.iter().zip(own).all(|(pattern, label)| is_named(pattern, label))
+    }
+}
+
+/// A host and the port behind it: `example.org:8080`, `[::1]:8080`.
+fn split_port(text: &str) -> (&str, Option<&str>) {
+    let is_port = |port: &str| port == "*" || (!port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()));
+    match text.trim().rsplit_once(':') {
+        Some((host, port)) if is_port(port) && (!host.contains(':') || host.ends_with(']')) => (host, Some(port)),
+        _ => (text.trim(), None),
     }
 }
 

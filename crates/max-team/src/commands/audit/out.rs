@@ -1,11 +1,13 @@
-//! Where lines go, and what became of them.
+//! Where lines go, without their secrets, and what became of them.
 //!
 //! A file gets its name when all of it is there: whoever finds one has a whole one.
 
+use std::borrow::Cow;
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use max_team_core::secret::{redact, redact_json};
 use tempfile::NamedTempFile;
 
 use crate::exit::{Exit, Stop};
@@ -28,7 +30,9 @@ impl<'w> Out<'w> {
             return ControlFlow::Break(());
         }
         self.lines += 1;
-        match self.to.write_all(line).and_then(|()| self.to.write_all(b"\n")) {
+        let text = String::from_utf8_lossy(line);
+        let safe = redact_json(&text).map_or_else(|| redact(&text), Cow::Owned);
+        match self.to.write_all(safe.as_bytes()).and_then(|()| self.to.write_all(b"\n")) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => self.fail(error),
         }
@@ -37,7 +41,7 @@ impl<'w> Out<'w> {
     /// Something that is no line of what is counted.
     pub(super) fn put(&mut self, text: &str) {
         if self.ended.is_ok() {
-            self.ended = self.to.write_all(text.as_bytes()).and_then(|()| self.to.write_all(b"\n"));
+            self.ended = self.to.write_all(redact(text).as_bytes()).and_then(|()| self.to.write_all(b"\n"));
         }
     }
 

@@ -4,10 +4,13 @@
 //! other. A row that runs lists only the flags that do more than the command itself, because a permission for the
 //! command does not cover those.
 
+mod builds;
 mod changes;
+mod git;
 mod looks;
 mod reaches;
 mod runs;
+mod scripts;
 
 /// What kind of thing a command does by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +21,8 @@ pub(super) enum Does {
     Files,
     /// Runs code: its own, the project's, somebody's.
     Runs,
+    /// Can discard work that was never committed.
+    Discards,
     /// What always needs a yes, and why.
     Danger(&'static str),
 }
@@ -51,6 +56,8 @@ pub(super) enum Args {
     Moves,
     /// So many words, then another command.
     Wraps(usize),
+    /// Another command, which a permission for this one covers; what its flags do is judged.
+    Lends,
     /// Addresses.
     Hosts,
     /// Names of tasks that somebody else defined.
@@ -99,7 +106,7 @@ impl Row {
     }
 
     pub(super) fn is_wrapper(&self) -> bool {
-        matches!(self.args, Args::Wraps(_))
+        matches!(self.args, Args::Wraps(_) | Args::Lends)
     }
 
     /// The words before the command that it starts.
@@ -109,9 +116,11 @@ impl Row {
 
     fn takes(&self, flag: &str) -> Option<bool> {
         let mut own = self.flags.split_ascii_whitespace();
-        let name = |text: &'static str| text.trim_end_matches(['=', '?', '<', '>', '!', '@', '&', '/', '%', '#']);
+        let name = |text: &'static str| {
+            text.trim_end_matches(['=', '?', '<', '*', '>', '!', '@', '&', '/', '%', '#', '^', '$'])
+        };
         let found = own.find(|text| name(text) == flag)?;
-        Some(found.ends_with(['=', '<', '>', '!', '@', '&', '/', '#']))
+        Some(found.ends_with(['=', '<', '*', '>', '!', '@', '&', '/', '#', '$']))
     }
 }
 
@@ -143,7 +152,9 @@ pub(in crate::policy) fn is_interpreter(program: &str) -> bool {
 }
 
 fn rows() -> impl Iterator<Item = &'static Row> {
-    [looks::ROWS, changes::ROWS, runs::ROWS, reaches::ROWS].into_iter().flatten()
+    [looks::ROWS, changes::ROWS, git::ROWS, builds::ROWS, scripts::ROWS, runs::ROWS, reaches::ROWS]
+        .into_iter()
+        .flatten()
 }
 
 /// Whether some use of a program is dangerous or removes things.
@@ -208,12 +219,12 @@ fn candidates(plain: &[(usize, bool)]) -> impl Iterator<Item = usize> {
 fn head(row: &Row, taken: &[usize], words: &[&str]) -> usize {
     let is_first = taken.iter().enumerate().all(|(index, at)| index == *at);
     match row.args {
-        Args::Tasks if is_first => match words.get(taken.len()) {
+        Args::Tasks | Args::Lends if is_first => match words.get(taken.len()) {
             Some(task) if !task.starts_with('-') && !task.contains('=') => taken.len() + 2,
             _ => 0,
         },
         Args::Wraps(_) | Args::Hosts => 0,
-        _ if is_first && (!taken.is_empty() || row.does == Does::Runs) => taken.len() + 1,
+        _ if is_first && (!taken.is_empty() || matches!(row.does, Does::Runs | Does::Discards)) => taken.len() + 1,
         _ => 0,
     }
 }

@@ -31,12 +31,14 @@ fn places_programs_and_hosts() {
         ("sed --in-place=.bak s/a/b/ x", true, vec![Write(own("x")), Write(own("x.bak"))]),
         ("man ./secrets/x", true, vec![Read(own("./secrets/x"))]),
         ("curl http://ok.org\\@evil.org", false, vec![Reach(own(""))]),
-        ("go test -o bin ./...", false, vec![Write(own("bin"))]),
-        ("go test --exec=sh ./...", false, vec![Run(words("sh"))]),
+        ("go test -o bin ./...", false, vec![Write(own("bin")), Read(own("./..."))]),
+        ("go test --exec=sh ./...", false, vec![Run(words("sh")), Read(own("./..."))]),
         ("timeout -k 5 30 rm x", true, vec![Run(words("rm x"))]),
         ("nice -n 5 ls -l", true, vec![Run(words("ls -l"))]),
         ("find a b -exec rm {} ;", true, vec![Read(own("a")), Read(own("b")), Run(words("rm a")), Run(words("rm b"))]),
-        ("curl -o x https://u@Host.org:8/p", false, vec![Write(own("x")), Reach(own("host.org"))]),
+        ("curl -o x https://u@Host.org:8/p", false, vec![Write(own("x")), Reach(own("host.org:8"))]),
+        ("curl https://h.org:443 http://h.org:80/x", false, vec![Reach(own("h.org")), Reach(own("h.org"))]),
+        ("curl h.org:8080 http://h.org:443", false, vec![Reach(own("h.org:8080")), Reach(own("h.org:443"))]),
         ("rsync -a src h.org:dst", false, vec![Read(own("src")), Reach(own("h.org"))]),
         ("sed -n 1,5p x", true, vec![Read(own("x"))]),
         ("sed -i s/a/b/ x", true, vec![Write(own("x"))]),
@@ -145,3 +147,6 @@ fn contents_of_the_history_are_told_from_names() {
     assert_eq!(shown.iter().find(|text| !tells(text)), None);
     assert_eq!(names.iter().find(|text| tells(text)), None);
 }
+
+mod git;
+mod programs;

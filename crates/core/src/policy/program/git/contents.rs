@@ -1,0 +1,84 @@
+//! Which git commands print the contents of files out of the history. A path that is hidden in the working tree may be
+//! in there.
+
+/// Options that leave contents out of a difference.
+const NAMES_ONLY: [&str; 9] = [
+    "--stat",
+    "--name-only",
+    "--name-status",
+    "--shortstat",
+    "--numstat",
+    "--summary",
+    "--no-patch",
+    "-s",
+    "--dirstat",
+];
+/// Letters that put contents into a log, or tell what is in them.
+const CONTENTS: [char; 9] = ['p', 'u', 'U', 'L', 'c', 'm', 'S', 'G', 'W'];
+/// The same in words; git takes them cut short.
+const CONTENT_WORDS: [&str; 10] = [
+    "--patch",
+    "--unified",
+    "--binary",
+    "--word-diff",
+    "--color-words",
+    "--cc",
+    "--dd",
+    "--remerge-diff",
+    "--diff-merges",
+    "--function-context",
+];
+
+/// Whether contents of files come out of the history that no path in the command names.
+pub(super) fn are_shown(sub: &str, args: &[&str]) -> bool {
+    let names_only =
+        || args.iter().any(|word| NAMES_ONLY.iter().any(|name| word == name || word.starts_with(&format!("{name}="))));
+    match sub {
+        "diff" | "diff-tree" | "diff-index" | "diff-files" => !names_only() || patches(args),
+        // `HEAD:src/main.rs` is that file, or the names in that folder, and nothing else.
+        "show" if are_files(args) => false,
+        // Whatever is asked of a commit, a blob is shown whole; of names, only this one is surely a commit's.
+        "show" => !names_only() || patches(args) || !revisions(args).all(is_head),
+        "stash" => args.first() == Some(&"show") || patches(args),
+        "cat-file" if are_files(args) => false,
+        "cat-file" => !args.iter().any(|word| matches!(*word, "-t" | "-s" | "-e") || word.starts_with("--batch-check")),
+        "grep" | "range-diff" => true,
+        "log" | "whatchanged" | "rev-list" | "reflog" => patches(args),
+        _ => false,
+    }
+}
+
+/// Whether an option puts contents into a list of commits.
+fn patches(args: &[&str]) -> bool {
+    args.iter().take_while(|word| **word != "--").any(|word| match word.strip_prefix("--") {
+        Some(_) => {
+            let name = word.split('=').next().unwrap_or(word);
+            let is = |known: &&str| name.starts_with(*known) || known.starts_with(name);
+            !matches!(name, "--color" | "--diff") && CONTENT_WORDS.iter().any(is)
+        }
+        None => word.strip_prefix('-').is_some_and(|letters| letters.contains(CONTENTS)),
+    })
+}
+
+/// The words before `--` that are no options.
+fn revisions<'w, 'a>(args: &'w [&'a str]) -> impl Iterator<Item = &'a str> + use<'w, 'a> {
+    args.iter().copied().take_while(|word| *word != "--").filter(|word| !word.starts_with('-'))
+}
+
+/// Whether every revision is a file of one: `HEAD:src/main.rs`.
+fn are_files(args: &[&str]) -> bool {
+    let is_file = |word: &str| {
+        word.split_once(':').is_some_and(|(revision, path)| {
+            !revision.contains('{') && !path.is_empty() && !path.starts_with(['/', ':', '(', '!', '^'])
+        })
+    };
+    let options = args.iter().take_while(|word| **word != "--").filter(|word| word.starts_with('-'));
+    let plain = |word: &&str| matches!(*word, "-p" | "--no-color" | "--no-textconv" | "--textconv");
+    revisions(args).next().is_some() && revisions(args).all(is_file) && options.into_iter().all(plain)
+}
+
+/// `HEAD`, `HEAD~2`, `@^`.
+fn is_head(word: &str) -> bool {
+    let steps = word.strip_prefix("HEAD").or_else(|| word.strip_prefix('@'));
+    steps.is_some_and(|steps| steps.chars().all(|letter| matches!(letter, '~' | '^') || letter.is_ascii_digit()))
+}

@@ -1,0 +1,235 @@
+//! Git: general options before the sub-command, and sub-commands that are several in one.
+//!
+//! Git runs what its configuration names (pagers, drivers, helpers, hooks), so whatever changes the configuration for a
+//! call runs something that cannot be seen. What shows contents out of the history is told apart, because names that
+//! are out of sight in the folder may be in there.
+
+mod contents;
+mod forms;
+
+use super::{Effect, Facts, by_row, flags, host, table};
+
+/// Keys that name no program, whatever their value. One that ends in `.` stands for its whole section.
+const SAFE_KEYS: [&str; 44] = [
+    "advice.",
+    "branch.sort",
+    "color.",
+    "column.",
+    "core.abbrev",
+    "core.autocrlf",
+    "core.eol",
+    "core.filemode",
+    "core.ignorecase",
+    "core.precomposeunicode",
+    "core.quotepath",
+    "core.safecrlf",
+    "core.whitespace",
+    "diff.algorithm",
+    "diff.colormoved",
+    "diff.context",
+    "diff.interhunkcontext",
+    "diff.mnemonicprefix",
+    "diff.noprefix",
+    "diff.renamelimit",
+    "diff.renames",
+    "diff.statgraphwidth",
+    "diff.statnamewidth",
+    "diff.submodule",
+    "diff.wserrorhighlight",
+    "fetch.prune",
+    "gc.auto",
+    "grep.column",
+    "grep.fullname",
+    "grep.linenumber",
+    "grep.patterntype",
+    "init.defaultbranch",
+    "log.abbrevcommit",
+    "log.date",
+    "log.decorate",
+    "log.follow",
+    "log.mailmap",
+    "maintenance.auto",
+    "merge.conflictstyle",
+    "status.",
+    "tag.sort",
+    "user.email",
+    "user.name",
+    "versionsort.",
+];
+/// Keys that name a program, with values that name none, or one that does nothing.
+const SAFE_VALUES: [(&str, &[&str]); 7] = [
+    ("core.pager", &["", "cat"]),
+    ("pager.", &["", "cat", "false"]),
+    ("core.editor", &[":", "true"]),
+    ("sequence.editor", &[":", "true"]),
+    ("commit.gpgsign", &["false"]),
+    ("tag.gpgsign", &["false"]),
+    ("core.fsmonitor", &["false"]),
+];
+
+/// Looks at a git command; `None`: it is none.
+pub(super) fn look(program: &str, words: &[&str]) -> Option<Facts> {
+    if program != "git" {
+        return None;
+    }
+    let General { effects, is_whole, base, rest } = general(words);
+    let Some((sub, args)) = rest.split_first() else {
+        let asks = words.iter().all(|word| matches!(*word, "--version" | "-v" | "--help" | "-h"));
+        return Some(Facts { is_whole: is_whole && asks && !words.is_empty(), effects, head: 0 });
+    };
+    let mut facts = forms::look(sub, args).unwrap_or_else(|| by_table(sub, args, rest));
+    facts.is_whole &= is_whole;
+    facts.effects = facts.effects.into_iter().flat_map(|effect| moved(effect, &base)).collect();
+    facts.effects.splice(0..0, effects);
+    if rest.len() < words.len() {
+        facts.head = 0;
+    }
+    Some(facts)
+}
+
+fn by_table(sub: &str, args: &[&str], words: &[&str]) -> Facts {
+    let Some((row, left, head)) = table::find("git", words) else { return Facts::default() };
+    let mut facts = by_row(row, &left, head);
+    if row.does == table::Does::Looks && row.args == table::Args::Text {
+        let seen = flags::read(row, &left);
+        let skip = usize::from(sub == "grep" && !seen.has_pattern);
+        facts.effects.extend(places(seen.rest.get(skip..).unwrap_or_default()));
+    }
+    if contents::are_shown(sub, args) {
+        facts.effects.push(Effect::History);
+    }
+    facts
+}
+
+/// An effect of a command that works in another folder. A path behind a revision may start at either.
+fn moved(effect: Effect, base: &str) -> Vec<Effect> {
+    let joined = |path: &str| match path.starts_with(['/', '~']) || base.is_empty() {
+        true => path.to_owned(),
+        false => format!("{base}/{path}"),
+    };
+    match effect {
+        Effect::Read(path) if !base.is_empty() => vec![Effect::Read(joined(&path))],
+        Effect::Write(path) => vec![Effect::Write(joined(&path))],
+        Effect::Delete(path) => vec![Effect::Delete(joined(&path))],
+        effect => vec![effect],
+    }
+}
+
+struct General<'w, 'a> {
+    effects: Vec<Effect>,
+    is_whole: bool,
+    /// The folder that it works in, from where it is started.
+    base: String,
+    rest: &'w [&'a str],
+}
+
+/// The options before the sub-command.
+fn general<'w, 'a>(words: &'w [&'a str]) -> General<'w, 'a> {
+    let (mut effects, mut is_whole, mut base, mut at) = (Vec::new(), true, String::new(), 0);
+    while let Some(word) = words.get(at).filter(|word| word.starts_with('-')) {
+        let (name, attached) = word.split_once('=').map_or((*word, None), |(name, value)| (name, Some(value)));
+        let is_pair = matches!(
+            name,
+            "-C" | "-c"
+                | "--git-dir"
+                | "--work-tree"
+                | "--namespace"
+                | "--super-prefix"
+                | "--config-env"
+                | "--attr-source"
+        );
+        let value = match attached {
+            Some(value) if name != "-c" => value,
+            _ if is_pair => {
+                at += 1;
+                words.get(at).copied().unwrap_or_default()
+            }
+            _ => "",
+        };
+        match name {
+            "-C" => {
+                base = if base.is_empty() || value.starts_with('/') {
+                    value.to_owned()
+                } else {
+                    format!("{base}/{value}")
+                };
+                effects.push(Effect::Read(base.clone()));
+            }
+            "--work-tree" => {
+                effects.push(Effect::Read(value.to_owned()));
+                is_whole = false;
+            }
+            "-c" if is_safe(value) => {}
+            "-c" | "--config-env" => effects.push(Effect::Code(format!("`git -c {value}` can name a program to run"))),
+            "--git-dir" | "--exec-path" if !value.is_empty() => {
+                effects.push(Effect::Code(format!("`git {name}` can name programs to run")));
+            }
+            "--no-pager"
+            | "-P"
+            | "--no-optional-locks"
+            | "--literal-pathspecs"
+            | "--glob-pathspecs"
+            | "--noglob-pathspecs"
+            | "--icase-pathspecs"
+            | "--no-replace-objects"
+            | "--no-lazy-fetch"
+            | "--no-advice"
+            | "--version"
+            | "-v"
+            | "--help"
+            | "-h"
+            | "--html-path"
+            | "--exec-path" => {}
+            _ => is_whole = false,
+        }
+        at += 1;
+    }
+    General { effects, is_whole, base, rest: words.get(at..).unwrap_or_default() }
+}
+
+/// Whether a setting for one call (`-c key=value`) names no program that does something.
+fn is_safe(setting: &str) -> bool {
+    let (key, value) = setting.split_once('=').unwrap_or((setting, "true"));
+    let key = key.to_lowercase();
+    let is = |known: &str| known == key || (known.ends_with('.') && key.starts_with(known));
+    SAFE_KEYS.iter().any(|known| is(known))
+        || SAFE_VALUES.iter().any(|(known, values)| is(known) && values.contains(&value))
+}
+
+/// A git command without its general options; `None`: it has none, or is no git command.
+pub(super) fn plain(argv: &[String]) -> Option<Vec<String>> {
+    let (program, rest) = argv.split_first()?;
+    let words: Vec<&str> = rest.iter().map(String::as_str).collect();
+    let left = general(&words).rest;
+    if program != "git" || left.len() == words.len() {
+        return None;
+    }
+    Some(std::iter::once(program.clone()).chain(left.iter().map(|word| (*word).to_owned())).collect())
+}
+
+/// The hosts of addresses among the words; the name of a remote is none.
+fn remotes(words: &[&str]) -> Vec<Effect> {
+    let told = |word: &&str| {
+        if word.starts_with('-') {
+            None
+        } else if word.contains("::") {
+            Some(Effect::Code(format!("`{word}` names a program to reach the repository with")))
+        } else if word.contains("://") || word.split('/').next().is_some_and(|first| first.contains(':')) {
+            Some(Effect::Reach(host(word)))
+        } else {
+            None
+        }
+    };
+    words.iter().filter_map(told).collect()
+}
+
+/// Words that are revisions or paths: both are taken for paths, and what stands behind `rev:` is one.
+fn places(words: &[&str]) -> Vec<Effect> {
+    let path = |word: &&str| match word.split_once(':') {
+        // `:/words` is a revision by its message, `:!path` and `:(magic)path` leave out or choose paths.
+        Some(("", _)) => None,
+        Some((_, path)) => Some(path.to_owned()).filter(|path| !path.is_empty()),
+        None => Some((*word).to_owned()),
+    };
+    words.iter().filter_map(path).map(Effect::Read).collect()
+}

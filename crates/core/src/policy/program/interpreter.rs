@@ -1,0 +1,88 @@
+//! Shells and interpreters: the script that they run, and the code that their flags load.
+
+use super::{Effect, Facts, look_at, task};
+
+const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "fish", "pwsh"];
+/// Flags of interpreters whose value is code that they load, or a folder of it.
+const LOADS: [&str; 15] = [
+    "--cwd",
+    "-r",
+    "--require",
+    "--import",
+    "--loader",
+    "--experimental-loader",
+    "-I",
+    "-C",
+    "--env-file",
+    "--preload",
+    "--config",
+    "--import-map",
+    "-f",
+    "--file",
+    "-d",
+];
+
+/// What a shell or an interpreter does; `None`: it is neither.
+pub(super) fn look(program: &str, words: &[&str]) -> Option<Facts> {
+    if SHELLS.contains(&program) {
+        return Some(shell(program, words));
+    }
+    // The sub-commands of `bun` have rows of their own.
+    let is_row = program == "bun" && matches!(words.first(), Some(&("run" | "test" | "install" | "add")));
+    if !super::table::is_interpreter(program) || is_row {
+        return None;
+    }
+    if words.iter().all(|word| *word == "-") {
+        let effects = vec![Effect::Code(format!("`{program}` runs what it reads"))];
+        return Some(Facts { effects, ..Facts::default() });
+    }
+    let mut effects = loaded(words);
+    effects.extend(module(program, words));
+    effects.extend(task(program, words));
+    Some(Facts { effects, ..Facts::default() })
+}
+
+/// `sh script` runs a file; `sh -c text`, `sh -s` and a bare `sh` run what cannot be seen.
+fn shell(name: &str, words: &[&str]) -> Facts {
+    let effects = match words.first() {
+        Some(first) if !first.starts_with(['-', '+']) => {
+            let mut effects = vec![Effect::Read((*first).to_owned())];
+            effects.extend(task(name, words));
+            effects
+        }
+        _ => vec![Effect::Code(format!("`{name}` runs a script that is no file"))],
+    };
+    Facts { effects, ..Facts::default() }
+}
+
+/// The script, and what flags before it load.
+fn loaded(words: &[&str]) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    let mut words = words.iter().copied();
+    while let Some(word) = words.next() {
+        if !word.starts_with('-') || word == "-" {
+            // The sub-command of `deno run`, `bun run`.
+            if matches!(word, "run" | "test" | "x") {
+                continue;
+            }
+            effects.extend((word != "-").then(|| Effect::Read(word.to_owned())));
+            break;
+        }
+        if matches!(word, "-c" | "-e" | "-m" | "--eval" | "-p" | "--print") {
+            break;
+        }
+        let (name, attached) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+        if LOADS.contains(&name) {
+            let value = attached.or_else(|| words.next()).unwrap_or_default();
+            effects.push(Effect::Read(value.to_owned()));
+        }
+    }
+    effects
+}
+
+/// `python -m pytest …` does what `pytest …` does.
+fn module(program: &str, words: &[&str]) -> Vec<Effect> {
+    let at = words.iter().position(|word| *word == "-m").filter(|_| program.starts_with("python"));
+    let inner = at.and_then(|at| words.get(at + 1..)).unwrap_or_default();
+    look_at(inner).effects.into_iter().filter(|effect| !matches!(effect, Effect::Run(_))).collect()
+}

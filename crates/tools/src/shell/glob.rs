@@ -1,0 +1,162 @@
+//! Patterns of file names in a line (`src/*.rs`), replaced by the names that they stand for.
+//!
+//! They are looked up when the line is read, so that what is judged is what runs. That is only the same as what a shell
+//! would do while nothing in the line has changed a file before, and only for a command that reads what it is given;
+//! any other line with a pattern is left to a shell, and somebody is asked.
+
+use std::fs;
+use std::path::Path;
+
+use max_team_core::limits::{GLOB_LOOKED_MAX, GLOB_NAMES_MAX};
+use max_team_core::policy::line::{End, Join, Part};
+use max_team_core::policy::pattern::Glob;
+use max_team_core::policy::program::{self, Effect};
+
+/// Why a line with a pattern is left to a shell.
+const PATTERN: &str = "a pattern of file names";
+
+/// A word of a line that is a pattern: which part, which word of it, and the pattern.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    pub(super) part: usize,
+    pub(super) word: usize,
+    /// Letters that stand for themselves have a backslash where they could stand for others.
+    pub(super) text: String,
+}
+
+/// Puts names in the place of patterns.
+pub(super) fn expand(parts: &mut [Part], patterns: &[Pattern], root: &Path) -> Result<(), String> {
+    let mut folder = String::new();
+    for at in 0..parts.len() {
+        let (before, rest) = parts.split_at_mut(at);
+        let Some(part) = rest.first_mut() else { break };
+        let own: Vec<&Pattern> = patterns.iter().filter(|pattern| pattern.part == at).collect();
+        if !own.is_empty() {
+            if !before.iter().all(only_looks) {
+                return Err(PATTERN.to_owned());
+            }
+            replace(part, &own, &root.join(&folder), root)?;
+        }
+        match part.argv.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            // Where the rest of the line is, if it is anywhere.
+            ["cd", to] if at == 0 => (*to).clone_into(&mut folder),
+            ["cd", ..] if patterns.iter().any(|pattern| pattern.part > at) => return Err(PATTERN.to_owned()),
+            _ => {}
+        }
+    }
+    let is_chain = parts.iter().skip(1).all(|part| matches!(part.join, Join::And | Join::Pipe));
+    if !folder.is_empty() && !is_chain { Err(PATTERN.to_owned()) } else { Ok(()) }
+}
+
+/// Whether a command changes no file.
+fn only_looks(part: &Part) -> bool {
+    let facts = program::look(&part.argv);
+    let changes = |effect: &Effect| matches!(effect, Effect::Write(_) | Effect::Delete(_) | Effect::Run(_));
+    let writes =
+        part.flows.iter().any(|flow| matches!(&flow.to, End::Write(path) | End::Append(path) if path != "/dev/null"));
+    facts.is_whole && !writes && !facts.effects.iter().any(changes)
+}
+
+fn replace(part: &mut Part, patterns: &[&Pattern], folder: &Path, root: &Path) -> Result<(), String> {
+    let mut argv = Vec::with_capacity(part.argv.len());
+    let mut found = Vec::new();
+    for (at, word) in part.argv.iter().enumerate() {
+        match patterns.iter().find(|pattern| pattern.word == at) {
+            None => argv.push(word.clone()),
+            Some(pattern) => {
+                let mut names = names(&pattern.text, folder, root)?;
+                // A shell hands on a pattern that fits nothing as it stands.
+                if names.is_empty() {
+                    names.push(word.clone());
+                }
+                found.extend(names.iter().cloned());
+                argv.extend(names);
+            }
+        }
+        if argv.len() > GLOB_NAMES_MAX {
+            return Err(format!("a pattern that fits more than {GLOB_NAMES_MAX} files"));
+        }
+    }
+    // Each name must be one that the command is judged by, as a place that it reads.
+    let effects = program::look(&argv).effects;
+    let is_read = |name: &String| effects.iter().any(|effect| matches!(effect, Effect::Read(path) if path == name));
+    let changes = effects.iter().any(|effect| matches!(effect, Effect::Write(_) | Effect::Delete(_)));
+    if changes || !found.iter().all(is_read) {
+        return Err(PATTERN.to_owned());
+    }
+    part.argv = argv;
+    Ok(())
+}
+
+/// The names that a pattern fits, sorted, as they are written from the folder.
+fn names(pattern: &str, folder: &Path, root: &Path) -> Result<Vec<String>, String> {
+    if pattern.starts_with('/') || pattern.split('/').any(|name| name == "..") {
+        return Err(PATTERN.to_owned());
+    }
+    let (mut found, mut looked) = (vec![String::new()], 0);
+    for name in pattern.split('/') {
+        let mut next = Vec::new();
+        for base in &found {
+            if is_plain(name) {
+                let path = format!("{base}{}", plain(name));
+                if folder.join(&path).symlink_metadata().is_ok() {
+                    next.push(format!("{path}/"));
+                }
+                continue;
+            }
+            let glob = Glob::new(&name.replace("**", "*"), false).map_err(|_| PATTERN.to_owned())?;
+            let Some(entries) = entries(&folder.join(base), root)? else { continue };
+            for entry in entries {
+                looked += 1;
+                if looked > GLOB_LOOKED_MAX {
+                    return Err(format!("a pattern over more than {GLOB_LOOKED_MAX} files"));
+                }
+                let is_hidden = entry.starts_with('.') && !name.starts_with(['.', '\\']);
+                if !is_hidden && glob.names(&entry) {
+                    next.push(format!("{base}{entry}/"));
+                }
+            }
+        }
+        found = next;
+    }
+    let mut names: Vec<String> = found.iter().map(|name| name.trim_end_matches('/').to_owned()).collect();
+    names.sort_unstable();
+    names.dedup();
+    Ok(names)
+}
+
+/// The names in a folder; `None`: it is no folder. One that leads out of the project is not looked into.
+fn entries(folder: &Path, root: &Path) -> Result<Option<Vec<String>>, String> {
+    let (Ok(real), Ok(root)) = (folder.canonicalize(), root.canonicalize()) else { return Ok(None) };
+    if !real.starts_with(&root) {
+        return Err(PATTERN.to_owned());
+    }
+    let Ok(entries) = fs::read_dir(&real) else { return Ok(None) };
+    // A name that is no text cannot be a word of a line.
+    entries
+        .map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect::<Option<Vec<String>>>()
+        .map(Some)
+        .ok_or_else(|| PATTERN.to_owned())
+}
+
+fn is_plain(name: &str) -> bool {
+    let mut letters = name.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => drop(letters.next()),
+            '*' | '?' | '[' => return false,
+            _ => {}
+        }
+    }
+    true
+}
+
+fn plain(name: &str) -> String {
+    let mut letters = name.chars();
+    let mut text = String::with_capacity(name.len());
+    while let Some(letter) = letters.next() {
+        text.extend(if letter == '\\' { letters.next() } else { Some(letter) });
+    }
+    text
+}
