@@ -117,6 +117,13 @@ pub fn read(file: &str, is_key: impl Fn(&str) -> bool) -> Result<Page, Fault> {
     }
 }
 
+/// The line of a file that its text begins with, from 1.
+pub fn first_line(file: &str) -> usize {
+    let body = cut(file).body.trim_start();
+    let above = file.len().saturating_sub(body.len());
+    1 + file.get(..above).map_or(0, |above| above.matches('\n').count())
+}
+
 /// With plain line ends, without blank lines around it.
 pub fn text(body: &str) -> String {
     body.lines().collect::<Vec<_>>().join("\n").trim().to_owned()

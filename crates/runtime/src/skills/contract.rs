@@ -126,7 +126,7 @@ pub(super) fn read(bytes: &[u8], file: &Path, called: &str, scope: Scope) -> Res
     let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
     let (file, contract) = (file.to_path_buf(), Some(Box::new(contract)));
     let (folder, head, state) = (None, Head::default(), State::Ready);
-    Ok(Skill { name, description, scope, file, folder, head, contract, warnings, state })
+    Ok(Skill { name, description, scope, file, folder, head, first_line: 1, contract, warnings, state })
 }
 
 /// Keys by the names that others give them.

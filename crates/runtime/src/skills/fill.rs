@@ -1,11 +1,11 @@
 //! A skill's text with its blanks filled in.
 //!
-//! The text is cut into pieces first and filled in afterwards, so that what comes in as an argument is never taken for
-//! a blank or a command. Commands are only found here; whoever runs them judges each by itself.
+//! The text is cut into pieces first and filled in afterwards, so that an argument is never taken for a placeholder or a
+//! command. Commands are only found here, `inline` fills them in, and the caller judges and runs each by itself.
 
 use std::collections::BTreeMap;
 
-use super::COMMANDS_MAX;
+use super::{COMMANDS_MAX, inline};
 
 /// What blanks are filled with.
 #[derive(Debug, Clone, Default)]
@@ -16,21 +16,24 @@ pub(super) struct Fill<'a> {
     pub names: &'a [String],
     /// `${NAME}` by name.
     pub vars: BTreeMap<&'static str, String>,
+    /// The skill's name and the line of its file that the text begins with, for errors.
+    pub place: (&'a str, usize),
 }
 
 /// A text cut into pieces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Piece {
     Text(String),
-    /// A command whose output takes its place.
-    Command(String),
+    /// A command whose output takes its place, and the line of the text that it begins in, from 0.
+    Command(String, usize),
 }
 
 /// Cuts a text at its commands: `` !`…` `` outside of code blocks, and blocks that begin with ```` ```! ````.
 pub(super) fn pieces(body: &str) -> Vec<Piece> {
     let (mut pieces, mut text) = (Vec::new(), String::new());
     let mut fence: Option<(String, Option<String>)> = None;
-    for line in body.split_inclusive('\n') {
+    let mut opened = 0;
+    for (number, line) in body.split_inclusive('\n').enumerate() {
         let bare = line.trim();
         if let Some((mark, script)) = &mut fence {
             let is_end = bare.starts_with(mark.as_str()) && bare.trim_start_matches(['`', '~']).is_empty();
@@ -43,7 +46,7 @@ pub(super) fn pieces(body: &str) -> Vec<Piece> {
                 }
                 (true, Some(script)) => {
                     pieces.push(Piece::Text(std::mem::take(&mut text)));
-                    pieces.push(Piece::Command(script.trim().to_owned()));
+                    pieces.push(Piece::Command(script.trim().to_owned(), opened));
                     text.push('\n');
                     fence = None;
                 }
@@ -56,10 +59,10 @@ pub(super) fn pieces(body: &str) -> Vec<Piece> {
             if !is_script {
                 text.push_str(line);
             }
-            fence = Some((mark, is_script.then(String::new)));
+            (fence, opened) = (Some((mark, is_script.then(String::new))), number + 1);
             continue;
         }
-        inline(line, &mut text, &mut pieces);
+        cut_line(line, number, &mut text, &mut pieces);
     }
     if let Some((mark, Some(script))) = fence {
         // A block without its end is no command.
@@ -70,7 +73,7 @@ pub(super) fn pieces(body: &str) -> Vec<Piece> {
     pieces
 }
 
-fn inline(line: &str, text: &mut String, pieces: &mut Vec<Piece>) {
+fn cut_line(line: &str, number: usize, text: &mut String, pieces: &mut Vec<Piece>) {
     let mut rest = line;
     while let Some(at) = rest.find("!`") {
         let (before, after) = rest.split_at(at);
@@ -80,7 +83,7 @@ fn inline(line: &str, text: &mut String, pieces: &mut Vec<Piece>) {
             Some((command, after)) => {
                 text.push_str(before);
                 pieces.push(Piece::Text(std::mem::take(text)));
-                pieces.push(Piece::Command(command.trim().to_owned()));
+                pieces.push(Piece::Command(command.trim().to_owned(), number));
                 rest = after;
             }
             None => {
@@ -95,7 +98,7 @@ fn inline(line: &str, text: &mut String, pieces: &mut Vec<Piece>) {
 
 /// The commands in a skill's text, as they are written.
 pub fn written_commands(body: &str) -> Vec<String> {
-    let command = |piece| if let Piece::Command(command) = piece { Some(command) } else { None };
+    let command = |piece| if let Piece::Command(command, _) = piece { Some(command) } else { None };
     pieces(body).into_iter().filter_map(command).collect()
 }
 
@@ -106,16 +109,23 @@ pub(super) fn fill(body: &str, with: &Fill<'_>, mut run: impl FnMut(&str) -> Str
     for piece in pieces(body) {
         match piece {
             Piece::Text(text) => used |= blanks(&text, with, &words, &mut whole),
-            Piece::Command(text) => {
-                let mut command = String::new();
-                used |= blanks(&text, with, &words, &mut command);
-                commands += 1;
-                if commands > COMMANDS_MAX {
-                    whole.push_str(&unrun(&command, &format!("at most {COMMANDS_MAX} commands are run for a skill")));
-                } else {
-                    whole.push_str(run(&command).trim_end());
+            Piece::Command(written, line) => match inline::filled(&written, with, &words) {
+                Ok((command, has_argument)) => {
+                    used |= has_argument;
+                    commands += 1;
+                    if commands > COMMANDS_MAX {
+                        let why = format!("at most {COMMANDS_MAX} commands are run for a skill");
+                        whole.push_str(&unrun(&command, &why));
+                    } else {
+                        whole.push_str(run(&command).trim_end());
+                    }
                 }
-            }
+                Err(why) => {
+                    used = true;
+                    let (skill, first) = with.place;
+                    whole.push_str(&unrun(&written, &format!("skill `{skill}`, line {}: {why}", first + line)));
+                }
+            },
         }
     }
     if !used && !with.arguments.trim().is_empty() {
@@ -140,49 +150,89 @@ pub(super) fn commands(body: &str, with: &Fill<'_>) -> Vec<String> {
     found
 }
 
+/// Commands whose placeholders can never be filled in, whatever the arguments are: the line of the text, and why.
+pub fn misplaced(body: &str, names: &[String]) -> Vec<(usize, String)> {
+    // One argument: `$1` and what follows may be `awk`'s own.
+    let with = Fill { arguments: "x", names, ..Fill::default() };
+    let words = words(with.arguments);
+    let fault = |piece| match piece {
+        Piece::Command(command, line) => Some((line, inline::filled(&command, &with, &words).err()?)),
+        Piece::Text(_) => None,
+    };
+    pieces(body).into_iter().filter_map(fault).collect()
+}
+
 /// Fills blanks in; whether one stood for an argument.
 fn blanks(text: &str, with: &Fill<'_>, words: &[String], into: &mut String) -> bool {
     let (mut rest, mut used) = (text, false);
     while let Some(at) = rest.find('$') {
         let (before, after) = rest.split_at(at);
         into.push_str(before);
-        let (filled, length, is_argument) = blank(after, with, words).unwrap_or(("$".into(), 1, false));
+        let found = blank(after, with, words);
+        used |= found.as_ref().is_some_and(|found| found.meaning != Meaning::Path);
+        let (filled, length) = found.map_or(("$".into(), 1), |found| (found.text, found.length));
         into.push_str(&filled);
-        used |= is_argument;
         rest = after.get(length..).unwrap_or_default();
     }
     into.push_str(rest);
     used
 }
 
-/// What a `$…` at the beginning of a text stands for, its bytes, and whether it is an argument.
-fn blank(text: &str, with: &Fill<'_>, words: &[String]) -> Option<(String, usize, bool)> {
-    let word = |index: usize| words.get(index).cloned();
+/// A placeholder at the beginning of a text.
+#[derive(Debug)]
+pub(super) struct Blank {
+    /// Its value.
+    pub text: String,
+    /// Its bytes.
+    pub length: usize,
+    pub meaning: Meaning,
+}
+
+/// What a placeholder stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// All arguments.
+    All,
+    /// One of them.
+    One,
+    /// A path or an id of ours.
+    Path,
+}
+
+/// The placeholder that a text begins with, if it has a value.
+pub(super) fn blank(text: &str, with: &Fill<'_>, words: &[String]) -> Option<Blank> {
+    let one =
+        |index: usize, length| words.get(index).map(|text| Blank { text: text.clone(), length, meaning: Meaning::One });
+    let none = |length| Blank { text: String::new(), length, meaning: Meaning::One };
     if let Some(inner) = text.strip_prefix("${").and_then(|rest| rest.split_once('}')).map(|(inner, _)| inner) {
-        return with.vars.get(inner).map(|value| (value.clone(), inner.len() + 3, false));
+        let (value, length) = (with.vars.get(inner)?, inner.len() + 3);
+        return Some(Blank { text: value.clone(), length, meaning: Meaning::Path });
     }
     let rest = text.strip_prefix('$')?;
     if let Some(after) = rest.strip_prefix("ARGUMENTS") {
         let index = after.strip_prefix('[').and_then(|after| after.split_once(']')).map(|(index, _)| index);
         if let Some((index, number)) = index.and_then(|index| Some((index, index.parse::<usize>().ok()?))) {
-            return Some((word(number).unwrap_or_default(), "$ARGUMENTS[]".len() + index.len(), true));
+            let length = "$ARGUMENTS[]".len() + index.len();
+            return Some(one(number, length).unwrap_or(none(length)));
         }
         let ends = !after.starts_with(|letter: char| letter.is_alphanumeric() || letter == '_');
-        return ends.then(|| (with.arguments.to_owned(), "$ARGUMENTS".len(), true));
+        let (text, length) = (with.arguments.to_owned(), "$ARGUMENTS".len());
+        return ends.then_some(Blank { text, length, meaning: Meaning::All });
     }
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
     if !digits.is_empty() {
         // `$5` is a price unless there is a sixth argument.
-        return word(digits.parse().ok()?).map(|word| (word, digits.len() + 1, true));
+        return one(digits.parse().ok()?, digits.len() + 1);
     }
     let name: String =
         rest.chars().take_while(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '-')).collect();
     let index = with.names.iter().position(|known| *known == name && !name.is_empty())?;
-    Some((word(index).unwrap_or_default(), name.len() + 1, true))
+    let length = name.len() + 1;
+    Some(one(index, length).unwrap_or(none(length)))
 }
 
 /// Arguments one by one; quotes keep blanks together.
-fn words(text: &str) -> Vec<String> {
+pub(super) fn words(text: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for letter in text.chars() {
         match quote {
@@ -208,7 +258,7 @@ mod tests {
     fn filled(body: &str, arguments: &str) -> String {
         let names = ["issue".to_owned(), "due".to_owned()];
         let vars = [("CLAUDE_SKILL_DIR", "/s/x".to_owned()), ("CLAUDE_SESSION_ID", "s1".to_owned())].into();
-        fill(body, &Fill { arguments, names: &names, vars }, |command| format!("<{command}>"))
+        fill(body, &Fill { arguments, names: &names, vars, place: ("notes", 7) }, |command| format!("<{command}>"))
     }
 
     #[test]
@@ -253,6 +303,18 @@ mod tests {
             "say !`rm -rf /` $0 ${CLAUDE_SKILL_DIR}"
         );
         assert_eq!(filled("!`echo $0`", "hi"), "<echo hi>");
+        assert_eq!(filled("!`echo $0`", "'hi; rm -rf x'"), "<echo 'hi; rm -rf x'>");
+    }
+
+    #[test]
+    fn a_misplaced_placeholder_names_skill_and_line() {
+        let body = "one\n\n!`sh -c \"echo $0\"`\n```!\nls $(cat $ARGUMENTS)\n```\n!`awk '{print $1}' a`";
+        let text = filled(body, "x");
+        assert!(text.contains("skill `notes`, line 9: `$0` cannot be filled in"), "{text}");
+        assert!(text.contains("skill `notes`, line 11: `$ARGUMENTS` cannot"), "{text}");
+        assert_eq!(text.matches("was not run").count(), 2, "{text}");
+        let lines: Vec<usize> = misplaced(body, &[]).into_iter().map(|(line, _)| line).collect();
+        assert_eq!(lines, [2, 4]);
     }
 
     #[test]

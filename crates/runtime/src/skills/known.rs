@@ -20,7 +20,7 @@ const KNOWN_MAX: usize = 4_000;
 /// Bytes of the file that they are kept in.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 /// Changes with what a front is read into: what an older program has kept is read again.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// What is known.
 #[derive(Debug, Clone, Default)]

@@ -13,6 +13,7 @@ mod contract;
 mod fill;
 mod find;
 mod hand;
+mod inline;
 mod known;
 mod mention;
 mod needs;
@@ -30,7 +31,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use catalogue::Library;
 pub use catalogue::{Broken, Catalogue, Shadow};
 pub use contract::{Contract, Misfit};
-pub use fill::written_commands;
+pub use fill::{misplaced, written_commands};
 pub use find::{Places, Trust};
 pub(crate) use hand::{Errand, Hand, Wish};
 pub(crate) use mention::{expand, preload};
@@ -180,6 +181,8 @@ pub struct Skill {
     pub folder: Option<PathBuf>,
     /// What else it says about itself.
     pub head: Head,
+    /// The line of the file that its text begins with, from 1.
+    pub first_line: usize,
     /// What it takes and gives, if that is agreed.
     pub contract: Option<Box<Contract>>,
     /// What is odd about its file.

@@ -60,7 +60,8 @@ const IDLE: [&str; 4] = ["command-tool", "command-arg-mode", "install", "primary
 /// Reads a skill's file; otherwise why it is none. `called` is the name of its folder or file.
 pub fn read(bytes: &[u8], file: &Path, called: &str, scope: Scope) -> Result<Skill, String> {
     let is_known = |key: &str| KEYS.iter().any(|(known, _)| *known == key);
-    let page = front_matter::read(&String::from_utf8_lossy(bytes), is_known)
+    let whole = String::from_utf8_lossy(bytes);
+    let page = front_matter::read(&whole, is_known)
         .map_err(|fault| format!("line {}, column {}: {}", fault.spot.line, fault.spot.col, fault.message))?;
     if page.front.as_ref().is_some_and(|front| !matches!(front.value, Value::Map(_)) && !front.is_null()) {
         return Err("what stands between the `---` lines must be `key: value` lines".to_owned());
@@ -92,6 +93,7 @@ pub fn read(bytes: &[u8], file: &Path, called: &str, scope: Scope) -> Result<Ski
         file: file.to_path_buf(),
         folder: None,
         head,
+        first_line: front_matter::first_line(&whole),
         contract: None,
         warnings,
         state: State::Ready,

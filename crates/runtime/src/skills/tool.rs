@@ -62,7 +62,7 @@ impl Asked<'_> {
             ("CLAUDE_PROJECT_DIR", self.root.display().to_string()),
         ]
         .into();
-        Fill { arguments, names: &skill.head.arguments, vars }
+        Fill { arguments, names: &skill.head.arguments, vars, place: (&skill.name, skill.first_line) }
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod flags;
 mod git;
+mod insert;
 mod interpreter;
 mod odd;
 mod script;
@@ -14,6 +15,7 @@ mod setting;
 mod table;
 
 use flags::Seen;
+pub use insert::insert;
 pub(super) use setting::variable;
 pub(super) use table::is_interpreter;
 use table::{Args, Does, Row};
@@ -137,6 +139,13 @@ fn arguments(row: &Row, seen: &Seen<'_>, facts: &mut Facts) {
                 effects.extend(from.iter().map(own).map(Effect::Delete));
             }
             effects.extend(to.map(own).map(Effect::Write));
+            // Into a folder each keeps its name, and the name may be a protected one.
+            let folder = to.filter(|to| from.len() > 1 || to.ends_with(['/', '.'])).copied();
+            if let Some(folder) = folder {
+                let base = |word: &&str| word.trim_end_matches('/').rsplit('/').next().map(str::to_owned);
+                let named = from.iter().filter_map(base).filter(|name| !matches!(name.as_str(), "" | "." | ".."));
+                effects.extend(named.map(|name| Effect::Write(format!("{}/{name}", folder.trim_end_matches('/')))));
+            }
         }
         Args::Wraps(skip) => {
             let inner: Vec<String> = rest.iter().skip(skip).map(own).collect();
