@@ -40,8 +40,11 @@ fn main() -> Outcome<()> {
 }
 
 fn crowded(tasks: usize) -> Draft {
-    let shared =
-        |(n, task): (usize, Task)| Task { needs: Vec::new(), owns: vec![format!("src/p{}/**", n % SHARED)], ..task };
+    let shared = |(n, task): (usize, Task)| Task {
+        needs: Vec::new(),
+        owns: Some(vec![format!("src/p{}/**", n % SHARED)]),
+        ..task
+    };
     Draft { tasks: layered(tasks).tasks.into_iter().enumerate().map(shared).collect(), ..Draft::default() }
 }
 
@@ -54,7 +57,7 @@ fn layered(tasks: usize) -> Draft {
             description: "do it".to_owned(),
             agent: "leo".to_owned(),
             needs: needs.collect(),
-            owns: vec![format!("src/part{n}/**")],
+            owns: Some(vec![format!("src/part{n}/**")]),
             ..Task::default()
         }
     };

@@ -66,9 +66,9 @@ pub struct Settings {
     /// Whether an approved plan stands behind this agent's work.
     #[serde(default)]
     pub approved: bool,
-    /// Globs of the paths that its task owns; empty: no restriction.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub owns: Vec<String>,
+    /// Globs of the paths that its task owns; `None`: no restriction, an empty list: it owns nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owns: Option<Vec<String>>,
     /// When and by whom what is old is summed up.
     #[serde(default)]
     pub compaction: Compaction,
@@ -106,7 +106,7 @@ impl Settings {
             structured: false,
             constraints: Constraints::default(),
             approved: false,
-            owns: Vec::new(),
+            owns: None,
             compaction: Compaction::default(),
         }
     }
@@ -117,7 +117,7 @@ impl Settings {
             within: &self.within,
             permissions: &self.permissions,
             approved: self.approved,
-            owns: &self.owns,
+            owns: self.owns.as_deref(),
             ..Rules::new(self.mode, &self.constraints)
         }
     }
@@ -143,15 +143,15 @@ impl Settings {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Constraints {
-    /// The folders it sees, relative to the root; empty or `.`: everything.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub allowed_dirs: Vec<String>,
+    /// The folders it sees, relative to the root; `None` or `.`: everything, an empty list: nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed_dirs: Option<Vec<String>>,
     /// Globs of names that it neither sees nor touches, in any case.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blocked_patterns: Vec<String>,
-    /// Globs of the files it may change; empty: all that it sees.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub write_patterns: Vec<String>,
+    /// Globs of the files it may change; `None`: all that it sees, an empty list: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_patterns: Option<Vec<String>>,
     /// Further lists of such globs, of whoever it works for: each of them must name a file that it changes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub write_within: Vec<Vec<String>>,
@@ -287,9 +287,9 @@ pub struct Definition {
     /// What one call of it may use, within what its caller has.
     #[serde(default, skip_serializing_if = "Allotment::is_empty")]
     pub budget: Allotment,
-    /// Globs of the paths that are its own; empty: none in particular.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub owns: Vec<String>,
+    /// Globs of the paths that are its own; `None`: nothing is said about that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owns: Option<Vec<String>>,
     /// The JSON Schema that its answer has to fit; `None`: it answers in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
@@ -446,7 +446,7 @@ mod tests {
         let old: Settings = serde_json::from_str(OLD).unwrap();
         let want = Settings { mode: Mode::AcceptEdits, ..Settings::new(old.model.clone()) };
         assert_eq!(old, want);
-        assert!(old.constraints.is_empty() && !old.approved && old.owns.is_empty());
+        assert!(old.constraints.is_empty() && !old.approved && old.owns.is_none());
     }
 
     #[test]
@@ -458,7 +458,7 @@ mod tests {
             ..Constraints::default()
         };
         let old: Settings = serde_json::from_str(OLD).unwrap();
-        let settings = Settings { approved: true, owns: vec!["src/**".into()], ..old }.under(&constraints);
+        let settings = Settings { approved: true, owns: Some(vec!["src/**".into()]), ..old }.under(&constraints);
         let text = serde_json::to_string(&settings).unwrap();
         assert_eq!(serde_json::from_str::<Settings>(&text).unwrap(), settings);
         assert_eq!(

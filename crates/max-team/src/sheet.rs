@@ -71,7 +71,8 @@ fn entry(view: &TaskView<'_>, lang: Lang) -> String {
     };
     more(lang.needs(), task.needs.join(", "));
     more(lang.when(), task.when.clone().unwrap_or_default());
-    more(lang.owns(), task.owns.join(", "));
+    let owns = task.owns.as_ref();
+    more(lang.owns(), owns.map_or_else(String::new, |owns| lang.listed(owns)));
     more(lang.must_exist(), task.outputs.join(", "));
     more(lang.must_pass(), task.verify.join("; "));
     more(lang.with_model(), task.model.clone().unwrap_or_default());

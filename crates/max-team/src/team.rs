@@ -218,7 +218,7 @@ fn narrowed(settings: &Settings, definition: &Definition) -> Settings {
     (own.budget_nano, own.budget_tokens) = (None, None);
     own.rounds_max = definition.rounds_max.map_or(own.rounds_max, |rounds| rounds.min(own.rounds_max));
     own.mode = definition.mode_in(own.mode);
-    if own.owns.is_empty() {
+    if own.owns.is_none() {
         own.owns.clone_from(&definition.owns);
     }
     own

@@ -390,7 +390,7 @@ fn task_schema() -> Value {
             "agent": { "type": "string", "description": "Its owner: a member's name." },
             "depends_on": list("Ids of the tasks whose results it builds on."),
             "when": { "type": "string", "description": "`ID.failed` or `ID.ok`: it runs only then." },
-            "owns": list("Globs of the files that it alone may change meanwhile."),
+            "owns": list("Globs of the files that it alone may change meanwhile. Left out: no restriction. An empty list: it changes no file."),
             "outputs": list("Files that must exist afterwards."),
             "verify": list("Commands that must pass afterwards, without shell syntax."),
             "retry": { "type": "integer", "minimum": 0, "description": "Times it is tried again (2)." },

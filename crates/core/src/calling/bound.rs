@@ -8,9 +8,6 @@ use crate::policy::sight::{clean, is_within};
 use crate::policy::{Permissions, Rule};
 use crate::team::{Constraints, Settings};
 
-/// A folder that does not exist: what two lists of folders without a common one leave.
-const NOWHERE: &str = "\u{1}";
-
 impl Settings {
     /// The same for whoever works for somebody under `caller`: on no axis freer than they are.
     #[must_use]
@@ -23,7 +20,7 @@ impl Settings {
         self.permissions = joined(self.permissions, &caller.permissions);
         // It works on what its caller works on, with the same plan behind it.
         self.approved = caller.approved;
-        if !caller.owns.is_empty() {
+        if caller.owns.is_some() {
             self.owns.clone_from(&caller.owns);
         }
         let constraints = self.constraints.meet(&caller.constraints);
@@ -53,7 +50,7 @@ impl Constraints {
     pub fn meet(&self, other: &Self) -> Self {
         let (write_patterns, write_within) = self.writes(other);
         Self {
-            allowed_dirs: dirs(&self.allowed_dirs, &other.allowed_dirs),
+            allowed_dirs: dirs(self.allowed_dirs.as_deref(), other.allowed_dirs.as_deref()),
             blocked_patterns: union(&self.blocked_patterns, &other.blocked_patterns),
             write_patterns,
             write_within,
@@ -71,35 +68,31 @@ impl Constraints {
     }
 
     /// Patterns have no meet that is a list of patterns: both lists are kept, and both must name a file.
-    fn writes(&self, other: &Self) -> (Vec<String>, Vec<Vec<String>>) {
+    fn writes(&self, other: &Self) -> (Option<Vec<String>>, Vec<Vec<String>>) {
         let mut lists: Vec<&Vec<String>> = Vec::new();
-        let own = std::iter::once(&self.write_patterns).chain(&self.write_within);
-        for list in own.chain(std::iter::once(&other.write_patterns)).chain(&other.write_within) {
-            if !list.is_empty() && !lists.contains(&list) {
+        let own = self.write_patterns.iter().chain(&self.write_within);
+        for list in own.chain(&other.write_patterns).chain(&other.write_within) {
+            if !lists.contains(&list) {
                 lists.push(list);
             }
         }
         let mut lists = lists.into_iter().cloned();
-        (lists.next().unwrap_or_default(), lists.collect())
+        (lists.next(), lists.collect())
     }
 }
 
-fn dirs(one: &[String], two: &[String]) -> Vec<String> {
-    let is_all = |dirs: &[String]| dirs.is_empty() || dirs.iter().any(|dir| clean(dir).is_empty());
-    let (one, two) = match (is_all(one), is_all(two)) {
-        (true, true) => return Vec::new(),
-        (true, false) => (two, two),
-        (false, true) => (one, one),
-        (false, false) => (one, two),
+/// The folders of both lists; `None` stands for everything, an empty list for nothing.
+fn dirs(one: Option<&[String]>, two: Option<&[String]>) -> Option<Vec<String>> {
+    let some = |dirs: &&[String]| !dirs.iter().any(|dir| clean(dir).is_empty());
+    let (one, two) = match (one.filter(some), two.filter(some)) {
+        (None, None) => return None,
+        (Some(only), None) | (None, Some(only)) => (only, only),
+        (Some(one), Some(two)) => (one, two),
     };
-    let mut both = paired(one, two, |one, two| {
+    Some(paired(one, two, |one, two| {
         let (one, two) = (clean(one), clean(two));
         if is_within(&one, &two) { Some(one) } else { is_within(&two, &one).then_some(two) }
-    });
-    if both.is_empty() {
-        both.push(NOWHERE.to_owned());
-    }
-    both
+    }))
 }
 
 /// The longer of two beginnings, where one begins with the other.
@@ -163,17 +156,21 @@ mod tests {
 
     #[test]
     fn lists_meet() {
-        let table: [(&[&str], &[&str], &[&str]); 7] = [
-            (&[], &[], &[]),
-            (&["."], &["src"], &["src"]),
-            (&["src"], &[], &["src"]),
-            (&["src", "docs"], &["src/a", "tests"], &["src/a"]),
-            (&["src/a/"], &["./src"], &["src/a"]),
-            (&["src"], &["srcs"], &[NOWHERE]),
-            (&["a", "b"], &["b", "a"], &["a", "b"]),
+        type Dirs = Option<&'static [&'static str]>;
+        let table: [(Dirs, Dirs, Dirs); 9] = [
+            (None, None, None),
+            (Some(&["."]), None, None),
+            (Some(&["."]), Some(&["src"]), Some(&["src"])),
+            (Some(&["src"]), None, Some(&["src"])),
+            (Some(&["src"]), Some(&[]), Some(&[])),
+            (Some(&["src", "docs"]), Some(&["src/a", "tests"]), Some(&["src/a"])),
+            (Some(&["src/a/"]), Some(&["./src"]), Some(&["src/a"])),
+            (Some(&["src"]), Some(&["srcs"]), Some(&[])),
+            (Some(&["a", "b"]), Some(&["b", "a"]), Some(&["a", "b"])),
         ];
         for (one, two, want) in table {
-            assert_eq!(dirs(&words(one), &words(two)), words(want), "{one:?} {two:?}");
+            let (mine, theirs) = (one.map(words), two.map(words));
+            assert_eq!(dirs(mine.as_deref(), theirs.as_deref()), want.map(words), "{one:?} {two:?}");
         }
         let table: [(&[&str], &[&str], &[&str]); 4] = [
             (&["go test", "ls"], &["go", "cat"], &["go test"]),
@@ -199,17 +196,18 @@ mod tests {
     #[test]
     fn the_rest_is_the_stricter_of_the_two() {
         let caller = Constraints {
-            write_patterns: words(&["src/**"]),
+            write_patterns: Some(words(&["src/**"])),
             max_tokens: Some(500),
             timeout_ms: Some(9),
             ..Constraints::default()
         };
-        let own = Constraints { write_patterns: words(&["*.rs"]), max_tokens: Some(900), ..Constraints::default() };
+        let own =
+            Constraints { write_patterns: Some(words(&["*.rs"])), max_tokens: Some(900), ..Constraints::default() };
         let both = own.meet(&caller);
         assert_eq!((both.max_tokens, both.timeout_ms, both.read_only), (Some(500), Some(9), false));
         assert_eq!(
             (both.write_patterns.clone(), both.write_within.clone()),
-            (words(&["*.rs"]), vec![words(&["src/**"])])
+            (Some(words(&["*.rs"])), vec![words(&["src/**"])])
         );
         assert_eq!(both.meet(&caller), both, "twice is once");
         let looks = Constraints { read_only: true, ..Constraints::default() };
@@ -238,9 +236,9 @@ mod tests {
     fn constraints() -> impl Strategy<Value = Constraints> {
         let commands = some(&["go", "go test", "cat", "touch", "ls"]);
         (
-            some(&["src", "src/a", "docs", "."]),
+            proptest::option::of(some(&["src", "src/a", "docs", "."])),
             some(&["*.env", "*key*", "src/a/**"]),
-            some(&["src/**", "*.rs", "docs/*.md"]),
+            proptest::option::of(some(&["src/**", "*.rs", "docs/*.md"])),
             proptest::option::of(commands),
             some(&["a.org", "*.a.org", "b.org"]),
             any::<bool>(),
@@ -288,7 +286,7 @@ mod tests {
     fn any_settings() -> impl Strategy<Value = Settings> {
         let modes = || select(Mode::NAMES.map(|(_, mode)| mode).to_vec());
         let within = proptest::collection::vec(modes(), 0..2);
-        let owns = some(&["src/**", "docs/**"]);
+        let owns = proptest::option::of(some(&["src/**", "docs/**"]));
         (constraints(), permissions(), modes(), within, any::<bool>(), owns).prop_map(
             |(constraints, permissions, mode, within, approved, owns)| Settings {
                 permissions,

@@ -127,7 +127,7 @@ impl Plan {
     }
 
     fn owns(&self, task: usize) -> &[String] {
-        self.draft().and_then(|draft| draft.tasks.get(task)).map_or(&[], |task| &task.owns)
+        self.draft().and_then(|draft| draft.tasks.get(task)).map_or(&[], |task| task.owned())
     }
 
     fn assign(&self, task: usize, now: Now<'_>) -> Option<Event> {

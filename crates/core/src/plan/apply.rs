@@ -433,7 +433,7 @@ impl Plan {
 
     fn hold(&mut self, task: usize) {
         if let Some(written) = self.proposed.as_ref().and_then(|proposed| proposed.draft.tasks.get(task)) {
-            self.claims.hold(task, &written.owns);
+            self.claims.hold(task, written.owned());
         }
     }
 

@@ -70,9 +70,9 @@ pub struct Task {
     /// `impl.ok` or `impl.failed`: only then does it run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
-    /// Path globs that nobody else may change meanwhile.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub owns: Vec<String>,
+    /// Path globs that nobody else may change meanwhile; `None`: no restriction, an empty list: it changes nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owns: Option<Vec<String>>,
     /// Files that must be there afterwards.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<String>,
@@ -112,7 +112,7 @@ impl Default for Task {
             agent: String::new(),
             needs: Vec::new(),
             when: None,
-            owns: Vec::new(),
+            owns: None,
             outputs: Vec::new(),
             verify: Vec::new(),
             retry: TASK_RETRIES_MAX_DEFAULT,
@@ -128,8 +128,13 @@ impl Default for Task {
 impl Task {
     /// Whether nothing is to be left of it but its owner's words.
     pub fn leaves_only_words(&self) -> bool {
-        let Self { owns, outputs, verify, isolation, .. } = self;
-        owns.is_empty() && outputs.is_empty() && verify.is_empty() && isolation.is_none()
+        let Self { outputs, verify, isolation, .. } = self;
+        self.owned().is_empty() && outputs.is_empty() && verify.is_empty() && isolation.is_none()
+    }
+
+    /// The path globs that it claims.
+    pub fn owned(&self) -> &[String] {
+        self.owns.as_deref().unwrap_or_default()
     }
 
     /// What people see: the title, or the first line of what is to be done.

@@ -157,7 +157,7 @@ fn bounds(task: &Task, flaws: &mut Flaws) {
 }
 
 fn claims(task: &Task, flaws: &mut Flaws) {
-    for (name, list) in [("outputs", &task.outputs), ("verify", &task.verify), ("owns", &task.owns)] {
+    for (name, list) in [("outputs", &*task.outputs), ("verify", &task.verify), ("owns", task.owned())] {
         if list.len() > TASK_CLAIMS_MAX {
             flaws.task(task, || format!("`{name}` has {} entries; at most {TASK_CLAIMS_MAX}", list.len()));
         }
@@ -168,7 +168,7 @@ fn claims(task: &Task, flaws: &mut Flaws) {
             flaws.task(task, || format!("`{name}` has an entry of more than {CLAIM_BYTES_MAX} bytes"));
         }
     }
-    for path in task.outputs.iter().chain(&task.owns) {
+    for path in task.outputs.iter().chain(task.owned()) {
         if path.chars().any(char::is_control) {
             flaws.task(task, || format!("`{}` is no path: it has control characters", quote(path)));
         } else if escapes(path) {

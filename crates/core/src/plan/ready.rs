@@ -28,7 +28,7 @@ impl Ready {
         let mut known: HashMap<&[String], usize> = HashMap::new();
         let queue_of = draft.tasks.iter().map(|task| {
             let next = known.len();
-            (!task.owns.is_empty()).then(|| *known.entry(&task.owns).or_insert(next))
+            (!task.owned().is_empty()).then(|| *known.entry(task.owned()).or_insert(next))
         });
         Self { queue_of: queue_of.collect(), ..Self::default() }
     }

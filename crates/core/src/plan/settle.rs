@@ -196,7 +196,7 @@ impl Plan {
 
     pub(super) fn release(&mut self, task: usize) {
         if let Some(written) = self.proposed.as_ref().and_then(|proposed| proposed.draft.tasks.get(task)) {
-            self.claims.release(task, &written.owns);
+            self.claims.release(task, written.owned());
         }
     }
 

@@ -40,8 +40,8 @@ fn blocked(patterns: &[String]) -> Arc<[Blocked]> {
 /// What can be seen.
 #[derive(Debug, Clone, Default)]
 pub struct Sight {
-    /// Clean folders; none: everything.
-    dirs: Vec<String>,
+    /// Clean folders; `None`: everything.
+    dirs: Option<Vec<String>>,
     blocked: Arc<[Blocked]>,
     /// The project's folder, which the places of rules are held against.
     root: String,
@@ -66,8 +66,8 @@ pub struct Sight {
 impl Sight {
     /// What these constraints leave to see.
     pub fn of(constraints: &Constraints) -> Self {
-        let dirs: Vec<String> = constraints.allowed_dirs.iter().map(|dir| clean(dir)).collect();
-        let dirs = if dirs.iter().any(String::is_empty) { Vec::new() } else { dirs };
+        let dirs = constraints.allowed_dirs.as_ref().map(|dirs| dirs.iter().map(|dir| clean(dir)).collect());
+        let dirs = dirs.filter(|dirs: &Vec<String>| !dirs.iter().any(String::is_empty));
         Self { dirs, blocked: blocked(&constraints.blocked_patterns), ..Self::default() }
     }
 
@@ -93,7 +93,7 @@ impl Sight {
 
     /// Folders besides the project's that commands work in. Whoever is kept to some folders of the project has none.
     pub fn also(&self) -> &[String] {
-        if self.dirs.is_empty() { &self.also } else { &[] }
+        if self.dirs.is_none() { &self.also } else { &[] }
     }
 
     /// Whether those folders are only read: whoever works in a copy changes nothing beside it.
@@ -111,7 +111,7 @@ impl Sight {
     pub fn own(&self, folder: Folder) -> Self {
         Self {
             within: folder.name(),
-            dirs: Vec::new(),
+            dirs: None,
             guarded: Vec::new(),
             also: Vec::new(),
             closed: Vec::new(),
@@ -155,7 +155,7 @@ impl Sight {
 
     /// Whether anything is out of sight.
     pub fn is_whole(&self) -> bool {
-        self.dirs.is_empty() && self.blocked.is_empty() && self.unread.is_empty() && self.closed.is_empty()
+        self.dirs.is_none() && self.blocked.is_empty() && self.unread.is_empty() && self.closed.is_empty()
     }
 
     /// Whether no rule keeps anything from being changed.
@@ -176,7 +176,7 @@ impl Sight {
     }
 
     /// Why a change of a path changes more than the path.
-    pub fn guards(&self, path: &str) -> Option<&'static str> {
+    pub fn guards(&self, path: &str) -> Option<&'static guard::Protected> {
         let path = self.named(path);
         guard::guarded(&path).or_else(|| guard::given(&self.guarded, &absolute(&self.root, &path)))
     }
@@ -195,8 +195,10 @@ impl Sight {
     pub fn hides(&self, path: &str) -> Option<String> {
         let path = self.named(path);
         let on_the_way = |dir: &String| path.is_empty() || is_within(dir, &path);
-        if !self.dirs.is_empty() && !self.dirs.iter().any(|dir| is_within(&path, dir) || on_the_way(dir)) {
-            return Some(self.bounds());
+        if let Some(dirs) =
+            self.dirs.as_ref().filter(|dirs| !dirs.iter().any(|dir| is_within(&path, dir) || on_the_way(dir)))
+        {
+            return Some(bounds(dirs));
         }
         self.blocks(&path).or_else(|| self.denies(&path)).or_else(|| self.closes(&path))
     }
@@ -204,15 +206,15 @@ impl Sight {
     /// The same for what is to be changed: a folder on the way is nothing to write to.
     pub(super) fn shields(&self, path: &str) -> Option<String> {
         let path = clean(path);
-        if !self.dirs.is_empty() && !self.dirs.iter().any(|dir| is_within(&path, dir)) {
-            return Some(self.bounds());
+        if let Some(dirs) = self.dirs.as_ref().filter(|dirs| !dirs.iter().any(|dir| is_within(&path, dir))) {
+            return Some(bounds(dirs));
         }
         self.blocks(&path)
     }
 
     /// The same for a place outside the project: no folder of it is meant, however it is called.
     pub(super) fn bars(&self, path: &str) -> Option<String> {
-        if self.dirs.is_empty() { self.blocks(&clean(path)) } else { Some(self.bounds()) }
+        self.dirs.as_deref().map_or_else(|| self.blocks(&clean(path)), |dirs| Some(bounds(dirs)))
     }
 
     fn blocks(&self, path: &str) -> Option<String> {
@@ -259,14 +261,17 @@ impl Sight {
     fn place(&self, path: &str) -> Place {
         Place { path: absolute(&self.root, path), real: None }
     }
+}
 
-    fn bounds(&self) -> String {
-        format!("the member's `allowed_dirs` ({})", quoted(&self.dirs))
-    }
+fn bounds(dirs: &[String]) -> String {
+    format!("the member's `allowed_dirs` ({})", quoted(dirs))
 }
 
 /// A list as people read it.
 pub(super) fn quoted(words: &[String]) -> String {
+    if words.is_empty() {
+        return "an empty list".to_owned();
+    }
     let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
     words.join(", ")
 }
@@ -375,7 +380,7 @@ mod tests {
         assert!(!passing.is_whole() && !passing.sees("secrets/a") && passing.sees("src/a"));
         assert!(passing.beneath("/home/shared").sees("secrets/a"), "the rule names a folder of the project");
         assert_eq!(sight.also(), ["/home/shared"]);
-        let kept = Constraints { allowed_dirs: vec!["src".into()], ..Constraints::default() };
+        let kept = Constraints { allowed_dirs: Some(vec!["src".into()]), ..Constraints::default() };
         assert!(Sight::under(&kept, &permissions).also().is_empty());
     }
 
@@ -389,7 +394,7 @@ mod tests {
         ];
         let permissions = Permissions { root: "/home/p".into(), rules, ..Permissions::default() };
         let constraints = Constraints {
-            allowed_dirs: vec!["src".into()],
+            allowed_dirs: Some(vec!["src".into()]),
             blocked_patterns: vec!["*.pem".into()],
             ..Constraints::default()
         };
@@ -467,8 +472,11 @@ mod tests {
         ];
         for (dirs, blocked, path, want) in table {
             let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-            let constraints =
-                Constraints { allowed_dirs: list(dirs), blocked_patterns: list(blocked), ..Constraints::default() };
+            let constraints = Constraints {
+                allowed_dirs: (!dirs.is_empty()).then(|| list(dirs)),
+                blocked_patterns: list(blocked),
+                ..Constraints::default()
+            };
             assert_eq!(Sight::of(&constraints).sees(path), want, "{dirs:?} {blocked:?} {path}");
         }
     }

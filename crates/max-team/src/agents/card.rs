@@ -7,7 +7,7 @@
 use max_team_core::near::{did_you_mean, nearest};
 use max_team_core::policy::Mode;
 use max_team_core::team::{Constraints, Definition, Member, Memory, Place};
-use max_team_core::text::visible;
+use max_team_core::text::{code_points, hidden_lines, visible};
 use max_team_runtime::front_matter;
 use max_team_tools::names;
 
@@ -71,6 +71,8 @@ const LIMITING: [&str; 12] = [
     "allowed_commands",
     "max",
 ];
+/// Those that are lists of what is allowed: an empty one allows nothing.
+const LISTS: [&str; 5] = ["tools", "allowed-tools", "owns", "write_globs", "allowed_commands"];
 /// Keys that mean something elsewhere and nothing that is missed here.
 const QUIET: [&str; 6] = [
     "avatar",
@@ -117,7 +119,13 @@ pub(super) fn read(bytes: &[u8], file: &File, env: &Env) -> Result<Option<Card>,
     if page.text.is_empty() && page.front.as_ref().is_none_or(Node::is_null) {
         return Err(broken(1, "it is empty"));
     }
-    card(page.front.as_ref(), page.text, bare, file, env).map(Some)
+    let mut card = card(page.front.as_ref(), page.text, bare, file, env)?;
+    for (line, letters) in hidden_lines(text) {
+        let letters = code_points(&letters);
+        let words = format!("{}:{line}: invisible characters ({letters}) are left out for the model", file.shown);
+        card.warnings.push(words);
+    }
+    Ok(Some(card))
 }
 
 /// Whether front matter is that of an agent.
@@ -176,6 +184,11 @@ impl Maker<'_> {
 
     fn entry(&mut self, (name, node): &(Name, Node)) {
         match known(&name.text) {
+            Some(key) if node.is_null() && LISTS.contains(&key) => {
+                let words = format!("`{key}` is empty and allows nothing; delete the line for no restriction");
+                self.warn(name.spot, words);
+                self.value(key, name.spot, &Node { value: Value::List(Vec::new()), spot: node.spot });
+            }
             _ if node.is_null() => {}
             Some("max") => match &node.value {
                 Value::Map(entries) => entries.iter().for_each(|entry| self.entry(entry)),
@@ -271,7 +284,7 @@ impl Maker<'_> {
             }
             let is = |node: &Node, want: bool| Switch::read(node) == Some(want);
             let named = |want| entries.iter().filter(move |(name, node)| is(node, want) && name.text != "*");
-            if entries.iter().any(|(name, node)| name.text == "*" && is(node, false)) {
+            if entries.is_empty() || entries.iter().any(|(name, node)| name.text == "*" && is(node, false)) {
                 self.tools = Some(named(true).map(|(name, _)| (name.text.clone(), name.spot)).collect());
             }
             let taken = named(false).map(|(name, _)| names::canonical(&name.text).to_owned());
@@ -377,8 +390,8 @@ impl Maker<'_> {
         let Some(words) = values::spotted(node) else { return self.unfit(key, node, values::wanted("owns")) };
         let globs = self.reader.globs_of(key, words);
         match key {
-            "owns" => self.card.member.definition.owns = globs,
-            _ => self.card.member.constraints.write_patterns = globs,
+            "owns" => self.card.member.definition.owns = Some(globs),
+            _ => self.card.member.constraints.write_patterns = Some(globs),
         }
     }
 
@@ -431,35 +444,38 @@ impl Maker<'_> {
     /// Gives it the tools it lists, as far as there are such tools.
     fn equip(&mut self, words: Vec<(String, Spot)>) {
         let is_lead = self.card.member.definition.place == Place::Lead;
-        let mut commands = Vec::new();
-        let mut is_any_command = false;
+        let (mut commands, mut is_any_command) = (None::<Vec<String>>, false);
         self.card.member.definition.inherits_tools = false;
         for (word, spot) in words {
             let (name, inside) = values::call(&word);
-            let inside = inside.filter(|inside| !inside.is_empty() && *inside != "*");
+            // Empty brackets are an empty list.
+            let inside = inside.filter(|inside| *inside != "*");
             if matches!(name, "*" | "all" | "inherit") {
                 self.card.member.definition.inherits_tools = true;
                 continue;
             }
             let name = names::canonical(name);
             match (name, inside) {
-                ("run_shell", Some(inside)) => commands.push(inside.trim_end_matches(['*', ':', ' ']).to_owned()),
+                ("run_shell", Some(inside)) => {
+                    let command = inside.trim_end_matches(['*', ':', ' ']).to_owned();
+                    commands.get_or_insert_default().extend(Some(command).filter(|command| !command.is_empty()));
+                }
                 ("run_shell", None) => is_any_command = true,
                 ("agent" | "task", Some(inside)) => {
                     let whom = inside.split(',').filter_map(|name| slug(name.trim()));
                     self.card.member.definition.may_call.get_or_insert_default().extend(whom);
                 }
                 ("edit_file" | "write_file", Some(inside)) => {
-                    let globs = self.reader.globs_of("tools", vec![(inside.to_owned(), spot)]);
-                    self.card.member.constraints.write_patterns.extend(globs);
+                    let words = Some((inside.to_owned(), spot)).filter(|(inside, _)| !inside.is_empty());
+                    let globs = self.reader.globs_of("tools", words.into_iter().collect());
+                    self.card.member.constraints.write_patterns.get_or_insert_default().extend(globs);
                 }
+                (_, Some("")) | (_, None) => {}
                 (_, Some(_)) => self.warn(spot, format!("`{}`: what is in brackets is not kept", quote(&word))),
-                (_, None) => {}
             }
             self.give(name, &word, spot, is_lead);
         }
-        commands.retain(|command| !command.is_empty());
-        if !commands.is_empty() && !is_any_command {
+        if let Some(commands) = commands.filter(|_| !is_any_command) {
             self.card.member.constraints.allowed_commands.get_or_insert_default().extend(commands);
         }
         if self.card.member.definition.inherits_tools {

@@ -130,17 +130,20 @@ pub(crate) fn roster(members: &[Member]) -> String {
         let list = |words: &[String]| words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
         let tools = if definition.tools.is_empty() { "none".to_owned() } else { list(&definition.tools) };
         let _ = write!(text, "- `{}` ({}). Tools: {tools}.", definition.name, definition.role);
+        let blocked = Some(&constraints.blocked_patterns).filter(|words| !words.is_empty());
+        let dirs = constraints.allowed_dirs.as_ref().filter(|dirs| !dirs.iter().any(|dir| dir == "."));
         let limits = [
-            ("Sees only", &constraints.allowed_dirs),
-            ("Neither sees nor touches", &constraints.blocked_patterns),
-            ("Changes only", &constraints.write_patterns),
+            ("Sees only", dirs),
+            ("Neither sees nor touches", blocked),
+            ("Changes only", constraints.write_patterns.as_ref()),
+            ("Runs only", constraints.allowed_commands.as_ref()),
         ];
-        let everything = |words: &[String]| words.is_empty() || words.iter().any(|word| word == ".");
-        for (says, words) in limits.into_iter().filter(|(_, words)| !everything(words)) {
-            let _ = write!(text, " {says} {}.", list(words));
-        }
-        if let Some(commands) = constraints.allowed_commands.as_ref().filter(|commands| !commands.is_empty()) {
-            let _ = write!(text, " Runs only {}.", list(commands));
+        for (says, words) in limits {
+            match words.map(|words| list(words)) {
+                None => {}
+                Some(words) if words.is_empty() => drop(write!(text, " {says} nothing.")),
+                Some(words) => drop(write!(text, " {says} {words}.")),
+            }
         }
         if let Some(ms) = constraints.timeout_ms {
             let _ = write!(text, " Has {} s per task.", ms.div_ceil(1_000));

@@ -174,6 +174,9 @@ impl Reader<'_> {
         for (spot, words) in strange {
             self.rule(spot, format!("`{called}`: {words} (a misspelt wall is no wall)"));
         }
+        for (name, spot) in blank(node) {
+            self.rule(spot, format!("`{called}.{name}` has no value; write `[]` to allow nothing, or delete the line"));
+        }
         for (name, node) in fields {
             let key = format!("{called}.{name}");
             match name {
@@ -188,9 +191,9 @@ impl Reader<'_> {
                     made.foreign_commands = self.is_strange();
                 }
                 "allowed_hosts" => made.allowed_hosts = self.hosts(&key, node),
-                "allowed_dirs" => made.allowed_dirs = self.dirs(&key, node),
+                "allowed_dirs" => made.allowed_dirs = Some(self.dirs(&key, node)),
                 "blocked_patterns" => made.blocked_patterns = self.globs(&key, node),
-                _ => made.write_patterns = self.globs(&key, node),
+                _ => made.write_patterns = Some(self.globs(&key, node)),
             }
         }
         made
@@ -423,6 +426,14 @@ impl Reader<'_> {
         let (place, found) = (self.file.place(node.spot), found(node));
         self.problems.push(Problem::Value { place, key: key.to_owned(), wanted: wanted.to_owned(), found });
     }
+}
+
+/// The allow-lists of constraints that are written without a value: neither no limit nor an empty list can be meant.
+fn blank(node: &Node) -> Vec<(&str, Spot)> {
+    const LISTS: [&str; 4] = ["allowed_dirs", "allowed_commands", "allowed_hosts", "write_patterns"];
+    let Value::Map(entries) = &node.value else { return Vec::new() };
+    let blank = entries.iter().filter(|(name, node)| node.is_null() && LISTS.contains(&name.text.as_str()));
+    blank.map(|(name, _)| (name.text.as_str(), name.spot)).collect()
 }
 
 /// Whether somebody who owns tasks may be called so.

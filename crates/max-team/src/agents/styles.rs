@@ -99,6 +99,35 @@ fn a_limit_that_cannot_be_read_makes_no_agent() {
 }
 
 #[test]
+fn an_empty_list_allows_nothing() {
+    let none = Some(Vec::new());
+    let read = |line: &str| {
+        let text = format!("---\nname: x\n{line}\n---\nYou review.\n");
+        card::read(text.as_bytes(), &file("x.md", Standing::Trusted), &Env::default()).unwrap().unwrap()
+    };
+    assert!(read("color: red").member.definition.inherits_tools, "a list that is left out restricts nothing");
+    for line in ["tools: []", "tools: \"\"", "tools:", "tools: {}", "allowed-tools: []", "max: {tools: []}"] {
+        let own = read(line).member.definition;
+        assert!(own.tools.is_empty() && !own.inherits_tools, "{line}");
+    }
+    for line in ["allowed_commands: []", "allowed_commands:", "tools: [Read, Bash()]", "tools: Bash(:*)"] {
+        assert_eq!(read(line).member.constraints.allowed_commands, none, "{line}");
+    }
+    for line in ["write_globs: []", "write_globs:", "constraints: {write_patterns: []}", "tools: [Edit()]"] {
+        assert_eq!(read(line).member.constraints.write_patterns, none, "{line}");
+    }
+    assert_eq!(read("constraints: {allowed_dirs: []}").member.constraints.allowed_dirs, none);
+    assert_eq!(read("owns: []").member.definition.owns, none);
+    assert_eq!(read("tools: [Read, Agent()]").member.definition.may_call, none);
+    // A limit without a value could mean either: it is refused.
+    for key in ["allowed_dirs", "allowed_commands", "write_patterns", "allowed_hosts"] {
+        let text = format!("---\nname: x\nconstraints:\n  {key}:\n---\nYou review.\n");
+        let read = card::read(text.as_bytes(), &file("x.md", Standing::Trusted), &Env::default());
+        assert!(read.as_ref().is_err_and(|why| why.contains("write `[]` to allow nothing")), "{key}: {read:?}");
+    }
+}
+
+#[test]
 fn commands_that_a_stranger_names_are_known_as_such() {
     for line in [
         "allowed_commands: [make]",

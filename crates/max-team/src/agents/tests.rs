@@ -207,7 +207,7 @@ fn the_first_designs_own_file_loads() {
     assert!(commands.contains(&"go mod tidy".to_owned()) && commands.len() == 10);
     assert_eq!((leo.constraints.max_tokens, leo.constraints.timeout_ms), (Some(8_192), Some(300_000)));
     assert_eq!(ada.mcp_servers.len(), 2);
-    assert_eq!(ray.constraints.write_patterns, ["*_test.go"]);
+    assert_eq!(ray.constraints.write_patterns.as_deref(), Some(&["*_test.go".to_owned()][..]));
     assert_eq!((sam.definition.tools.len(), sam.definition.role.as_str()), (2, "ops"));
     assert!(leo.definition.tools.contains(&"run_shell".to_owned()));
     assert!(team.warnings.iter().all(|warning| !warning.contains("not available yet")), "{:?}", team.warnings);

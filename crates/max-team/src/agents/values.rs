@@ -152,9 +152,12 @@ pub(super) fn budget(node: &Node) -> Option<Allotment> {
 
 /// Constraints that come in several pieces.
 pub(super) fn merge(into: &mut Constraints, from: Constraints) {
-    into.allowed_dirs.extend(from.allowed_dirs);
+    for (into, from) in [(&mut into.allowed_dirs, from.allowed_dirs), (&mut into.write_patterns, from.write_patterns)] {
+        if let Some(from) = from {
+            into.get_or_insert_default().extend(from);
+        }
+    }
     into.blocked_patterns.extend(from.blocked_patterns);
-    into.write_patterns.extend(from.write_patterns);
     into.allowed_hosts.extend(from.allowed_hosts);
     into.read_only |= from.read_only;
     into.foreign_commands |= from.foreign_commands;

@@ -177,16 +177,17 @@ fn limits(person: &Person<'_>, lang: Lang) -> Vec<String> {
     limits.extend(times.map(|ms| format!("{} s", ms.div_ceil(1_000))));
     limits.extend((own.isolation == Isolation::Worktree).then(|| lang.own_copy().to_owned()));
     limits.extend(own.background.then(|| lang.in_background().to_owned()));
+    let some = |words: &Vec<String>| (!words.is_empty()).then(|| words.clone());
     let lists = [
-        ("owns", &own.owns),
-        ("allowed_dirs", &walls.allowed_dirs),
-        ("blocked_patterns", &walls.blocked_patterns),
-        ("write_patterns", &walls.write_patterns),
-        ("allowed_hosts", &walls.allowed_hosts),
+        ("owns", own.owns.clone()),
+        ("allowed_dirs", walls.allowed_dirs.clone()),
+        ("blocked_patterns", some(&walls.blocked_patterns)),
+        ("write_patterns", walls.write_patterns.clone()),
+        ("allowed_hosts", some(&walls.allowed_hosts)),
+        ("allowed_commands", walls.allowed_commands.clone()),
     ];
-    let commands = walls.allowed_commands.as_ref().map(|commands| ("allowed_commands", commands));
-    let said = lists.into_iter().filter(|(_, words)| !words.is_empty()).chain(commands);
-    limits.extend(said.map(|(name, words)| format!("{name}: {}", words.join(", "))));
+    let said = lists.into_iter().filter_map(|(name, words)| Some((name, words?)));
+    limits.extend(said.map(|(name, words)| format!("{name}: {}", lang.listed(&words))));
     limits
 }
 

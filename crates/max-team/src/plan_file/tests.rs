@@ -77,7 +77,7 @@ fn csv() -> Draft {
                       it names, and nothing else."
                 .into(),
         needs: words(&["design"]),
-        owns: words(&["src/import/**", "a, b"]),
+        owns: Some(words(&["src/import/**", "a, b"])),
         verify: words(&[
             "cargo test -p import --all-targets -- --include-ignored",
             "cargo clippy -p import --all-targets -- -D warnings # deny",
@@ -317,7 +317,8 @@ fn budget() -> impl Strategy<Value = Budget> {
 fn task() -> impl Strategy<Value = Task> {
     let list = || prop::collection::vec(short(), 0..4);
     let names = (short(), text(), text(), short(), list(), prop::option::weighted(0.2, short()));
-    let claims = (list(), list(), list(), any::<u32>(), prop::option::weighted(0.3, 0..100_000_000_u64));
+    let claims =
+        (prop::option::of(list()), list(), list(), any::<u32>(), prop::option::weighted(0.3, 0..100_000_000_u64));
     let apart = prop::sample::select(vec![Isolation::None, Isolation::Worktree]);
     (names, claims, budget(), prop::option::weighted(0.2, short()), any::<bool>(), apart).prop_map(
         |(names, (owns, outputs, verify, retry, timeout_ms), budget, model, skip, isolation)| {

@@ -56,7 +56,10 @@ impl Page {
         if let Some(when) = &task.when {
             self.row("when", &scalar::line(when, false));
         }
-        self.list("owns", &task.owns);
+        match &task.owns {
+            Some(owns) if owns.is_empty() => self.row("owns", "[]"),
+            owns => self.list("owns", owns.as_deref().unwrap_or_default()),
+        }
         self.list("outputs", &task.outputs);
         self.list("verify", &task.verify);
         if task.retry != Task::default().retry {

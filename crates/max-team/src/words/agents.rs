@@ -30,6 +30,11 @@ phrases! {
 }
 
 impl Lang {
+    /// A list of what is allowed; an empty one allows nothing.
+    pub(crate) fn listed(self, words: &[String]) -> String {
+        if words.is_empty() { say!(self, "nothing", "无") } else { words.join(", ") }
+    }
+
     /// Why somebody who is called does not have a tool.
     pub(crate) fn layer(self, layer: Layer) -> &'static str {
         match (layer, self) {

@@ -233,8 +233,8 @@ fn diff(look: &Look<'_>, cancel: &CancellationToken) -> Option<Artifact> {
         return (!review.diff.text.is_empty()).then(|| artifact(review.diff.text.clone()));
     }
     let found = match look.before {
-        Some(before) => git::diff_since_seen(look.root, before, &look.task.owns, look.sight, cancel),
-        None => git::diff_seen(look.root, &look.task.owns, look.sight, cancel),
+        Some(before) => git::diff_since_seen(look.root, before, look.task.owned(), look.sight, cancel),
+        None => git::diff_seen(look.root, look.task.owned(), look.sight, cancel),
     };
     let diff = found.ok()??;
     (!diff.text.is_empty()).then(|| artifact(diff.text))

@@ -90,9 +90,10 @@ fn task_text(floor: &Floor, root: &Path, plan: &Plan, id: PlanId, view: &TaskVie
     if !task.verify.is_empty() {
         proof.push_str(&format!("\n## Commands that must pass afterwards\n{}", list(&task.verify)));
     }
-    let owned = match task.owns.as_slice() {
-        [] => String::new(),
-        owns => format!("\n## Files that are yours to change\n{}", list(owns)),
+    let owned = match task.owns.as_deref() {
+        None => String::new(),
+        Some([]) => "\n## Files that are yours to change\nNone: this task changes no file.\n".to_owned(),
+        Some(owns) => format!("\n## Files that are yours to change\n{}", list(owns)),
     };
     let mut upstream = String::new();
     let mut room = UPSTREAM_BYTES_MAX;
@@ -132,8 +133,8 @@ fn may_see(floor: &Floor, plan: &Plan, member: &str, need: &str) -> bool {
     let constraints =
         |name: Option<&str>| name.and_then(|name| floor.owner(name)).map(|mate| mate.settings.constraints);
     let (Some(mine), Some(theirs)) = (constraints(Some(member)), constraints(owner)) else { return false };
-    let within = mine.allowed_dirs.is_empty() || mine.allowed_dirs == theirs.allowed_dirs;
-    let everywhere = mine.allowed_dirs.iter().any(|folder| folder == ".");
+    let within = mine.allowed_dirs.is_none() || mine.allowed_dirs == theirs.allowed_dirs;
+    let everywhere = mine.allowed_dirs.iter().flatten().any(|folder| folder == ".");
     (within || everywhere) && mine.blocked_patterns.iter().all(|pattern| theirs.blocked_patterns.contains(pattern))
 }
 

@@ -172,7 +172,7 @@ fn claims(team: &Team, root: &Path, draft: &Draft) -> (Vec<Flaw>, Vec<String>) {
     let projects = if any { project::detect(root) } else { Vec::new() };
     // A draft with too many tasks is refused for that alone.
     for task in draft.tasks.iter().take(PLAN_TASKS_MAX) {
-        for glob in &task.owns {
+        for glob in task.owned() {
             if let Err(error) = pattern::Glob::new(glob, false) {
                 flaw(task, format!("`owns` has `{glob}`: {error}"));
             }

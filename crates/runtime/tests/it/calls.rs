@@ -707,7 +707,7 @@ members:
     assert_eq!(std::fs::read_to_string(folder.path().join("src/a.txt")).unwrap(), "inside");
     let general = one(&journal, GENERAL);
     let settings = general.settings.unwrap();
-    assert!(settings.approved && settings.owns == ["src/**"]);
+    assert!(settings.approved && settings.owns.as_deref() == Some(&["src/**".to_owned()][..]));
     assert_eq!(general.definition.tools, ["edit_file", "read_file", "write_file"], "leo's own, and nothing that calls");
     assert!(one(&journal, "explore").settings.unwrap().constraints.read_only);
     // What it spent was spent for the task.

@@ -45,7 +45,7 @@ members:
     let (session, mut notices) = say(&team, folder.path(), with_team(Which::New, Approve::Plan)).await;
     let question = asked(&rest(&mut notices).await);
     let mut leo = mate("leo", "coder", &["list_dir", "write_file", "edit_file"]);
-    let walls = Constraints { write_patterns: vec!["*.md".into()], ..Constraints::default() };
+    let walls = Constraints { write_patterns: Some(vec!["*.md".into()]), ..Constraints::default() };
     leo.settings = leo.settings.under(&walls);
     let crew = Crew { lead: None, members: vec![leo], experts: Vec::new() };
     order(&team, Command::Crew { session, crew: Box::new(crew) }).await.unwrap();

@@ -527,7 +527,7 @@ fn members_are_refused_what_lies_outside_their_constraints() {
     let constraints = Constraints {
         allowed_commands: Some(list(&["go test", "cat"])),
         blocked_patterns: list(&["*.env", "*secret*", "id_rsa*", "*.pem"]),
-        write_patterns: list(&["*_test.go", "*.out"]),
+        write_patterns: Some(list(&["*_test.go", "*.out"])),
         ..Constraints::default()
     };
     let permissions = permissions(GENEROUS);

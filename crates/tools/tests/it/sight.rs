@@ -10,7 +10,11 @@ use crate::project::Project;
 
 pub(crate) fn constraints(dirs: &[&str], blocked: &[&str]) -> Constraints {
     let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-    Constraints { allowed_dirs: list(dirs), blocked_patterns: list(blocked), ..Constraints::default() }
+    Constraints {
+        allowed_dirs: (!dirs.is_empty()).then(|| list(dirs)),
+        blocked_patterns: list(blocked),
+        ..Constraints::default()
+    }
 }
 
 fn fill(project: &Project) {

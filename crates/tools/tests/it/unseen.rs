@@ -277,7 +277,7 @@ fn a_commit_holds_nothing_that_is_not_seen() {
 /// What is judged is a path of what would be committed, so the rules that read paths hold.
 #[test]
 fn the_gate_judges_a_commit_by_its_files() {
-    let writes = |patterns: &[&str]| Constraints { write_patterns: owned(patterns), ..Constraints::default() };
+    let writes = |patterns: &[&str]| Constraints { write_patterns: Some(owned(patterns)), ..Constraints::default() };
     let table = [
         (json!(["src/a.rs"]), "src/a.rs", Constraints::default(), true),
         (json!(["src"]), "src/**/*", Constraints::default(), true),
@@ -302,7 +302,7 @@ fn the_gate_judges_a_commit_by_its_files() {
         assert_eq!(said.verdict == Verdict::Allow, want, "{paths} {constraints:?}: {}", said.rule);
     }
     let (none, owns) = (Constraints::default(), owned(&["src/**"]));
-    let rules = Rules { approved: true, owns: &owns, ..Rules::new(Mode::Default, &none) };
+    let rules = Rules { approved: true, owns: Some(&owns), ..Rules::new(Mode::Default, &none) };
     for (paths, want) in [(json!(["src"]), Verdict::Allow), (json!(["src", "config"]), Verdict::Ask)] {
         let action = project.action("git_commit", &json!({ "message": "m", "paths": paths })).unwrap();
         assert_eq!(judge(&rules, "a_tool", &action).verdict, want, "{paths}");

@@ -104,7 +104,7 @@ fn a_task_of_a_plan_is_the_same_if_all_that_its_owner_is_told_is() {
     let never = [
         ("a file", with(|task| task.outputs.push("sky.md".into()))),
         ("a check", with(|task| task.verify.push("true".into()))),
-        ("paths of its own", with(|task| task.owns.push("docs/**".into()))),
+        ("paths of its own", with(|task| task.owns = Some(vec!["docs/**".into()]))),
         ("a copy", with(|task| task.isolation = Isolation::Worktree)),
     ];
     for (what, task) in never {

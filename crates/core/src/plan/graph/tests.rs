@@ -137,7 +137,7 @@ fn what_a_task_must_have() {
 fn paths_stay_in_the_project() {
     for path in ["/etc/passwd", "../x", "a/../../x", "a\\..\\x", "\\\\host\\x", "C:\\x", "c:x", "~/x", " /x", "a/.. /x"]
     {
-        for draft in [one(|task| task.outputs = vec![path.into()]), one(|task| task.owns = vec![path.into()])] {
+        for draft in [one(|task| task.outputs = vec![path.into()]), one(|task| task.owns = Some(vec![path.into()]))] {
             let want = format!("task `a`: `{path}` leads out of the project; paths are relative to its root");
             assert_eq!(flaws(&draft), [want]);
         }
@@ -170,7 +170,7 @@ fn what_is_too_large_is_refused() {
             &["task `a`: `verify` has 65 entries; at most 64"],
         ),
         (one(|task| task.verify = vec![long(5_000)]), &["task `a`: `verify` has an entry of more than 4096 bytes"]),
-        (one(|task| task.owns = vec![" ".into()]), &["task `a`: `owns` has an empty entry"]),
+        (one(|task| task.owns = Some(vec![" ".into()])), &["task `a`: `owns` has an empty entry"]),
         (Draft { goal: long(70_000), ..draft(vec![task("a", &[])]) }, &["`goal` has 70000 bytes; at most 65536"]),
     ]);
 }

@@ -228,6 +228,6 @@ impl Play {
 }
 
 fn overlaps(draft: &Draft) -> Vec<Vec<bool>> {
-    let meet = |a: &Task, b: &Task| a.owns.iter().any(|mine| b.owns.iter().any(|theirs| overlap(mine, theirs)));
+    let meet = |a: &Task, b: &Task| a.owned().iter().any(|mine| b.owned().iter().any(|theirs| overlap(mine, theirs)));
     draft.tasks.iter().map(|a| draft.tasks.iter().map(|b| meet(a, b)).collect()).collect()
 }

@@ -30,7 +30,7 @@ fn when(id: &str, condition: &str) -> Task {
 }
 
 fn owning(id: &str, owns: &[&str]) -> Task {
-    Task { owns: names(owns), ..task(id) }
+    Task { owns: Some(names(owns)), ..task(id) }
 }
 
 fn names(names: &[&str]) -> Vec<String> {

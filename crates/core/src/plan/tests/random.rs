@@ -46,7 +46,7 @@ fn random_draft(bytes: &mut Bytes<'_>) -> Draft {
                 task.when = Some(format!("{}.{outcome}", other(bytes)));
             }
         }
-        task.owns = (0..bytes.below(3)).map(|_| GLOBS[bytes.below(GLOBS.len())].to_owned()).collect();
+        task.owns = Some((0..bytes.below(3)).map(|_| GLOBS[bytes.below(GLOBS.len())].to_owned()).collect());
         task.retry = u32::try_from(bytes.below(3)).unwrap();
         task.timeout_ms = bytes.is_one_in(2).then(|| 5_000 * (1 + bytes.below(5)) as u64);
         task.skip = bytes.is_one_in(16);

@@ -60,6 +60,8 @@ pub enum Scope {
     Flags,
     /// An answer that was to be remembered.
     Answer,
+    /// A hook of another program that cannot be run here.
+    Hook,
 }
 
 impl Scope {
@@ -72,6 +74,7 @@ impl Scope {
             Self::Local => "local",
             Self::Flags => "flags",
             Self::Answer => "answer",
+            Self::Hook => "hook",
         }
     }
 }
@@ -149,6 +152,9 @@ pub enum Flaw {
     /// Not of the form `Tool` or `Tool(…)`.
     #[error("it is not of the form `Tool` or `Tool(what)`")]
     Form,
+    /// `Tool()` as a permission.
+    #[error("empty brackets allow nothing; write `{0}` alone to allow every use of it")]
+    Empty(String),
     /// The path is no glob.
     #[error("its path cannot be read: {0}")]
     Glob(super::pattern::GlobError),
@@ -330,7 +336,11 @@ fn read(list: List, text: &str, anchor: &str) -> (Tool, Spec, Option<Flaw>) {
         return (named(name).0, whole, Some(Flaw::Form));
     };
     let (tool, alias) = named(name);
-    let inside = inside.map(str::trim).filter(|inside| !matches!(*inside, "" | "*"));
+    let inside = inside.map(str::trim);
+    if !strict && matches!(inside, Some("" | "domain:")) {
+        return (tool, Spec::Nothing, Some(Flaw::Empty(name.to_owned())));
+    }
+    let inside = inside.filter(|inside| !matches!(*inside, "" | "*"));
     if !strict && name.contains('*') && !words::is_server(name) {
         return (tool, Spec::Nothing, Some(Flaw::Bare));
     }

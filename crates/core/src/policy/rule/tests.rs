@@ -235,6 +235,30 @@ fn a_rule_about_one_skill_leaves_the_others() {
 }
 
 #[test]
+fn empty_brackets_allow_nothing() {
+    use Verdict::{Allow, Ask, Deny};
+    let actions = || {
+        [
+            ("run_shell", "Bash", command("make x")),
+            ("edit_file", "Edit", touch(Deed::Write, "a")),
+            ("http_get", "WebFetch", touch(Deed::Fetch, "a.org")),
+        ]
+    };
+    for (tool, name, action) in actions() {
+        for (list, text, want) in [
+            (List::Allow, name.to_owned(), Allow),
+            (List::Allow, format!("{name}()"), Ask),
+            (List::Allow, format!("{name}( )"), Ask),
+            (List::Deny, format!("{name}()"), Deny),
+        ] {
+            assert_eq!(judged(&[(list, &text)], tool, &action).verdict, want, "{text}");
+            assert_eq!(rule(list, &text).flaw().is_some(), want == Ask, "{text}");
+        }
+    }
+    assert_eq!(judged(&[(List::Allow, "WebFetch(domain:)")], "http_get", &touch(Deed::Fetch, "")).verdict, Ask);
+}
+
+#[test]
 fn flaws_are_taken_strictly() {
     let table = [
         (List::Allow, "*", "a permission for tools by `*`"),
@@ -369,8 +393,8 @@ fn an_exact_rule_holds_also_where_nobody_is_asked() {
 #[test]
 fn constraints_do_not_mean_places_outside_of_the_same_name() {
     let words = |word: &str| vec![word.to_owned()];
-    let kept = Constraints { allowed_dirs: words("src"), ..Constraints::default() };
-    let named = Constraints { write_patterns: words("src/**"), ..Constraints::default() };
+    let kept = Constraints { allowed_dirs: Some(words("src")), ..Constraints::default() };
+    let named = Constraints { write_patterns: Some(words("src/**")), ..Constraints::default() };
     let permissions = Permissions { root: ROOT.into(), ..Permissions::default() };
     let table = [
         (&kept, Deed::Read, "/src/x", true),
@@ -394,7 +418,7 @@ fn folders_besides_the_project_and_what_lies_outside_all_of_them() {
     let mute = Permissions { never_asks: true, ..open.clone() };
     let rules = vec![rule(List::Allow, "Read(//etc/**)"), rule(List::Deny, "Read(~/shared/keys/**)")];
     let allowed = Permissions { rules, ..shut.clone() };
-    let kept = Constraints { allowed_dirs: vec!["src".into()], ..Constraints::default() };
+    let kept = Constraints { allowed_dirs: Some(vec!["src".into()]), ..Constraints::default() };
     let free = Constraints::default();
     let read = |path| touch(Deed::Read, path);
     let write = |path| touch(Deed::Write, path);
