@@ -281,7 +281,8 @@ pub(crate) fn permitted(
     loaded.warnings.iter().chain(&note).for_each(|warning| headless::talk(warning));
     let agents = flags.agents.as_ref().filter(|given| !agents::is_text(given));
     let given = flags.config.iter().chain(agents);
-    let guarded = given.flat_map(|file| names(&place.cwd.join(file))).collect();
+    let given = given.map(|file| place.cwd.join(file)).chain([config.audit.output.clone()]);
+    let guarded = given.flat_map(|file| names(&file)).collect();
     let permissions = max_team_core::policy::Permissions { guarded, ..loaded.permissions };
     Ok(Settings { mode, permissions, ..settings })
 }

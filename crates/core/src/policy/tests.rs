@@ -81,8 +81,11 @@ fn a_folder_of_its_own_is_free_unless_somebody_speaks_of_it() {
         (rule(List::Deny, "Edit(./src/**)"), [Allow; 4]),
         (rule(List::Deny, "Edit(//h/**)"), [Allow; 4]),
     ];
-    let walled =
-        Constraints { allowed_dirs: list(&["src"]), write_patterns: list(&["src/*.rs"]), ..Constraints::default() };
+    let walled = Constraints {
+        allowed_dirs: Some(list(&["src"])),
+        write_patterns: Some(list(&["src/*.rs"])),
+        ..Constraints::default()
+    };
     for (rule, verdicts) in table {
         let text = rule.text.clone();
         let permissions = Permissions {
@@ -93,8 +96,12 @@ fn a_folder_of_its_own_is_free_unless_somebody_speaks_of_it() {
             ..Permissions::default()
         };
         let owns = list(&["src/**"]);
-        let rules =
-            Rules { permissions: &permissions, owns: &owns, approved: true, ..Rules::new(Mode::Default, &walled) };
+        let rules = Rules {
+            permissions: &permissions,
+            owns: Some(&owns),
+            approved: true,
+            ..Rules::new(Mode::Default, &walled)
+        };
         for (at, want) in verdicts.into_iter().enumerate() {
             let (deed, tool) = if at % 2 == 0 { (ReadOwn, "read_file") } else { (WriteOwn, "write_file") };
             let target = if at < 2 { "@files/a.md" } else { "@data/a.md" };
@@ -131,16 +138,16 @@ fn an_approved_plan_stands_behind_what_its_task_owns() {
     ];
     let (none, owns) = (Constraints::default(), list(&["src/**", "README.md"]));
     for (mode, verdicts) in table {
-        let rules = Rules { approved: true, owns: &owns, ..free(&none, mode) };
+        let rules = Rules { approved: true, owns: Some(&owns), ..free(&none, mode) };
         let deeds = [act(Write, "src/a/b.rs"), act(Write, "tests/a.rs"), act(Execute, "go test ./...")];
         for (action, want) in deeds.iter().zip(verdicts) {
             assert_eq!(judge(&rules, TOOL, action).verdict, want, "{mode:?} {action:?}");
         }
     }
-    let rules = Rules { approved: true, owns: &owns, ..free(&none, Mode::Default) };
+    let rules = Rules { approved: true, owns: Some(&owns), ..free(&none, Mode::Default) };
     assert_eq!(judge(&rules, TOOL, &act(Write, "README.md")).rule, "the approved plan");
     assert_eq!(judge(&rules, TOOL, &act(Write, "docs/README.md")).rule, "outside the paths this task owns");
-    let rules = Rules { owns: &[], ..rules };
+    let rules = Rules { owns: None, ..rules };
     assert_eq!(judge(&rules, TOOL, &act(Write, "anything")).verdict, Allow);
     // A plan says nothing about files that lead elsewhere.
     assert_eq!(judge(&rules, TOOL, &act(ReadLinked, "a")).verdict, Ask);
@@ -149,9 +156,9 @@ fn an_approved_plan_stands_behind_what_its_task_owns() {
 #[test]
 fn constraints_are_named_and_absolute() {
     let constraints = Constraints {
-        allowed_dirs: list(&["src", "docs/api"]),
+        allowed_dirs: Some(list(&["src", "docs/api"])),
         blocked_patterns: list(&["*.env", "*secret*"]),
-        write_patterns: list(&["*_test.go", "src/gen/**"]),
+        write_patterns: Some(list(&["*_test.go", "src/gen/**"])),
         ..Constraints::default()
     };
     let dirs = "the member's `allowed_dirs` (`src`, `docs/api`)";
@@ -176,7 +183,7 @@ fn constraints_are_named_and_absolute() {
     for (mode_name, mode) in Mode::NAMES {
         for (deed, target, want) in table {
             let owns = list(&["**"]);
-            let rules = Rules { grants: &grants, approved: true, owns: &owns, ..Rules::new(mode, &constraints) };
+            let rules = Rules { grants: &grants, approved: true, owns: Some(&owns), ..Rules::new(mode, &constraints) };
             let judged = judge(&rules, TOOL, &act(deed, target));
             match want {
                 Some(rule) => assert_eq!((judged.verdict, judged.rule.as_str()), (Deny, rule), "{mode_name} {target}"),
@@ -216,7 +223,7 @@ fn what_lies_in_a_copy_is_judged_as_what_it_is_a_copy_of() {
 fn a_pattern_that_cannot_be_read_is_taken_strictly() {
     let rules = |blocked: &[&str], write: &[&str]| Constraints {
         blocked_patterns: list(blocked),
-        write_patterns: list(write),
+        write_patterns: Some(list(write)),
         ..Constraints::default()
     };
     let bypass =
@@ -224,8 +231,94 @@ fn a_pattern_that_cannot_be_read_is_taken_strictly() {
     assert_eq!(bypass(&rules(&["[a"], &[]), Read).verdict, Deny);
     assert_eq!(bypass(&rules(&[], &["[a"]), Write).verdict, Deny);
     let (none, owns) = (Constraints::default(), list(&["[a"]));
-    let approved = Rules { approved: true, owns: &owns, ..free(&none, Mode::Auto) };
+    let approved = Rules { approved: true, owns: Some(&owns), ..free(&none, Mode::Auto) };
     assert_eq!(judge(&approved, TOOL, &act(Write, "a")).verdict, Ask);
+}
+
+#[test]
+fn an_empty_allow_list_allows_nothing() {
+    let no = || Some(Vec::new());
+    let none = Constraints::default();
+    let dirs = Constraints { allowed_dirs: no(), ..Constraints::default() };
+    let writes = Constraints { write_patterns: no(), ..Constraints::default() };
+    let within = Constraints { write_within: vec![Vec::new()], ..Constraints::default() };
+    let commands = Constraints { allowed_commands: no(), ..Constraints::default() };
+    // The constraints, the deed, and what becomes of it where everything else is allowed.
+    let table = [
+        (&none, Read, Allow),
+        (&none, Write, Allow),
+        (&none, Execute, Allow),
+        (&dirs, Read, Deny),
+        (&dirs, Write, Deny),
+        (&writes, Read, Allow),
+        (&writes, Write, Deny),
+        (&within, Write, Deny),
+        (&commands, Execute, Deny),
+        (&commands, Read, Allow),
+        // No host is free; each is asked about.
+        (&none, Fetch, Ask),
+    ];
+    for (constraints, deed, want) in table {
+        let rules = Rules { approved: true, ..free(constraints, Mode::BypassPermissions) };
+        assert_eq!(judge(&rules, TOOL, &act(deed, "a")).verdict, want, "{constraints:?} {deed:?}");
+    }
+    // A task that owns nothing changes nothing unasked, whatever was approved.
+    for (owns, want) in [(None, Allow), (Some(&[][..]), Ask)] {
+        let rules = Rules { approved: true, owns, ..free(&none, Mode::AcceptEdits) };
+        assert_eq!(judge(&rules, TOOL, &act(Write, "a")).verdict, want, "{owns:?}");
+    }
+    // Two lists with nothing in common leave nothing, and a met list is no freer.
+    let one = Constraints { allowed_dirs: Some(list(&["src"])), ..Constraints::default() };
+    let two = Constraints { allowed_dirs: Some(list(&["docs"])), ..Constraints::default() };
+    for met in [one.meet(&two), one.meet(&dirs), dirs.meet(&none)] {
+        assert_eq!(met.allowed_dirs, no(), "{met:?}");
+    }
+    assert_eq!(writes.meet(&none).write_patterns, no());
+}
+
+#[test]
+fn what_runs_by_itself_or_instructs_always_asks() {
+    let permissions = Permissions { root: "/home/p".into(), ..Permissions::default() };
+    let none = Constraints::default();
+    let grants = [Grant::deed(Write), Grant::deed(Execute)];
+    let rules = |mode| Rules { permissions: &permissions, approved: true, grants: &grants, ..Rules::new(mode, &none) };
+    let run = |words: &str| {
+        let argv: Vec<String> = words.split(' ').map(str::to_owned).collect();
+        Action { deed: Execute, line: Some(Line::of(&argv)), ..Action::read(words) }
+    };
+    let paths =
+        [".github/workflows/ci.yml", "AGENTS.md", "docs/CLAUDE.md", ".envrc", ".vscode/tasks.json", "/home/u/.bashrc"];
+    let commands = [
+        "cp x .github/workflows/ci.yml",
+        "cp -r x .github",
+        "cp tpl/AGENTS.md .",
+        "cp a/.envrc b.txt sub/",
+        "mv x .husky/pre-commit",
+        "tee CLAUDE.md",
+        "sed -i s/a/b/ AGENTS.md",
+        "touch .git/hooks/post-commit",
+        "rm .github/workflows/ci.yml",
+        "ln -s /tmp/x .vscode",
+        "truncate -s 0 logs/audit.jsonl",
+        "timeout 5 cp x .cursorrules",
+    ];
+    for mode in [Mode::Default, Mode::AcceptEdits, Mode::Auto, Mode::BypassPermissions] {
+        let actions = paths.map(|path| act(Write, path)).into_iter().chain(commands.map(run));
+        for action in actions {
+            let judged = judge(&rules(mode), TOOL, &action);
+            assert_eq!((judged.verdict, judged.is_danger), (Ask, true), "{mode:?} {}: {}", action.target, judged.rule);
+        }
+    }
+    // Ordinary work in the plan stays free, and everything may be read.
+    for action in [
+        act(Write, "Makefile"),
+        act(Write, "src/a.rs"),
+        act(Read, "AGENTS.md"),
+        run("cp a.rs b.rs"),
+        run("cat AGENTS.md"),
+    ] {
+        assert_eq!(judge(&rules(Mode::AcceptEdits), TOOL, &action).verdict, Allow, "{}", action.target);
+    }
 }
 
 #[test]
@@ -401,8 +494,8 @@ proptest! {
         approved: bool,
         granted: bool,
         blocked in proptest::collection::vec("[ab*?]{1,3}", 0..3),
-        write in proptest::collection::vec("[ab*/]{1,5}", 0..3),
-        dirs in proptest::collection::vec("[ab]{1,2}", 0..3),
+        write in proptest::option::of(proptest::collection::vec("[ab*/]{1,5}", 0..3)),
+        dirs in proptest::option::of(proptest::collection::vec("[ab]{1,2}", 0..3)),
         target in "[ab]{1,2}(/[ab]{1,2}){0,2}",
     ) {
         let (none, (_, mode)) = (Constraints::default(), Mode::NAMES[mode]);

@@ -22,6 +22,12 @@ pub(crate) enum Permissions {
         #[arg(long)]
         json: bool,
     },
+    /// List the files whose change always asks: those that run by themselves, instruct or configure an agent, or record
+    Protected {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Use the permissions that this project brought along (its denials and questions always count)
     Trust {
         /// Do not ask

@@ -2,7 +2,7 @@
 
 use max_team_core::folder::Folder;
 use max_team_core::policy::lint::lint;
-use max_team_core::policy::{Action, Deed, Judgement, Mode, Rule, Rules, Verdict, judge};
+use max_team_core::policy::{Action, Deed, Judgement, Mode, PROTECTED, Protected, Reach, Rule, Rules, Verdict, judge};
 use max_team_core::team::Constraints;
 use max_team_tools::shell;
 use serde_json::{Value, json};
@@ -26,6 +26,7 @@ pub(crate) fn run(place: &Place, command: &Permissions) -> anyhow::Result<Exit> 
         }
         Permissions::Lint { json } => faults(&loaded, *json),
         Permissions::List { json } => list(&loaded, *json),
+        Permissions::Protected { json } => protected(&config.audit.output, place.speaks(), *json),
         Permissions::Trust { yes } => trust(place, &root, &loaded, *yes),
     }
 }
@@ -163,6 +164,31 @@ fn list(loaded: &Loaded, as_json: bool) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
+/// The table that the gate decides by, and the audit file of this project.
+fn protected(audit: &std::path::Path, lang: Lang, as_json: bool) -> anyhow::Result<Exit> {
+    let audit = audit.display().to_string();
+    if as_json {
+        let row = |row: &Protected| json!({ "pattern": row.pattern, "reach": row.reach.name(), "by": row.by, "refused": row.is_held });
+        let mut rows: Vec<Value> = PROTECTED.iter().map(row).collect();
+        rows.push(json!({ "pattern": audit, "reach": Reach::Records.name(), "by": "max-team", "refused": true }));
+        super::print(&format!("{}\n", Value::from(rows)))?;
+        return Ok(Exit::Ok);
+    }
+    let mut page = format!("{}\n", lang.protected_head());
+    for reach in Reach::ALL {
+        page.push_str(&format!("\n{}\n", lang.reach(reach)));
+        let own = (reach == Reach::Records).then(|| (audit.as_str(), "max-team", true));
+        let rows = PROTECTED.iter().filter(|row| row.reach == reach).map(|row| (row.pattern, row.by, row.is_held));
+        for (pattern, by, is_held) in rows.chain(own) {
+            let note = if is_held { lang.never_by_tools() } else { "" };
+            page.push_str(format!("  {:34}  {by}  {note}", clean_line(pattern)).trim_end());
+            page.push('\n');
+        }
+    }
+    super::print(&page)?;
+    Ok(Exit::Ok)
+}
+
 fn faults(loaded: &Loaded, as_json: bool) -> anyhow::Result<Exit> {
     let rules: Vec<Rule> = loaded.permissions.rules.iter().chain(&loaded.held).cloned().collect();
     let found = lint(&rules);
@@ -184,18 +210,25 @@ fn faults(loaded: &Loaded, as_json: bool) -> anyhow::Result<Exit> {
 }
 
 fn trust(place: &Place, root: &std::path::Path, loaded: &Loaded, yes: bool) -> anyhow::Result<Exit> {
-    if loaded.held.is_empty() {
+    if loaded.held.is_empty() && loaded.hooks.is_empty() {
         super::print("nothing waits: every permission of this project counts already\n")?;
         return Ok(Exit::Ok);
     }
     for rule in &loaded.held {
         super::print(&format!("allow  {}  {}\n", clean_line(&rule.text), rule.origin))?;
     }
+    for (hook, origin) in &loaded.hooks {
+        super::print(&format!("{}\n", place.speaks().hook_left(&clean_line(&hook.matcher), &origin.to_string())))?;
+        for line in hook.command.lines() {
+            super::print(&format!("    {}\n", clean_line(line)))?;
+        }
+    }
     if !yes && !agreed()? {
         super::print("left as they are\n")?;
         return Ok(Exit::Denied);
     }
-    let rules: Vec<String> = loaded.held.iter().map(|rule| rule.text.clone()).collect();
+    let hooks = loaded.hooks.iter().map(|(hook, _)| hook.word());
+    let rules: Vec<String> = loaded.held.iter().map(|rule| rule.text.clone()).chain(hooks).collect();
     let mut trusted = Trusted::read(&place.home).map_err(|words| Stop::new(Exit::Failed, words))?;
     trusted.add(&root.to_string_lossy(), &rules)?;
     super::print(&format!("{} used from now on in {}\n", rules.len(), root.display()))?;

@@ -6,7 +6,7 @@ use max_team_core::event::Ending;
 use max_team_core::id::{PlanId, SessionId};
 use max_team_core::plan::Status;
 use max_team_core::plan::event::{About, PlanEnd, Tally};
-use max_team_core::policy::Until;
+use max_team_core::policy::{Reach, Until};
 use max_team_journal::WorkerInfo;
 use max_team_runtime::{Person, Reason, Reply, SpanKind, Standing};
 use max_team_tools::shell::Job;
@@ -71,6 +71,40 @@ impl Lang {
         match self {
             Self::En => ["because", "written in", "what would change it", "an answer is remembered as", "judged for"],
             Self::Zh => ["依据", "写于", "如何改变", "回答将记为", "判断对象"],
+        }
+    }
+
+    pub(crate) fn protected_head(self) -> &'static str {
+        match self {
+            Self::En => {
+                "A change of these files always asks, also in an approved plan and in every mode. `a/b`: at any depth, with \
+                 everything beneath; `/a/b`: only from the project's folder."
+            }
+            Self::Zh => {
+                "更改这些文件总要询问，已批准的计划和任何模式下也一样。`a/b`：任意层级，包括其下所有内容；\
+                 `/a/b`：仅指项目根目录下。"
+            }
+        }
+    }
+
+    /// Why files are protected.
+    pub(crate) fn reach(self, reach: Reach) -> &'static str {
+        match (self, reach) {
+            (Self::En, Reach::Runs) => "Run by themselves:",
+            (Self::En, Reach::Instructs) => "Instruct an agent:",
+            (Self::En, Reach::Configures) => "Configure an agent:",
+            (Self::En, Reach::Records) => "Record what agents did:",
+            (Self::Zh, Reach::Runs) => "会自行运行：",
+            (Self::Zh, Reach::Instructs) => "给智能体下指令：",
+            (Self::Zh, Reach::Configures) => "配置智能体：",
+            (Self::Zh, Reach::Records) => "记录智能体的行为：",
+        }
+    }
+
+    pub(crate) fn never_by_tools(self) -> &'static str {
+        match self {
+            Self::En => "(file tools refuse it; only you change it)",
+            Self::Zh => "（文件工具拒绝更改；只能由您更改）",
         }
     }
 

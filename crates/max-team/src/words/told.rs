@@ -70,6 +70,13 @@ const ENDS: &[(&str, &str)] = &[
     ("allowed for this task by the user", "用户已在本任务内允许"),
     ("allowed {} by the user", "用户已允许（{}）"),
     ("the member's {}", "该成员的 {}"),
+    ("always asked: {}: {} runs it by itself", "总是询问：{}：{} 会自行运行它"),
+    ("always asked: {}: {} takes it for instructions", "总是询问：{}：{} 会把它当作指令"),
+    (
+        "always asked: {}: it configures {}: who works there and what they may do",
+        "总是询问：{}：它配置 {}：成员及其权限",
+    ),
+    ("always asked: {}: it is the record of what agents did", "总是询问：{}：它记录智能体的行为"),
     ("always asked: {}", "总是询问：{}"),
     ("not to be seen through: {}", "无法看清：{}"),
     ("it can discard uncommitted work; {}", "可能丢弃未提交的内容；{}"),

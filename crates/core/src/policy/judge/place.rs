@@ -3,7 +3,7 @@
 //! A place has two ends where a link stands on the way: what forbids looks at either, what allows needs both.
 
 use super::{Case, Free, Judgement, constrained, danger, said, strictest};
-use crate::policy::guard::{given, guarded};
+use crate::policy::guard::{given, protected};
 use crate::policy::rule::{Place, Rule, Subject, absolute, escape};
 use crate::policy::{Deed, Memory, Mode, Verdict, pattern, sight};
 use crate::team::Constraints;
@@ -105,7 +105,7 @@ impl Case<'_> {
         if is_change && self.rules.mode == Mode::Plan {
             return self.by_mode(Verdict::Deny);
         }
-        if let Some(why) = guarded(path).filter(|_| is_change) {
+        if let Some(why) = protected(path).filter(|_| is_change) {
             return self.asking(danger(&format!("`{path}`: {why}")));
         }
         let asked = self.ask(subject);
@@ -172,7 +172,7 @@ impl Case<'_> {
             return Some(READ_ONLY.to_owned());
         }
         let Constraints { write_patterns, write_within, .. } = self.rules.constraints;
-        let lists = || std::iter::once(write_patterns).chain(write_within).filter(|list| !list.is_empty());
+        let lists = || write_patterns.iter().chain(write_within);
         let unnamed = |list: &Vec<String>| format!("the member's `write_patterns` ({})", sight::quoted(list));
         let Some(path) = self.inside(end) else {
             // Constraints name paths of the project: none of them is meant by one outside.
@@ -193,9 +193,10 @@ impl Case<'_> {
         place.ends().find_map(|end| match (self.inside(end), touch) {
             (None, Touch::Delete) => Some(format!("it deletes `/{end}`, which is outside the project")),
             (Some(path), Touch::Delete) if path == "." => Some("it deletes the whole project".to_owned()),
-            (Some(path), _) => guarded(&path).map(|why| format!("`{path}`: {why}")).or_else(|| named(end)),
+            (Some(path), _) => protected(&path).map(|why| format!("`{path}`: {why}")).or_else(|| named(end)),
             (None, _) => {
-                let obeyed = self.beside(end).and_then(|path| guarded(&path)).map(|why| format!("`/{end}`: {why}"));
+                let path = self.beside(end).unwrap_or_else(|| end.to_owned());
+                let obeyed = protected(&path).map(|why| format!("`/{end}`: {why}"));
                 obeyed.or_else(|| named(end))
             }
         })
