@@ -82,6 +82,10 @@ pub const LOG_BYTES_MAX: u64 = 2 << 30;
 pub const SERIES_MAX: usize = 50;
 /// Points of one series that `query_metrics` returns.
 pub const POINTS_MAX: usize = 60;
+/// Entries that are read of one foreign file or folder (`.claude/`, `.mcp.json`).
+pub const FOREIGN_ENTRIES_MAX: usize = 100;
+/// Lines with invisible characters that are named of one text.
+pub const HIDDEN_LINES_MAX: usize = 50;
 /// Bytes of one instruction file (AGENTS.md, CLAUDE.md and what they import).
 pub const INSTRUCTION_FILE_BYTES_MAX: usize = 40 << 10;
 /// Bytes of all instruction files together.

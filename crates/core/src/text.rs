@@ -1,13 +1,30 @@
-//! Somebody else's words inside ours.
+//! Text from outside inside ours: quoted, and without characters that hide or reorder it.
+//!
+//! One table ([`is_hidden`]) says which characters a person cannot see or that change the direction of what stands around
+//! them (CVE-2021-42574). A model gets a text without them ([`stripped`]), a screen shows them written out ([`visible`]),
+//! and checkers name their lines ([`hidden_lines`]). Joiners and variation selectors inside an emoji stay everywhere.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use crate::limits::HIDDEN_LINES_MAX;
 
 /// Letters of a quotation.
 const QUOTE_MAX: usize = 80;
+/// Joins two emoji into one.
+const JOINER: char = '\u{200d}';
+/// Ask for an emoji's colours, or for its plain form.
+const SELECTORS: [char; 2] = ['\u{fe0e}', '\u{fe0f}'];
 
-/// Their words, fit for a message: one line, no control characters, not too long.
+/// A text of others, fit for a message: one line, nothing hidden, not too long.
 pub fn quote(text: &str) -> String {
     let mut quoted = String::new();
     for letter in text.chars().take(QUOTE_MAX) {
-        if letter.is_control() { quoted.extend(letter.escape_default()) } else { quoted.push(letter) }
+        if letter.is_control() || is_hidden(letter) {
+            quoted.extend(letter.escape_default());
+        } else {
+            quoted.push(letter);
+        }
     }
     if text.chars().nth(QUOTE_MAX).is_some() {
         quoted.push('…');
@@ -19,35 +36,171 @@ pub fn quote(text: &str) -> String {
 /// who must decide sees what is there; a tab and a line's end stay.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
-    for letter in text.chars() {
+    for (letter, is_seen) in judged(text) {
         match letter {
-            '\t' | '\n' => shown.push(letter),
             '\r' => shown.push('␍'),
-            _ if letter.is_control() || is_hidden(letter) => {
-                shown.push_str(&format!("\\u{{{:x}}}", u32::from(letter)));
-            }
-            _ => shown.push(letter),
+            _ if is_seen => shown.push(letter),
+            _ => escape(letter, &mut shown),
         }
     }
     shown
 }
 
-/// Characters that change the direction of what stands around them (CVE-2021-42574), or have no width.
-fn is_hidden(letter: char) -> bool {
+/// The same for one character: `\u{202e}`.
+pub fn escape(letter: char, into: &mut String) {
+    into.push_str(&format!("\\u{{{:x}}}", u32::from(letter)));
+}
+
+/// The text as a model gets it: without control characters and without what hides or reorders.
+pub fn stripped(text: &str) -> Cow<'_, str> {
+    if !has_hidden(text) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(judged(text).filter(|(_, is_seen)| *is_seen).map(|(letter, _)| letter).collect())
+}
+
+/// The same, and for each of its bytes the place in the text that it came from.
+pub fn stripped_with_places(text: &str) -> (String, Vec<usize>) {
+    let (mut plain, mut places, mut at) = (String::with_capacity(text.len()), Vec::new(), 0);
+    for (letter, is_seen) in judged(text) {
+        if is_seen {
+            plain.push(letter);
+            places.extend(at..at + letter.len_utf8());
+        }
+        at += letter.len_utf8();
+    }
+    (plain, places)
+}
+
+/// Whether a model or a person would not see all of a text as it is.
+pub fn has_hidden(text: &str) -> bool {
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t' | b'\r');
+    if text.as_bytes().iter().all(is_plain) {
+        return false;
+    }
+    judged(text).any(|(_, is_seen)| !is_seen)
+}
+
+/// The lines of a text that have hidden characters, from 1, and those characters; at most [`HIDDEN_LINES_MAX`] lines.
+pub fn hidden_lines(text: &str) -> BTreeMap<usize, Vec<char>> {
+    let mut found: BTreeMap<usize, Vec<char>> = BTreeMap::new();
+    // A byte order mark in front of a file hides nothing.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if !has_hidden(text) {
+        return found;
+    }
+    let mut line = 1;
+    for (letter, is_seen) in judged(text) {
+        if !is_seen {
+            let letters = found.entry(line).or_default();
+            if !letters.contains(&letter) {
+                letters.push(letter);
+            }
+        }
+        line += usize::from(letter == '\n');
+        if found.len() >= HIDDEN_LINES_MAX {
+            break;
+        }
+    }
+    found
+}
+
+/// Such characters as people name them: `U+202E, U+200B`.
+pub fn code_points(letters: &[char]) -> String {
+    letters.iter().map(|letter| format!("U+{:04X}", u32::from(*letter))).collect::<Vec<_>>().join(", ")
+}
+
+/// Every character of a text, and whether it is seen where it stands. A line's end and a tab are; a carriage return is.
+pub fn judged(text: &str) -> impl Iterator<Item = (char, bool)> + '_ {
+    let mut letters = text.chars().peekable();
+    let mut before: [Option<char>; 2] = [None, None];
+    std::iter::from_fn(move || {
+        let letter = letters.next()?;
+        let next = letters.peek().copied();
+        let [earlier, last] = before;
+        let is_pictured = |letter: Option<char>| letter.is_some_and(is_picture);
+        let is_seen = match letter {
+            '\n' | '\t' | '\r' => true,
+            JOINER => {
+                let follows =
+                    is_pictured(last) || (last.is_some_and(|last| SELECTORS.contains(&last)) && is_pictured(earlier));
+                follows && is_pictured(next)
+            }
+            letter if SELECTORS.contains(&letter) => {
+                let is_key = last.is_some_and(|last| last.is_ascii_digit() || matches!(last, '#' | '*'));
+                is_pictured(last) || (is_key && next == Some('\u{20e3}'))
+            }
+            letter => !letter.is_control() && !is_hidden(letter),
+        };
+        before = [last, Some(letter)];
+        Some((letter, is_seen))
+    })
+}
+
+/// The table: characters that change the direction of text, or have no width.
+pub fn is_hidden(letter: char) -> bool {
     matches!(letter,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180e}'
-        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
-        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}'
-        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{13430}'..='\u{1343f}'
+        | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Characters that an emoji is made of: those that joiners and selectors belong to.
+fn is_picture(letter: char) -> bool {
+    matches!(letter,
+        '\u{a9}' | '\u{ae}' | '\u{203c}' | '\u{2049}' | '\u{2122}' | '\u{2139}' | '\u{2190}'..='\u{21ff}'
+        | '\u{2300}'..='\u{23ff}' | '\u{24c2}' | '\u{25a0}'..='\u{27bf}' | '\u{2900}'..='\u{297f}'
+        | '\u{2b00}'..='\u{2bff}' | '\u{3030}' | '\u{303d}' | '\u{3297}' | '\u{3299}' | '\u{1f000}'..='\u{1faff}')
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
     fn nothing_hides() {
         assert_eq!(visible("a\tb\r\u{1b}[2J\u{202e}é\n"), "a\tb␍\\u{1b}[2J\\u{202e}é\n");
         assert_eq!(visible("r\u{200b}m \u{feff}x\u{e0041}中"), "r\\u{200b}m \\u{feff}x\\u{e0041}中");
+        assert_eq!(quote("a\u{202e}b"), "a\\u{202e}b");
+    }
+
+    #[test]
+    fn every_kind_is_stripped_and_named() {
+        for letter in "\u{ad}\u{61c}\u{115f}\u{180e}\u{200b}\u{200c}\u{200d}\u{200e}\u{200f}\u{2028}\u{202a}\u{202e}\u{2060}\
+                       \u{2064}\u{2066}\u{2069}\u{3164}\u{fe00}\u{fe0f}\u{feff}\u{ffa0}\u{fff9}\u{e0001}\u{e007f}\u{e0100}\u{7}\
+                       \u{1b}\u{7f}\u{9b}"
+            .chars()
+        {
+            let text = format!("one\ntwo {letter}x");
+            assert_eq!(stripped(&text), "one\ntwo x", "{letter:?}");
+            assert_eq!(hidden_lines(&text), BTreeMap::from([(2, vec![letter])]), "{letter:?}");
+            assert!(visible(&text).contains("\\u{"), "{letter:?}");
+        }
+        assert_eq!(code_points(&['\u{202e}', '\u{e0041}']), "U+202E, U+E0041");
+    }
+
+    #[test]
+    fn emoji_stay_whole_and_carry_nothing() {
+        for text in ["❤\u{fe0f}", "👩\u{200d}💻", "🏳\u{fe0f}\u{200d}🌈", "1\u{fe0f}\u{20e3}", "👍🏽", "中文，日本語", "é"]
+        {
+            assert_eq!((stripped(text), visible(text).as_str(), has_hidden(text)), (text.into(), text, false));
+        }
+        // More than one selector, or one where no emoji is, says something else.
+        assert_eq!(stripped("❤\u{fe0f}\u{fe0f}\u{fe01}a\u{fe0f}b\u{200d}c"), "❤\u{fe0f}abc");
+    }
+
+    proptest! {
+        #[test]
+        fn a_stripped_text_hides_nothing(text in "[a-z\n\u{200b}-\u{2030}❤\u{fe0f}👩中\u{e0041}\u{7}]{0,40}") {
+            let (plain, places) = stripped_with_places(&text);
+            prop_assert_eq!(stripped(&text).into_owned(), plain.clone());
+            prop_assert!(places.len() == plain.len());
+            for (at, place) in places.iter().enumerate() {
+                prop_assert_eq!(plain.as_bytes()[at], text.as_bytes()[*place]);
+            }
+        }
     }
 }

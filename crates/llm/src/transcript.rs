@@ -4,12 +4,14 @@
 //! bound to one [`Wire`]; another model means encoding again, because native blocks go back only to the model that
 //! made them. It decides nothing about what belongs into the window: that comes in as `core::context::Window`.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use max_team_core::chat::{Message, Part, Role};
 use max_team_core::context::{Window, elided};
+use max_team_core::text::{has_hidden, stripped};
 
 use crate::dialect::{self, Dialect};
 use crate::tool::ToolSpec;
@@ -54,7 +56,7 @@ pub struct Head {
 impl Head {
     /// The system text and the tools, as this dialect has them.
     pub fn new(dialect: Dialect, system: &str, tools: &[ToolSpec]) -> Self {
-        dialect::head(dialect, system, tools)
+        dialect::head(dialect, &stripped(system), tools)
     }
 }
 
@@ -137,13 +139,14 @@ impl Transcript {
     /// Sets what stands before the messages in the window.
     pub fn open_with(&mut self, message: Option<&Message>) {
         self.opening = message.map(|message| {
-            let full = dialect::message(&self.wire, message, &mut self.ids);
+            let full = dialect::message(&self.wire, &seen(message), &mut self.ids);
             Piece { role: message.role, full, light: None }
         });
     }
 
     /// Takes in the next message.
     pub fn push(&mut self, message: &Message) {
+        let message = &*seen(message);
         let full = dialect::message(&self.wire, message, &mut self.ids);
         let has_results = message.parts.iter().any(|part| matches!(part, Part::ToolResult { .. }));
         let light = has_results.then(|| dialect::message(&self.wire, &elided(message), &mut self.ids));
@@ -167,6 +170,31 @@ impl Transcript {
             body,
         }
     }
+}
+
+/// A message as a model gets it: invisible characters of a text from outside could carry instructions that nobody sees.
+/// What the model said itself goes back as it was.
+fn seen(message: &Message) -> Cow<'_, Message> {
+    fn hides(part: &Part) -> bool {
+        match part {
+            Part::Text { text } => has_hidden(text),
+            Part::ToolResult { content, .. } => content.iter().any(hides),
+            _ => false,
+        }
+    }
+    fn strip(part: &mut Part) {
+        match part {
+            Part::Text { text } => *text = stripped(text).into_owned(),
+            Part::ToolResult { content, .. } => content.iter_mut().for_each(strip),
+            _ => {}
+        }
+    }
+    if message.role != Role::User || !message.parts.iter().any(hides) {
+        return Cow::Borrowed(message);
+    }
+    let mut message = message.clone();
+    message.parts.iter_mut().for_each(strip);
+    Cow::Owned(message)
 }
 
 /// Names of tool calls. Providers are strict about foreign ones: characters, length, no name twice in a

@@ -4,6 +4,7 @@
 //! no file: the runtime reads what `imports` names and hands the texts in.
 
 use crate::limits::{INSTRUCTION_FILE_BYTES_MAX, INSTRUCTIONS_BYTES_MAX};
+use crate::text::{code_points, hidden_lines};
 
 /// One file that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +76,10 @@ pub fn assemble(files: &[File]) -> Instructions {
                 .push(format!("`{}` left out: instructions are capped at {INSTRUCTIONS_BYTES_MAX} bytes", file.path));
             continue;
         }
+        for (line, letters) in hidden_lines(&file.text) {
+            let letters = code_points(&letters);
+            whole.notes.push(format!("`{}` line {line}: invisible characters ({letters}) are left out", file.path));
+        }
         let kept = body.get(..body.floor_char_boundary(cap)).unwrap_or_default();
         // A file's name is data: it must not close the tag and forge another.
         let name: String =
@@ -99,6 +104,13 @@ mod tests {
         let text = "See @docs/style.md, and @./x.md.\nmail @leo or me@example.com\n`@not/this.md` but @that.md\n\
                     ```\n@nor/this.md\n```\n- @docs/style.md again, (@~/mine.md) and @pkg/name@1.2\n";
         assert_eq!(imports(text), ["docs/style.md", "./x.md", "that.md"]);
+    }
+
+    #[test]
+    fn what_hides_in_a_file_is_noted() {
+        let text = "do this\nand\u{202e} that\u{e0041}\n".to_owned();
+        let whole = assemble(&[File { path: "AGENTS.md".into(), bytes: text.len(), text }]);
+        assert_eq!(whole.notes, ["`AGENTS.md` line 2: invisible characters (U+202E, U+E0041) are left out"]);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use max_team_runtime::skills::{Catalogue, Scope, Skill, State, Trust, written_commands};
+use max_team_core::text::{code_points, hidden_lines};
+use max_team_runtime::skills::{Catalogue, Scope, Skill, State, Trust, misplaced, written_commands};
 use serde_json::{Value, json};
 
 use super::table::{clip, table};
@@ -153,7 +154,15 @@ fn check(catalogue: &Catalogue, lang: Lang, name: Option<&str>, as_lines: bool) 
     let mut found: Vec<(std::path::PathBuf, String)> = odd.collect();
     for skill in chosen {
         let text = if skill.state == State::Ready { catalogue.text(skill) } else { Catalogue::written(skill) };
+        let misplaced = misplaced(text.as_deref().unwrap_or_default(), &skill.head.arguments);
+        let line = |(line, why): (usize, String)| (skill.file.clone(), lang.at_line(skill.first_line + line, &why));
+        found.extend(misplaced.into_iter().map(line));
         found.extend(text.err().map(|why| (skill.file.clone(), why)));
+        let whole = std::fs::read(&skill.file).unwrap_or_default();
+        let hidden = hidden_lines(&String::from_utf8_lossy(&whole)).into_iter().map(|(line, letters)| {
+            (skill.file.clone(), lang.at_line(line, &lang.hidden_letters(&code_points(&letters))))
+        });
+        found.extend(hidden);
     }
     let others = if name.is_none() { troubles(catalogue, lang) } else { Vec::new() };
     if as_lines {

@@ -7,6 +7,7 @@
 use max_team_core::near::did_you_mean;
 use max_team_core::plan::{Budget, Draft, Gate, Task};
 use max_team_core::team::Isolation;
+use max_team_core::text::{code_points, hidden_lines};
 
 use super::{Read, place};
 use crate::config::yaml::{self, Name, Node, Spot, Value};
@@ -50,6 +51,10 @@ pub(crate) fn read(text: &str, name: &str) -> Result<Read, Stop> {
     let draft = reader.plan(&root);
     if reader.warnings_dropped > 0 {
         reader.warnings.push(format!("{} more warnings are not shown", reader.warnings_dropped));
+    }
+    for (line, letters) in hidden_lines(text) {
+        let letters = code_points(&letters);
+        reader.warnings.push(format!("{name}:{line}: invisible characters ({letters}) are left out for the model"));
     }
     let Reader { problems, warnings, spots, broken, .. } = reader;
     Ok(Read { draft, warnings, name: name.to_owned(), begins: root.spot, spots, problems, broken })
@@ -211,7 +216,7 @@ impl Reader<'_> {
                 Field::When => {
                     self.set(&mut task.when, name, node, "`ID.ok` or `ID.failed`", |node| word(node).map(Some));
                 }
-                Field::Owns => self.set(&mut task.owns, name, node, "a list of paths", words),
+                Field::Owns => self.set(&mut task.owns, name, node, "a list of paths", |node| words(node).map(Some)),
                 Field::Outputs => self.set(&mut task.outputs, name, node, "a list of paths", words),
                 Field::Verify => self.set(&mut task.verify, name, node, "a list of commands", words),
                 Field::Retry => self.set(&mut task.retry, name, node, COUNT_WANTED, count),

@@ -3,6 +3,8 @@
 //! Plain where that is safe, quoted where it is not, and as a block where a person would rather see lines than `\n`.
 //! When in doubt it quotes.
 
+use max_team_core::text::is_hidden;
+
 /// Letters of one line of a folded block, and of a value that stays on one line.
 pub(super) const LINE_MAX: usize = 96;
 /// Letters that begin something else than a word.
@@ -41,7 +43,7 @@ fn is_plain(text: &str, flow: bool) -> bool {
 /// Whether a letter can stand in a file as it is.
 fn is_visible(letter: char) -> bool {
     let odd = matches!(letter, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
-    !letter.is_control() && !odd && (letter == ' ' || !letter.is_whitespace())
+    !letter.is_control() && !odd && !is_hidden(letter) && (letter == ' ' || !letter.is_whitespace())
 }
 
 fn quoted(text: &str) -> String {

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use max_team_core::text::{escape, has_hidden, judged};
 use ratatui::buffer::CellWidth;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -19,13 +20,13 @@ const CLOSING: &str = "，。、；：？！）】》」』〉〕’”…—,.;
 const OPENING: &str = "（【《「『〈〔‘“([{";
 
 /// Makes text harmless: control characters become visible pictures of themselves, tabs become spaces, carriage
-/// returns vanish, and invisible characters that reorder or hide text become `�`. Newlines stay.
+/// returns vanish, and characters that reorder or hide text are written out (`\u{202e}`). Newlines stay.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
-    if text.chars().all(|c| c == '\n' || !is_unsafe(c)) {
+    if !has_hidden(text) && !text.contains(['\t', '\r']) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
+    for (c, is_seen) in judged(text) {
         match c {
             '\n' => out.push(c),
             '\t' => out.push_str(TAB),
@@ -33,7 +34,7 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
             '\u{7f}' => out.push('␡'),
             // The pictures of the control characters lie in the same order from U+2400 on.
             c if u32::from(c) < 0x20 => out.push(char::from_u32(0x2400 + u32::from(c)).unwrap_or('�')),
-            c if is_unsafe(c) => out.push('�'),
+            c if !is_seen => escape(c, &mut out),
             c => out.push(c),
         }
     }
@@ -43,15 +44,6 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
 /// Like [`clean`], for what must stay on one line.
 pub(crate) fn clean_line(text: &str) -> String {
     clean(text).replace('\n', " ")
-}
-
-fn is_unsafe(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            // Line and paragraph separators; bidirectional overrides and isolates; deprecated format characters;
-            // interlinear annotation; tag characters, which can carry a whole hidden text.
-            '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{206f}'
-            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// The columns that one grapheme takes.
@@ -215,7 +207,9 @@ mod tests {
     #[test]
     fn nothing_a_model_says_drives_the_terminal() {
         assert_eq!(clean("a\u{1b}[2Jb\u{7}\r\nc\td\u{7f}"), "a␛[2Jb␇\nc    d␡");
-        assert_eq!(clean("\u{9b}31m \u{202e}txt \u{e0041}"), "�31m �txt �");
+        assert_eq!(clean("\u{9b}31m \u{202e}txt \u{e0041}"), "\\u{9b}31m \\u{202e}txt \\u{e0041}");
+        assert_eq!(clean("r\u{200b}m \u{feff}"), "r\\u{200b}m \\u{feff}");
+        assert_eq!(clean("👩\u{200d}💻 ❤\u{fe0f}"), "👩\u{200d}💻 ❤\u{fe0f}");
         assert!(matches!(clean("plain 中文 👩‍💻\n"), Cow::Borrowed(_)));
     }
 

@@ -56,6 +56,14 @@ impl Lang {
         say!(self, "`{name}`: {file} is not used, {by} is", "`{name}`：未使用 {file}，使用的是 {by}")
     }
 
+    pub(crate) fn hidden_letters(self, letters: &str) -> String {
+        say!(self, "invisible characters ({letters}) are left out for the model", "不可见字符（{letters}）不会告知模型")
+    }
+
+    pub(crate) fn at_line(self, line: usize, words: &str) -> String {
+        say!(self, "line {line}: {words}", "第 {line} 行：{words}")
+    }
+
     pub(crate) fn skill_broken(self, file: &str, why: &str) -> String {
         say!(self, "{file} is no skill: {why}", "{file} 不是技能：{why}")
     }

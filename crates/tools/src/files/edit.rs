@@ -5,6 +5,7 @@
 
 use max_team_core::limits::WRITE_BYTES_MAX;
 use max_team_core::policy::{Action, Class};
+use max_team_core::text::{has_hidden, stripped_with_places};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -86,7 +87,10 @@ fn replace(text: &str, args: &EditFile) -> Result<String, String> {
     }
     let fitted = [fit(text, &args.old, &args.new), (args.old.clone(), args.new.clone())];
     let Some((old, new)) = fitted.iter().find(|(old, _)| text.contains(old.as_str())) else {
-        return Err(not_found(text, &args.old));
+        return match has_hidden(text) {
+            true => replace_seen(text, &fitted, args),
+            false => Err(not_found(text, &args.old)),
+        };
     };
     if !args.all.unwrap_or(false) {
         let found = places(text, old);
@@ -106,6 +110,33 @@ fn replace(text: &str, args: &EditFile) -> Result<String, String> {
         return Err(format!("replacing {} would make the file too large", many(count, "occurrence")));
     }
     Ok(text.replace(old, new))
+}
+
+/// The same in the text as a model sees it: invisible characters inside what is replaced go with it, others stay.
+fn replace_seen(text: &str, fitted: &[(String, String)], args: &EditFile) -> Result<String, String> {
+    let (plain, places) = stripped_with_places(text);
+    let Some((old, new)) = fitted.iter().find(|(old, _)| plain.contains(old.as_str())) else {
+        return Err(not_found(&plain, &args.old));
+    };
+    let found: Vec<usize> = plain.match_indices(old.as_str()).map(|(at, _)| at).take(PLACES_MAX).collect();
+    if found.len() > 1 && !args.all.unwrap_or(false) {
+        let lines = join(&self::places(&plain, old));
+        return Err(format!("`old` is there more than once, at lines {lines}; take in more lines, or set `all`"));
+    }
+    let (mut edited, mut from) = (String::with_capacity(text.len()), 0);
+    for at in found {
+        let last = places.get((at + old.len()).saturating_sub(1)).copied();
+        let range = places.get(at).copied().zip(last.map(|last| last + 1));
+        let (start, end) = range.ok_or("the text cannot be taken apart")?;
+        edited.push_str(text.get(from..start).unwrap_or_default());
+        edited.push_str(new);
+        from = end;
+    }
+    edited.push_str(text.get(from..).unwrap_or_default());
+    if edited.len() as u64 > WRITE_BYTES_MAX {
+        return Err("replacing all of them would make the file too large".to_owned());
+    }
+    Ok(edited)
 }
 
 /// Both strings with the line endings that the file has: models write LF, whatever the file does.
@@ -195,6 +226,22 @@ mod tests {
 
     fn edit(text: &str, old: &str, new: &str, all: bool) -> Result<String, String> {
         replace(text, &EditFile { path: String::new(), old: old.into(), new: new.into(), all: Some(all) })
+    }
+
+    #[test]
+    fn text_with_invisible_characters_is_edited_as_it_is_seen() {
+        let file = "a\u{202e}bc\nif x\u{200b} {\n❤\u{fe0f} y\u{feff}\n";
+        assert_eq!(edit(file, "if x {", "if z {", false).unwrap(), "a\u{202e}bc\nif z {\n❤\u{fe0f} y\u{feff}\n");
+        assert_eq!(edit(file, "abc", "d", false).unwrap(), "d\nif x\u{200b} {\n❤\u{fe0f} y\u{feff}\n");
+        assert_eq!(edit(file, "❤\u{fe0f} y", "z", false).unwrap(), "a\u{202e}bc\nif x\u{200b} {\nz\u{feff}\n");
+        assert_eq!(
+            edit("x\u{200b}y xy", "xy", "z", true).unwrap(),
+            "x\u{200b}y z",
+            "what is there as written comes first"
+        );
+        assert_eq!(edit("x\u{200b}y x\u{200b}y", "xy", "z", true).unwrap(), "z z");
+        assert!(edit("x\u{200b}y x\u{200b}y", "xy", "z", false).unwrap_err().contains("more than once"));
+        assert!(edit("x\u{200b}y", "nowhere", "z", false).is_err());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use max_team_core::chat::Part;
 use max_team_core::limits::{IMAGE_BYTES_MAX, READ_LINES_MAX, WRITE_BYTES_MAX};
 use max_team_core::policy::{Action, Class, Deed};
+use max_team_core::text::has_hidden;
 use memchr::memchr;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -24,6 +25,8 @@ use crate::text::{many, size};
 use crate::tool::{Cx, Output, ToolError};
 use crate::typed::Typed;
 
+/// Lines with invisible characters that a note names.
+const NAMED_MAX: usize = 10;
 /// Bytes at the start of a file that tell what it is.
 const HEAD_BYTES: usize = 8 << 10;
 
@@ -263,12 +266,31 @@ impl Wanted {
                 "further on, line {line} is the first with bytes that are not UTF-8: edit_file cannot edit this file"
             ));
         }
+        notes.extend(hidden_note(&found.text));
         let mut text = found.text.clone();
         if !notes.is_empty() {
             text.push_str(&format!("\n[{}]", notes.join("; ")));
         }
         Ok(Output::text(text))
     }
+}
+
+/// Which lines have characters that are left out for a model, so that it knows why an edit drops them.
+fn hidden_note(text: &str) -> Option<String> {
+    let numbers = text.lines().filter_map(|line| line.split_once('\t')).filter(|(_, line)| has_hidden(line));
+    let mut lines: Vec<&str> = numbers.map(|(number, _)| number.trim()).take(NAMED_MAX + 1).collect();
+    if lines.is_empty() {
+        return None;
+    }
+    if lines.len() > NAMED_MAX {
+        lines.pop();
+        lines.push("…");
+    }
+    let noun = if lines.len() == 1 { "line" } else { "lines" };
+    Some(format!(
+        "{noun} {}: invisible characters are left out here; edit_file finds the text as shown and drops those inside `old`",
+        lines.join(", ")
+    ))
 }
 
 fn picture(head: &[u8]) -> Option<&'static str> {

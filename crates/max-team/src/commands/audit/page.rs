@@ -2,6 +2,7 @@
 //!
 //! Everything that an agent, a file or a person has said is data: it is escaped wherever it stands.
 
+use max_team_core::text::{escape, judged};
 use max_team_journal::Detail;
 use max_team_runtime::Record;
 
@@ -59,23 +60,18 @@ pub(super) fn foot(note: Option<&str>) -> String {
 /// A text as a page shows it, whatever it says.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
-    for letter in text.chars() {
+    for (letter, is_seen) in judged(text) {
         match letter {
             '&' => safe.push_str("&amp;"),
             '<' => safe.push_str("&lt;"),
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
-            // Invisible letters and those that turn a line around say nothing that is read.
-            letter if letter.is_control() || is_hidden(letter) => safe.push('\u{fffd}'),
+            letter if !is_seen => escape(letter, &mut safe),
             letter => safe.push(letter),
         }
     }
     safe
-}
-
-fn is_hidden(letter: char) -> bool {
-    matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 #[cfg(test)]
@@ -86,6 +82,6 @@ mod tests {
     fn nothing_that_was_said_is_more_than_text() {
         let said = "<script>alert(\"x\")</script> & 'y' \u{202e}z\u{7}";
         let safe = escaped(said);
-        assert_eq!(safe, "&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt; &amp; &#39;y&#39; \u{fffd}z\u{fffd}");
+        assert_eq!(safe, "&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt; &amp; &#39;y&#39; \\u{202e}z\\u{7}");
     }
 }
