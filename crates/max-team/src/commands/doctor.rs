@@ -11,7 +11,7 @@ use std::path::Path;
 use max_team_core::team::Member;
 use max_team_core::time::rfc3339;
 use max_team_journal::{Journal, JournalError};
-use max_team_runtime::{compare_rows, rebuild_rows};
+use max_team_runtime::{compare_rows, instructions, rebuild_rows};
 use max_team_sandbox::{Engine, engine, probe};
 use rustix::fs::Access;
 
@@ -21,6 +21,7 @@ use crate::config::choice::Face;
 use crate::config::{Config, Override};
 use crate::exit::{Exit, Stop};
 use crate::models;
+use crate::permissions;
 use crate::setup::{self, Place};
 use crate::terminal::text::clean_line;
 use crate::words::Lang;
@@ -72,6 +73,7 @@ pub(crate) fn run(place: &Place, options: &args::Doctor) -> anyhow::Result<Exit>
         findings.warn("git", lang.lock_blocks(&lock.display().to_string()));
     }
     team(place, options.agents.as_deref(), &mut findings);
+    foreign(place, config.as_ref(), &mut findings);
     journal(place, config.as_ref(), options.rebuild, &mut findings);
     findings.note(lang.untested_word(), lang.untested(options.online));
     super::print(&findings.text)?;
@@ -253,6 +255,25 @@ fn model(config: &Config, place: &Place, online: bool, findings: &mut Findings) 
             }
         }
         Err(stop) => findings.bad(lang.model_now(), stop.words(lang).to_owned()),
+    }
+}
+
+/// What `.claude/` and `.mcp.json` hold without an effect, and instructions in which something is hidden.
+fn foreign(place: &Place, config: Option<&Config>, findings: &mut Findings) {
+    let lang = findings.lang;
+    let root = config.and_then(|config| setup::project_root(place, config).ok()).unwrap_or_else(|| place.cwd.clone());
+    // What is wrong with the files themselves is said where they are used.
+    if let Ok(loaded) = permissions::load(place, &root, &permissions::Flags::default()) {
+        for unused in &loaded.unused {
+            let what = format!("{} ({})", unused.what, unused.place);
+            findings.note(&clean_line(&what), clean_line(&lang.unused_names(&unused.names.join(", "))));
+        }
+        for (hook, origin) in &loaded.hooks {
+            findings.warn(&format!("PreToolUse ({origin})"), lang.hook_asks(&hook.rules().join(", ")));
+        }
+    }
+    for note in instructions::read(&root, Some(&place.home)).notes {
+        findings.warn(lang.instructions(), clean_line(&note));
     }
 }
 

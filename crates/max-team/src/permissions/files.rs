@@ -7,6 +7,7 @@ use std::path::Path;
 use max_team_core::policy::Mode;
 use max_team_core::policy::rule::List;
 
+use super::foreign;
 use crate::config::quote;
 use crate::config::yaml::{self, Node, Value};
 
@@ -48,6 +49,7 @@ const KEYS: &[&str] = &[
     "viewMode",
     "includeCoAuthoredBy",
     "apiKeyHelper",
+    "mcpServers",
     "enabledPlugins",
     "alwaysThinkingEnabled",
     "forceLoginMethod",
@@ -80,6 +82,12 @@ pub(super) struct File {
     pub(super) no_writes_outside: bool,
     pub(super) never_asks: bool,
     pub(super) warnings: Vec<String>,
+    /// Keys that have no effect here, with the names in them.
+    pub(super) unused: Vec<(String, Vec<String>)>,
+    /// Hooks that other programs run before a tool.
+    pub(super) hooks: Vec<foreign::Hook>,
+    /// Other events that have hooks.
+    pub(super) events: Vec<String>,
     /// What in it may have been meant to forbid or to ask, and could not be read.
     pub(super) lost: Option<String>,
 }
@@ -118,9 +126,16 @@ fn parse(text: &str, shown: &str) -> Result<File, String> {
                 }
             }
             ("permissions", _) => file.lose(shown, node, "`permissions` is no object".to_owned()),
-            (key, _) if KEYS.contains(&key) => {}
+            ("$schema" | "disableAllHooks", _) => {}
+            ("hooks", _) => (file.hooks, file.events) = foreign::hooks(node),
+            (key, _) if KEYS.contains(&key) && foreign::is_empty(node) => {}
+            (key, _) if KEYS.contains(&key) => file.unused.push((key.to_owned(), foreign::names(node))),
             (key, _) => file.unknown(shown, node, key, KEYS),
         }
+    }
+    let is_off = |(name, node): &(yaml::Name, Node)| name.text == "disableAllHooks" && node.text() == Some("true");
+    if top.iter().any(is_off) {
+        (file.hooks, file.events) = (Vec::new(), Vec::new());
     }
     Ok(file)
 }

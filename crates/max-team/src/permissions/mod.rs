@@ -7,6 +7,7 @@
 
 mod also;
 mod files;
+mod foreign;
 mod local;
 mod trust;
 
@@ -21,6 +22,7 @@ use crate::setup::Place;
 use crate::words::Lang;
 
 use files::File;
+pub(crate) use foreign::{Hook, Unused};
 pub(crate) use local::{remember, remembered};
 pub(crate) use trust::Trusted;
 
@@ -40,6 +42,10 @@ pub(crate) struct Loaded {
     pub(crate) foreign: Option<Mode>,
     /// Whether nobody may turn all questions off.
     pub(crate) no_bypass: bool,
+    /// Hooks before a tool that are not run here, and that the user has not said to go on without.
+    pub(crate) hooks: Vec<(Hook, Origin)>,
+    /// What `.claude/` and `.mcp.json` hold and has no effect here.
+    pub(crate) unused: Vec<Unused>,
     /// What the user should be told.
     pub(crate) warnings: Vec<String>,
 }
@@ -68,7 +74,21 @@ pub(crate) fn load(place: &Place, root: &Path, flags: &Flags<'_>) -> Result<Load
     };
     let mut loaded = read(&sources(place, root), place, root, flags, &trusted)?;
     loaded.warnings.extend(problem);
+    loaded.unused.extend(lying_about(place, root));
+    loaded.warnings.extend(foreign::line(&loaded.unused, place.speaks()));
     Ok(loaded)
+}
+
+/// What has no effect beside the settings files: commands, plugins, servers.
+fn lying_about(place: &Place, root: &Path) -> Vec<Unused> {
+    let own = place.env.user().map(|user| user.join(".claude"));
+    let theirs = root.join(".claude");
+    let mut found = foreign::folder(&theirs, ".claude", own.as_ref() == Some(&theirs));
+    if let Some(own) = own.filter(|own| *own != theirs) {
+        found.extend(foreign::folder(&own, "~/.claude", true));
+    }
+    found.extend(foreign::servers(&root.join(".mcp.json"), ".mcp.json"));
+    found
 }
 
 /// The files of a project that hold rules.
@@ -120,18 +140,19 @@ fn read(sources: &[Source], place: &Place, root: &Path, flags: &Flags<'_>, trust
                 continue;
             }
         };
-        loaded.warnings.extend(file.warnings);
+        loaded.warnings.extend(file.warnings.iter().cloned());
         let base = text(&source.base);
         let anchors = Anchors { root: &root_text, base: &base, home: &home };
-        for (list, text, line) in file.rules {
-            let origin = Origin { scope: source.scope, file: shown.clone(), line };
-            let rule = Rule::new(list, &text, origin, &anchors);
-            if is_foreign && list == List::Allow && !trusted.has(&root_text, &text) {
+        for (list, text, line) in &file.rules {
+            let origin = Origin { scope: source.scope, file: shown.clone(), line: *line };
+            let rule = Rule::new(*list, text, origin, &anchors);
+            if is_foreign && *list == List::Allow && !trusted.has(&root_text, text) {
                 loaded.held.push(rule);
             } else {
                 loaded.permissions.rules.push(rule);
             }
         }
+        loaded.leave(&file, &shown, trusted.of(&root_text), &anchors);
         for (text, line) in &file.also {
             let origin = Origin { scope: source.scope, file: shown.clone(), line: *line };
             match also::folder(text, &anchors, place) {
@@ -223,6 +244,22 @@ pub(crate) fn split(text: &str) -> Vec<String> {
 }
 
 impl Loaded {
+    /// Notes what a file says without an effect here, and asks about what hooks cover that are not run, but for those that
+    /// the user goes on without.
+    fn leave(&mut self, file: &File, shown: &str, words: &[String], anchors: &Anchors<'_>) {
+        for hook in file.hooks.iter().filter(|hook| !words.contains(&hook.word())) {
+            let origin = Origin { scope: Scope::Hook, file: shown.to_owned(), line: hook.line };
+            let rules = hook.rules().into_iter().map(|text| Rule::new(List::Ask, &text, origin.clone(), anchors));
+            self.permissions.rules.extend(rules);
+            self.hooks.push((hook.clone(), origin));
+        }
+        let matchers: Vec<String> = file.hooks.iter().map(|hook| hook.matcher.clone()).collect();
+        let before = (!matchers.is_empty()).then(|| ("hooks.PreToolUse".to_owned(), matchers));
+        let events = file.events.iter().map(|event| (format!("hooks.{event}"), Vec::new()));
+        let unused = before.into_iter().chain(events).chain(file.unused.iter().cloned());
+        self.unused.extend(unused.map(|(what, names)| Unused { what, place: shown.to_owned(), names }));
+    }
+
     /// The mode to work in: what the user chose, else what the user's settings ask for. What came with the project
     /// counts only where it is stricter than both.
     pub(crate) fn mode(&self, chosen: Mode, by: Chooser) -> (Mode, Option<String>) {

@@ -1,5 +1,7 @@
 //! Settings files as they lie about, and what becomes of them.
 
+use max_team_core::policy::{Action, Deed, Rules, Verdict, judge};
+
 use super::*;
 
 struct Desk {
@@ -39,6 +41,71 @@ impl Desk {
 }
 
 #[test]
+fn what_is_not_honoured_is_named() {
+    let desk = Desk::new();
+    desk.put(
+        "p/.claude/settings.json",
+        r#"{"env": {"A": "1", "B": "2"}, "model": "opus", "apiKeyHelper": "x", "statusLine": {"type": "command"}, "theme": "",
+            "enabledPlugins": {"a@b": true}, "hooks": {"Stop": [{"hooks": []}], "PreToolUse": []}}"#,
+    );
+    std::fs::create_dir_all(desk.folder.path().join("p/.claude/commands")).unwrap();
+    desk.put("p/.claude/commands/fix.md", "x");
+    std::fs::create_dir_all(desk.folder.path().join("p/.claude/agents")).unwrap();
+    desk.put("p/.mcp.json", r#"{"mcpServers": {"github": {"command": "npx"}}}"#);
+    let loaded = desk.load();
+    let named: Vec<String> =
+        loaded.unused.iter().map(|one| format!("{} {} {}", one.what, one.place, one.names.join(","))).collect();
+    assert_eq!(
+        named,
+        [
+            "hooks.Stop .claude/settings.json ",
+            "env .claude/settings.json A,B",
+            "model .claude/settings.json ",
+            "apiKeyHelper .claude/settings.json ",
+            "statusLine .claude/settings.json type",
+            "enabledPlugins .claude/settings.json a@b",
+            "commands .claude/commands fix.md",
+            "servers .mcp.json github",
+        ]
+    );
+    let line = "not used from .claude/ and .mcp.json: hooks.Stop, env (2), model, apiKeyHelper, statusLine (1), \
+                enabledPlugins (1), commands (1), servers (1); `max-team doctor` lists it";
+    assert!(loaded.warnings.contains(&line.to_owned()), "{:?}", loaded.warnings);
+    assert!(loaded.hooks.is_empty());
+    assert!(Desk::new().load().warnings.is_empty(), "nothing to name, nothing said");
+}
+
+#[test]
+fn what_a_hook_covers_is_asked_about_until_the_user_goes_on_without_it() {
+    let hook = |command: &str| {
+        format!(
+            "{{\"hooks\": {{\"PreToolUse\": [\n{{\"matcher\": \"Bash|Write\", \"hooks\": [{{\"type\": \"command\", \"command\": \"{command}\"}}]}}]}}}}"
+        )
+    };
+    let desk = Desk::new();
+    desk.put("p/.claude/settings.json", &hook("guard.sh"));
+    let loaded = desk.load();
+    assert_eq!(desk.shown(), ["`ask: Bash` (.claude/settings.json:2)", "`ask: Edit` (.claude/settings.json:2)"]);
+    let none = max_team_core::team::Constraints::default();
+    let mode = |mode| Rules { permissions: &loaded.permissions, ..Rules::new(mode, &none) };
+    let action = Action { deed: Deed::Write, ..Action::read("a.txt") };
+    let judged = judge(&mode(Mode::BypassPermissions), "write_file", &action);
+    assert_eq!(judged.verdict, Verdict::Ask);
+    assert_eq!(judged.rule, "a `PreToolUse` hook (.claude/settings.json:2) covers `Edit` and is not run here");
+    assert_eq!(judged.hint, "`max-team permissions trust` goes on without the hook");
+    let judged = judge(&mode(Mode::DontAsk), "write_file", &action);
+    assert_eq!(judged.verdict, Verdict::Deny);
+    // A yes holds for this command of the hook.
+    let word = loaded.hooks.first().map(|(hook, _)| hook.word()).unwrap();
+    Trusted::read(&desk.place.home).unwrap().add(&desk.place.cwd.to_string_lossy(), &[word]).unwrap();
+    assert!(desk.shown().is_empty() && desk.load().hooks.is_empty());
+    desk.put("p/.claude/settings.json", &hook("other.sh"));
+    assert_eq!(desk.load().hooks.len(), 1);
+    desk.put("p/.claude/settings.json", &hook("other.sh").replacen('{', "{\"disableAllHooks\": true, ", 1));
+    assert!(desk.load().hooks.is_empty());
+}
+
+#[test]
 fn files_are_merged_with_their_lines() {
     let desk = Desk::new();
     desk.put(
@@ -67,7 +134,8 @@ fn files_are_merged_with_their_lines() {
     assert_eq!(
         loaded.warnings,
         [
-            "1 of this project's permissions wait for you: `max-team permissions list` shows them, `max-team permissions trust` uses them"
+            "1 of this project's permissions wait for you: `max-team permissions list` shows them, `max-team permissions trust` uses them",
+            "not used from .claude/ and .mcp.json: model; `max-team doctor` lists it",
         ]
     );
 }

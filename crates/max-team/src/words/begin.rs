@@ -248,6 +248,40 @@ impl Lang {
         )
     }
 
+    /// What other programs would use and has no effect here.
+    pub(crate) fn not_honoured(self, kinds: &str) -> String {
+        say!(
+            self,
+            "not used from .claude/ and .mcp.json: {kinds}; `max-team doctor` lists it",
+            "未采用 .claude/ 与 .mcp.json 中的：{kinds}；用 `max-team doctor` 查看"
+        )
+    }
+
+    pub(crate) fn unused_names(self, names: &str) -> String {
+        if names.is_empty() {
+            return say!(self, "has no effect here", "在此不起作用");
+        }
+        say!(self, "has no effect here: {names}", "在此不起作用：{names}")
+    }
+
+    pub(crate) fn hook_left(self, matcher: &str, origin: &str) -> String {
+        let tools = if matcher.is_empty() { "*" } else { matcher };
+        say!(
+            self,
+            "without the `PreToolUse` hook for `{tools}` ({origin}), which max-team does not run:",
+            "不运行针对 `{tools}` 的 `PreToolUse` 钩子（{origin}）而继续；max-team 不会运行它："
+        )
+    }
+
+    /// What hooks cover, where they are not run.
+    pub(crate) fn hook_asks(self, rules: &str) -> String {
+        say!(
+            self,
+            "it is not run: what it covers ({rules}) is asked about, and refused where nobody can be asked; `max-team permissions trust` goes on without it",
+            "不会运行：它所涵盖的操作（{rules}）会先询问，无人可问时则拒绝；用 `max-team permissions trust` 可不经它继续"
+        )
+    }
+
     pub(crate) fn follows_nothing(self, why: &str) -> String {
         say!(
             self,

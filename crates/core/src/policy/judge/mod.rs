@@ -57,8 +57,8 @@ pub struct Rules<'a> {
     pub constraints: &'a Constraints,
     /// Whether an approved plan stands behind the work.
     pub approved: bool,
-    /// Globs of the paths that the task owns; empty: no restriction.
-    pub owns: &'a [String],
+    /// Globs of the paths that the task owns; `None`: no restriction.
+    pub owns: Option<&'a [String]>,
 }
 
 impl<'a> Rules<'a> {
@@ -71,7 +71,7 @@ impl<'a> Rules<'a> {
             grants: &[],
             constraints,
             approved: false,
-            owns: &[],
+            owns: None,
         }
     }
 }
@@ -172,9 +172,15 @@ impl Case<'_> {
     /// The rule that wants a question, if one does.
     fn ask(&self, subject: Subject<'_>) -> Option<Judgement> {
         let rule = self.rule(List::Ask, subject)?;
-        let hint = "only without that rule: no permission beats it".to_owned();
-        let judged =
-            Judgement { origin: Some(rule.origin.clone()), hint, ..said(Verdict::Ask, &format!("the rule {rule}")) };
+        let (words, hint) = match rule.origin.scope {
+            Scope::Hook => (
+                format!("a `PreToolUse` hook ({}) covers `{}` and is not run here", rule.origin, rule.text),
+                "`max-team permissions trust` goes on without the hook",
+            ),
+            _ => (format!("the rule {rule}"), "only without that rule: no permission beats it"),
+        };
+        let hint = hint.to_owned();
+        let judged = Judgement { origin: Some(rule.origin.clone()), hint, ..said(Verdict::Ask, &words) };
         Some(self.asking(Judgement { memory: Memory::Nothing, ..judged }))
     }
 
@@ -247,7 +253,7 @@ impl Case<'_> {
             return None;
         }
         match deed {
-            Deed::Write if !owns.is_empty() && !pattern::is_owned(owns, target) => {
+            Deed::Write if owns.is_some_and(|owns| !pattern::is_owned(owns, target)) => {
                 let hint = "a plan whose task owns that path".to_owned();
                 Some(self.asking(Judgement { hint, ..said(Verdict::Ask, "outside the paths this task owns") }))
             }
