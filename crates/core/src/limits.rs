@@ -240,6 +240,8 @@ pub const CALLEE_ABOUT_CHARS_MAX: usize = 500;
 pub const CALLEES_ABOUT_BYTES_MAX: usize = 12 << 10;
 /// Of how many a model sees the names; the rest are only counted.
 pub const CALLEES_NAMED_MAX: usize = 128;
+/// Names that one message about an unknown name lists.
+pub const NAMES_TOLD_MAX: usize = 40;
 /// Bytes of a key of the memory.
 pub const MEMORY_KEY_BYTES_MAX: usize = 128;
 /// Parts of a key of the memory.
@@ -254,6 +256,14 @@ pub const MEMORY_FACTS_MAX: usize = 20_000;
 pub const MEMORY_QUOTE_CHARS_MAX: usize = 200;
 /// Letters of such words that prove that somebody said them; a Chinese character counts for three.
 pub const MEMORY_QUOTE_WEIGHT_MIN: usize = 6;
+/// Letters of a value about the user that needs no word of theirs beside the quote, such as `C` or `vegetarian`.
+pub const MEMORY_SHORT_FORM_WEIGHT_MAX: usize = 10;
+/// The same for a value that shares a word with the quote.
+pub const MEMORY_NEAR_FORM_WEIGHT_MAX: usize = 24;
+/// Failures that are kept under `agent_errors` for each agent, the newest.
+pub const MEMORY_ERRORS_MAX: usize = 8;
+/// Letters of one such failure, and of the parts of `dialog_context`.
+pub const MEMORY_NOTE_CHARS_MAX: usize = 240;
 /// Terms that a fact is found by.
 pub const MEMORY_TERMS_MAX: usize = 128;
 /// Letters of such a term.

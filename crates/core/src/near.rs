@@ -2,6 +2,8 @@
 //!
 //! It only guesses, for a message; nothing is ever put right by a guess.
 
+use crate::limits::NAMES_TOLD_MAX;
+
 /// Bytes of a name that is compared; comparing takes time with the product of both lengths.
 const NAME_BYTES_MAX: usize = 64;
 /// Names that are compared; whoever has more of them gets no guess for the rest.
@@ -10,6 +12,20 @@ const NAMES_MAX: usize = 1_000;
 /// `, did you mean `x`?`, or nothing when none of the names is near.
 pub fn did_you_mean<'a>(asked: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     nearest(asked, names).map(|name| format!(", did you mean `{name}`?")).unwrap_or_default()
+}
+
+/// The end of a message about an unknown name: the nearest name, if any is near, and the names there are, as far as
+/// [`NAMES_TOLD_MAX`] goes.
+pub fn candidates<'a>(asked: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.into_iter().collect();
+    let near = did_you_mean(asked, names.iter().copied());
+    let mut told: Vec<String> = names.iter().take(NAMES_TOLD_MAX).map(|name| format!("`{name}`")).collect();
+    if let more @ 1.. = names.len().saturating_sub(NAMES_TOLD_MAX) {
+        told.push(format!("and {more} more"));
+    }
+    let there = if told.is_empty() { "none".to_owned() } else { told.join(", ") };
+    let end = if near.is_empty() { ";" } else { "" };
+    format!("{near}{end} there are {there}")
 }
 
 /// The nearest of the names, if any is near.
@@ -99,5 +115,14 @@ mod tests {
             assert_eq!(did_you_mean(asked, names), want, "{asked}");
         }
         assert_eq!(did_you_mean(&"leo".repeat(100), names), "");
+    }
+
+    #[test]
+    fn candidates_are_told_within_a_bound() {
+        assert_eq!(candidates("loe", ["leo", "ada"]), ", did you mean `leo`? there are `leo`, `ada`");
+        assert_eq!(candidates("x", []), "; there are none");
+        let many: Vec<String> = (0..608).map(|number| format!("e{number:03}")).collect();
+        let told = candidates("e60o", many.iter().map(String::as_str));
+        assert!(told.starts_with(", did you mean `e600`?") && told.ends_with("and 568 more"), "{told}");
     }
 }

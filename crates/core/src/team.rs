@@ -72,6 +72,9 @@ pub struct Settings {
     /// When and by whom what is old is summed up.
     #[serde(default)]
     pub compaction: Compaction,
+    /// How long one turn of a lead may work; unlike `constraints.timeout_ms` it does not bound the agents that it calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_ms: Option<u64>,
 }
 
 /// When and by whom what is old is summed up.
@@ -108,6 +111,7 @@ impl Settings {
             approved: false,
             owns: None,
             compaction: Compaction::default(),
+            turn_ms: None,
         }
     }
 
@@ -136,6 +140,21 @@ impl Settings {
         }
         self.constraints = constraints.clone();
         self
+    }
+}
+
+impl Settings {
+    /// The same under a lead's constraints. Its time stands still while it waits for agents that it has called, so it is a
+    /// bound of its own turns and not of theirs.
+    #[must_use]
+    pub fn leading_under(self, constraints: &Constraints) -> Self {
+        let own = Constraints { timeout_ms: None, ..constraints.clone() };
+        Self { turn_ms: constraints.timeout_ms, ..self.under(&own) }
+    }
+
+    /// How long one turn may work, for an agent that the user talks to.
+    pub fn turn_limit_ms(&self) -> Option<u64> {
+        self.turn_ms.into_iter().chain(self.constraints.timeout_ms).min()
     }
 }
 
@@ -245,6 +264,9 @@ pub struct Definition {
     /// Whether it comes with the program; no file can say so of itself.
     #[serde(default, skip_serializing_if = "is_false")]
     pub builtin: bool,
+    /// Whether it is built in, or the user's own file defines it; a project's file cannot say so.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub trusted: bool,
     /// Tools that are taken from it, whatever else says it has them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disallowed_tools: Vec<String>,

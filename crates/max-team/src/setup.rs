@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
 use max_team_core::id::{SessionId, WorkerId};
-use max_team_core::memory::EXPERT;
 use max_team_core::message::{Principal, Role};
 use max_team_core::near::nearest;
 use max_team_core::team::{Compaction, Definition, Settings};
@@ -355,6 +354,9 @@ pub(crate) fn house(
     let unwritable = |failure| Stop::said(Exit::Config, |lang| lang.audit_failure(&failure));
     audit.as_ref().map_or(Ok(()), AuditOptions::check).map_err(unwritable)?;
     let worker = worker(place, &journal, what)?;
+    if !config.project.sandbox {
+        headless::talk(place.lang(config).sandbox_is_off());
+    }
     let today = max_team_tools::now().date();
     Ok(House::build(Options {
         journal,
@@ -381,9 +383,10 @@ pub(crate) fn remember(place: &Place, config: &Config, chosen: &Chosen, is_chat:
     let bad = |stop: Stop| Stop::new(Exit::Config, format!("memory.model: {}", stop.message));
     Ok(Remember {
         recall: config.memory.recall,
-        expert: extracts.then(|| agents::builtin_one(EXPERT, &place.env)).flatten(),
+        expert: extracts.then(|| agents::memory_keeper(place)).flatten(),
         model: config.memory.model.as_deref().map(|name| chosen.resolve(name)).transpose().map_err(bad)?,
         every: config.memory.every,
+        notes: extracts,
     })
 }
 

@@ -14,7 +14,7 @@ use max_team_core::id::{PlanId, QuestionId, SessionId};
 use max_team_core::ledger::dollars;
 use max_team_core::turn::call_key;
 use max_team_runtime::{Delta, Open, Opened, Recovered, Status, StreamEvent, What, new_id};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::exit::Exit;
 use crate::words::Lang;
@@ -332,14 +332,15 @@ impl Result<'_> {
         // A model without a price has no known cost; zero would be a claim.
         let cost =
             (ledger.unpriced_calls == 0).then(|| dollars(ledger.spent_nano.saturating_add(self.status.others_nano)));
-        let model = self.status.settings.model.name.clone();
+        let models = self.status.usage_by_model();
+        let models: Map<String, Value> = models.into_iter().map(|(model, used)| (model, usage(used))).collect();
         let error = cut.map(|cut| cut.error.to_string()).or_else(|| Lang::En.ended_because(&self.ended.end));
         json!({
             "type": "result", "subtype": subtype, "is_error": is_error, "result": self.ended.text,
             "structured_output": self.ended.structured, "session_id": self.session, "uuid": new_id(),
             "num_turns": self.rounds, "duration_ms": self.duration_ms, "duration_api_ms": self.api_ms,
-            "ttft_ms": self.first_ms, "total_cost_usd": cost, "usage": usage(ledger.usage),
-            "modelUsage": { model: usage(ledger.usage) }, "stop_reason": end, "terminal_reason": reason,
+            "ttft_ms": self.first_ms, "total_cost_usd": cost, "usage": usage(self.status.usage()),
+            "modelUsage": models, "stop_reason": end, "terminal_reason": reason,
             "permission_denials": self.denials, "error": error, "unknown_cost_usd": dollars(ledger.unknown_nano),
             "stopped": self.stopped, "answered_before": self.repeated,
         })

@@ -3,7 +3,6 @@
 //! This turns what is written down (`agents`) into what the runtime takes: every member resolved against the
 //! catalogue once. It starts nothing.
 
-mod coordinator;
 mod crew;
 
 use std::collections::BTreeMap;
@@ -86,12 +85,10 @@ impl Who {
                 Ok(Seated { definition, settings, team: None, crew: None })
             }
             Self::Team(mut led) => {
-                if ways.coordinator {
-                    led.definition = coordinator::lead(&led.definition, &led.members);
-                }
+                led.definition = agents::leading(led.definition, &led.members, ways.coordinator);
                 let team = resolve(&led, chosen, settings, ways)?;
                 let mates = team.experts.iter().chain(&team.members);
-                let settings = settings.clone().under(&vouching(led.constraints, mates));
+                let settings = settings.clone().leading_under(&vouching(led.constraints, mates));
                 let team = Some(team);
                 Ok(Seated { settings, definition: led.definition, team, crew: Some(led.crew) })
             }
@@ -140,21 +137,15 @@ pub(crate) struct Led {
 
 /// Reads who is on the team.
 pub(crate) fn read(file: Option<&std::path::Path>, place: &Place) -> Result<(Led, Vec<String>), Stop> {
-    let agents::Team { lead, members, warnings, models, roster, desk, .. } = agents::team(file, place)?;
+    let agents::Team { lead, members, mut warnings, models, roster, desk, lead_at, .. } = agents::team(file, place)?;
     let Member { definition, model, constraints, .. } = lead.clone();
-    let definition = leading(definition, &members);
+    // First, so that no number of other warnings hides it.
+    warnings.splice(..0, lead_at.map(|at| place.speaks().project_leads(&at, &definition.name)));
     let taken = std::iter::once(&definition).chain(members.iter().map(|member| &member.definition));
     let crew = Crew::new(roster, desk, taken.map(|definition| definition.name.clone()).collect());
     let (path, place) = (file.map(std::path::Path::to_path_buf), place.clone());
     let crew = crew.of(Source { path, place, model_is_named: false, lead, members: members.clone() });
     Ok((Led { definition, model, constraints, members, crew, models }, warnings))
-}
-
-/// A lead with what every lead has, told who its members are.
-fn leading(mut definition: Definition, members: &[Member]) -> Definition {
-    definition.tools = agents::lead_tools(&definition.tools);
-    definition.prompt = format!("{}\n\n{}", definition.prompt.trim_end(), agents::roster(members));
-    definition
 }
 
 /// Resolves the members under the session's settings. Nobody gets more than the session has.

@@ -253,7 +253,7 @@ mod tests {
             "3:34: `mode` is one of default, acceptEdits, plan, auto, dontAsk, bypassPermissions",
             "3:5: `a b` is no name: use letters, digits, `-`, `_` and `.`",
             "4:5: `max` means somebody else already",
-            "5:21: there is no type `wizard`; there are explore, general, leo",
+            "5:21: there is no type `wizard`; there are `explore`, `general`, `leo`",
             "5:41: `auto_claim` is true or false",
             "6:5: `c` is in it twice",
             "7:5: a member is a map of names",

@@ -366,6 +366,8 @@ pub struct Status {
     pub others_nano: u64,
     /// How much of that is for calls whose outcome is unknown.
     pub others_unknown_nano: u64,
+    /// The tokens of everybody else, by model.
+    pub others_usage: BTreeMap<String, Usage>,
     /// Tokens of the history in the window, estimated.
     pub window_tokens: u64,
     /// Bytes of the system text and the tools' schemas.
@@ -378,6 +380,23 @@ pub struct Status {
     pub instructions: Vec<(String, usize)>,
     /// Whether a turn runs.
     pub busy: bool,
+}
+
+impl Status {
+    /// The tokens of the whole session, by model.
+    pub fn usage_by_model(&self) -> BTreeMap<String, Usage> {
+        let mut all = self.others_usage.clone();
+        *all.entry(self.settings.model.name.clone()).or_default() += self.ledger.usage;
+        all
+    }
+
+    /// The tokens of the whole session.
+    pub fn usage(&self) -> Usage {
+        self.others_usage.values().fold(self.ledger.usage, |mut sum, usage| {
+            sum += *usage;
+            sum
+        })
+    }
 }
 
 /// A piece of an answer on its way.

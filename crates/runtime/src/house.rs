@@ -517,7 +517,7 @@ impl House {
         if status.settings.structured || is_other {
             return Ok(());
         }
-        let settings = status.settings.under(&constraints);
+        let settings = status.settings.leading_under(&constraints);
         let coordinates = now.is_some_and(|team| team.coordinator);
         let copy = match settings.permissions.copy.as_str() {
             "" => Ok(None),
@@ -549,9 +549,9 @@ impl House {
     ) -> Result<(Arc<Definition>, Frame), RuntimeError> {
         let mut seen = Arc::clone(&definition);
         if coordinates {
-            Arc::make_mut(&mut seen).tools = COORDINATING.map(str::to_owned).to_vec();
+            Arc::make_mut(&mut seen).tools.retain(|tool| COORDINATING.contains(&tool.as_str()));
         }
-        let callees = floor.callees(&seen, true);
+        let callees = floor.callees(&seen);
         let root = copy.map_or_else(|| floor.root.clone(), Copy::root);
         let frame = Frame::new(&self.shared, &root, seen, settings.into(), schema, callees)?;
         let frame = if let Some(copy) = copy { frame.at_work_in(copy) } else { frame };

@@ -36,6 +36,7 @@ mod team_tools;
 mod worktree;
 pub mod yaml;
 
+pub use agent::TIME_OVER;
 pub use audit::{AuditFailure, AuditLevel, AuditOptions};
 pub use bottom::block_on;
 pub use cache::Caches;

@@ -348,7 +348,7 @@ fn dispatch_schema() -> Value {
         "properties": {
             "agent": { "type": "string", "description": "The member." },
             "description": { "type": "string", "description": "What to do, self-contained." },
-            "task_id": { "type": "string", "description": "Instead: a task written down with task_create." },
+            "task_id": { "type": "string", "description": "Instead of both: a task written down with task_create, or a number of the shared list; its owner and text count." },
         },
     })
 }

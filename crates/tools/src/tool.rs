@@ -77,6 +77,8 @@ pub struct Spec {
 pub struct Cx {
     /// The folder it may reach into.
     pub root: Arc<Root>,
+    /// Whether file tools may leave that folder, because the user has turned the sandbox off.
+    pub leaves_root: bool,
     /// What of it can be seen.
     pub sight: Arc<Sight>,
     /// What its commands are kept within.
@@ -107,6 +109,7 @@ impl Cx {
         let walls = Arc::new(Walls::around(root.path()));
         Self {
             root,
+            leaves_root: false,
             sight: Arc::default(),
             walls,
             cancel: CancellationToken::new(),
@@ -167,14 +170,23 @@ impl Cx {
 
     /// What can be seen where a place lies.
     pub(crate) fn sight_at(&self, place: &Place) -> Cow<'_, Sight> {
-        place.folder().map_or(Cow::Borrowed(&*self.sight), |folder| Cow::Owned(self.sight.own(folder)))
+        match place.folder() {
+            _ if place.is_outside() => Cow::Owned(self.sight.beyond()),
+            Some(folder) => Cow::Owned(self.sight.own(folder)),
+            None => Cow::Borrowed(&*self.sight),
+        }
     }
 
     /// A path that a model wrote, made clean: of the project, or of a folder of its own.
     pub(crate) fn place(&self, text: &str) -> Result<Place, ToolError> {
         match Folder::split(text) {
             Some((folder, rest)) if self.store(folder).is_some() => Place::own(folder, rest),
-            _ => self.root.place(text).map(Place::of_project),
+            _ => match self.root.place(text) {
+                Err(_) if self.leaves_root && !text.is_empty() && !text.starts_with('~') => {
+                    Place::outside(text, self.root.path())
+                }
+                place => place.map(Place::of_project),
+            },
         }
     }
 
@@ -195,6 +207,12 @@ impl Cx {
     /// What a place is looked at with: its root is the one that the place lies beneath. `None`: there is no such folder
     /// yet.
     pub(crate) fn reach(&self, place: &Place) -> Result<Option<Cow<'_, Self>>, ToolError> {
+        if place.is_outside() {
+            let closed = |error| ToolError::correctable(format!("`{place}` cannot be opened: {error}"));
+            let root = Arc::new(Root::open("/").map_err(closed)?);
+            let (sight, stores) = (Arc::new(self.sight.beyond()), Arc::from([]));
+            return Ok(Some(Cow::Owned(Self { root, sight, stores, ..self.clone() })));
+        }
         let Some(folder) = place.folder() else { return Ok(Some(Cow::Borrowed(self))) };
         let Some(root) = self.store(folder).map_or(Ok(None), Store::root)? else { return Ok(None) };
         let sight = Arc::new(self.sight.own(folder));

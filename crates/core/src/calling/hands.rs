@@ -7,6 +7,7 @@
 
 use serde::Serialize;
 
+use crate::memory::is_keeper;
 use crate::tasks;
 use crate::team::Definition;
 
@@ -35,21 +36,10 @@ pub const SPAWNING: [&str; 3] = [AGENT, SEND_MESSAGE, TASK];
 pub const LEADING: [&str; 3] = [SPAWN, SPAWN_TEAMMATE, SPAWNED];
 /// What every teammate has, whatever its type says: who cannot be written to is none.
 pub const MATES: [&str; 2] = [CHECK_INBOX, SEND_MESSAGE];
-/// All that a lead has who only coordinates.
-pub const COORDINATING: [&str; 12] = [
-    AGENT,
-    ASK_USER,
-    CHECK_INBOX,
-    SEND_MESSAGE,
-    SPAWN,
-    SPAWN_TEAMMATE,
-    SPAWNED,
-    TASK,
-    tasks::CREATE,
-    tasks::GET,
-    tasks::LIST,
-    tasks::UPDATE,
-];
+/// The only tools of a lead in coordinator mode.
+pub const COORDINATING: [&str; 4] = [AGENT, ASK_USER, SEND_MESSAGE, TASK];
+/// Tools that hand work to the members of a team. A lead without any of them is not told about members.
+const ASSIGNING: [&str; 5] = [AGENT, "dispatch_task", SPAWN, SPAWN_TEAMMATE, "submit_plan"];
 
 /// The type that is called when nobody says which: all tools but those that call.
 pub const GENERAL: &str = "general";
@@ -139,7 +129,7 @@ pub fn hands<'a>(there: impl IntoIterator<Item = &'a str>, who: &Definition, cal
         (Layer::Meta, &|tool| {
             META.contains(&tool) || tool == EXIT_PLAN_MODE || (SPAWNING.contains(&tool) && !caller.deeper)
         }),
-        (Layer::Custom, &|tool| !who.builtin && !is_trusted(tool)),
+        (Layer::Custom, &|tool| !(who.builtin || is_trusted(tool) || (tool == REMEMBERING && is_keeper(who)))),
         (Layer::Background, &|tool| who.background && !UNATTENDED.contains(&tool)),
         (Layer::Own, &|tool| !is_own(who, tool)),
         (Layer::Caller, &|tool| caller.tools.is_some_and(|tools| !tools.iter().any(|own| own == tool))),
@@ -170,13 +160,18 @@ pub fn is_among(listed: &[String], tool: &str) -> bool {
     })
 }
 
-/// Whether somebody may be called by somebody else. A list of whom one may call is the whole truth; without one it is
-/// everybody but oneself, and, for a lead that has members for such work, but the one with all tools.
-pub fn may_call(caller: &Definition, callee: &Definition, has_members: bool) -> bool {
+/// Whether the caller's definition permits a call of the callee. A list of names in the definition is complete; without
+/// one, an agent may call every agent but itself.
+pub fn may_call(caller: &Definition, callee: &Definition) -> bool {
     match &caller.may_call {
         Some(names) => names.contains(&callee.name),
-        None => callee.name != caller.name && !(has_members && callee.builtin && callee.name == GENERAL),
+        None => callee.name != caller.name,
     }
+}
+
+/// Whether an agent with these tools hands work to the members of a team.
+pub fn assigns_work(tools: &[String]) -> bool {
+    tools.iter().any(|tool| ASSIGNING.contains(&tool.as_str()))
 }
 
 #[cfg(test)]
@@ -222,6 +217,8 @@ mod tests {
         assert_eq!(hand(&custom, deeper), ["edit_file", "mcp__x__y", "memory_read", "read_file", "run_shell"]);
         let posing = Definition { name: "memory".into(), ..custom.clone() };
         assert!(!hand(&posing, deeper).contains(&"memory_write".to_owned()));
+        let keeper = Definition { trusted: true, ..posing };
+        assert!(hand(&keeper, deeper).contains(&"memory_write".to_owned()), "the user's own expert writes");
         let quiet = Definition { background: true, ..custom.clone() };
         assert_eq!(hand(&quiet, deeper), ["memory_read", "read_file"]);
         let few =
@@ -250,13 +247,17 @@ mod tests {
     #[test]
     fn whom_one_may_call() {
         let (lead, expert) = (Definition { name: "max".into(), ..general() }, general());
-        assert!(!may_call(&lead, &expert, true) && may_call(&lead, &expert, false));
-        let own = Definition { builtin: false, ..general() };
-        assert!(may_call(&lead, &own, true), "one that a file defines is known by what it says");
-        assert!(!may_call(&lead, &lead, false));
+        assert!(may_call(&lead, &expert), "`type` left out means `general`, for every caller");
+        assert!(!may_call(&lead, &lead));
         let only = Definition { may_call: Some(words(&["ray", GENERAL])), ..lead };
-        assert!(may_call(&only, &expert, true));
-        assert!(!may_call(&only, &Definition { name: "leo".into(), ..general() }, false));
+        assert!(may_call(&only, &expert));
+        assert!(!may_call(&only, &Definition { name: "leo".into(), ..general() }));
+    }
+
+    #[test]
+    fn only_tools_that_assign_work_need_members() {
+        assert!(assigns_work(&words(&["task", "dispatch_task"])) && assigns_work(&words(&["agent"])));
+        assert!(!assigns_work(&words(&["task", "memory_read", "memory_write", "ask_user"])));
     }
 
     fn some() -> impl Strategy<Value = Vec<String>> {

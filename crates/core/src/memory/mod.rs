@@ -19,9 +19,9 @@ pub use board::Board;
 pub use file::File;
 pub use key::{Key, KeyError, Scope, Section};
 pub use lasting::{Exchange, is_due, says_something_lasting};
-pub use quote::{occurs, proof, vouches};
+pub use quote::{is_verbatim, occurs, proof, vouches};
 pub use rank::{Posting, QUERY_TERMS_MAX, query_terms, score, terms};
-pub use write::{EXPERT, Refusal, Writer, forget, may_write, set};
+pub use write::{EXPERT, Refusal, Writer, forget, is_keeper, may_write, set};
 
 use crate::id::{SessionId, TurnId};
 
@@ -115,6 +115,8 @@ pub enum Why {
     Personality,
     /// It says who the user is and what they like: always told, as far as there is room.
     Standing,
+    /// It says where the last conversation in the project stood.
+    LastConversation,
     /// It has these words in common with what was said.
     Matched {
         /// The words.

@@ -23,6 +23,8 @@ pub enum Writer {
     User(String),
     /// The expert in charge.
     Expert,
+    /// Code of ours, which notes where conversations stand and which agents fail.
+    Program,
     /// A session's lead.
     Lead(String),
     /// Anybody else.
@@ -30,13 +32,14 @@ pub enum Writer {
 }
 
 impl Writer {
-    /// What an agent is, as a writer. A lead is a lead whatever it is called; a member that owns tasks, and an expert that
-    /// somebody's file defines, are not in charge of the memory because of their name.
+    /// What an agent is, as a writer. A lead is a lead whatever it is called. The expert in charge of the memory is built
+    /// in or the user's own; a member that owns tasks, or an expert that a project's file defines, is not in charge of the
+    /// memory because of its name.
     pub fn of(definition: &Definition, leads: bool) -> Self {
         let name = definition.name.clone();
         match (leads, definition.place) {
             (true, _) | (_, Place::Lead) => Self::Lead(name),
-            (false, Place::Expert) if definition.builtin && name == EXPERT => Self::Expert,
+            (false, Place::Expert) if is_keeper(definition) => Self::Expert,
             (false, _) => Self::Other(name),
         }
     }
@@ -46,8 +49,14 @@ impl Writer {
         match self {
             Self::User(name) | Self::Lead(name) | Self::Other(name) => name,
             Self::Expert => EXPERT,
+            Self::Program => "max-team",
         }
     }
+}
+
+/// Whether a definition is that of the expert in charge of the memory.
+pub fn is_keeper(definition: &Definition) -> bool {
+    definition.name == EXPERT && (definition.builtin || definition.trusted)
 }
 
 /// Why nothing is written.
@@ -123,7 +132,8 @@ pub fn may_write(who: &Writer, key: &Key) -> Result<(), Refusal> {
     match who {
         Writer::User(_) | Writer::Expert => Ok(()),
         Writer::Lead(_) if key.section() == Section::DialogContext => Ok(()),
-        Writer::Lead(_) => no(ONLY_CONTEXT),
+        Writer::Program if matches!(key.section(), Section::DialogContext | Section::AgentErrors) => Ok(()),
+        Writer::Lead(_) | Writer::Program => no(ONLY_CONTEXT),
         Writer::Other(_) => no(ONLY_EXPERT),
     }
 }
@@ -223,12 +233,18 @@ mod tests {
         let member = Writer::of(&agent("memory", Place::Member), false);
         let other = Writer::of(&agent("weather", Place::Expert), false);
         let theirs = Writer::of(&Definition { builtin: false, ..agent("memory", Place::Expert) }, false);
+        let own = Definition { builtin: false, trusted: true, ..agent("memory", Place::Expert) };
+        let own = Writer::of(&own, false);
+        let weather = Definition { trusted: true, ..agent("weather", Place::Expert) };
+        assert_eq!((&own, Writer::of(&weather, false)), (&Writer::Expert, Writer::Other("weather".into())));
         for (_, section) in Section::NAMES {
             let context = section == Section::DialogContext;
             let table = [
                 (&user, true),
                 (&expert, true),
                 (&lead, context),
+                (&own, true),
+                (&Writer::Program, context || section == Section::AgentErrors),
                 (&posing, context),
                 (&member, false),
                 (&other, false),

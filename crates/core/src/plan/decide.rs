@@ -76,9 +76,14 @@ impl Plan {
             Input::Told { task, answer, by } => self.told(task, answer, by),
             Input::Rule { task, ruling, by } => {
                 let tried = self.slots.get(task).map_or(0, |slot| slot.retried);
-                // Whoever keeps saying "again" does not know either: somebody else must.
-                let again = matches!(ruling, Ruling::Retry { .. }) && tried >= RULED_RETRIES_MAX;
-                self.rule(task, if again { Ruling::Escalate } else { ruling }, by)
+                // A lead that keeps retrying cannot decide it: the user must. That is the code's decision, not the lead's.
+                match ruling {
+                    Ruling::Retry { .. } if tried >= RULED_RETRIES_MAX => {
+                        let why = format!("it was retried {tried} times already");
+                        self.rule(task, Ruling::Escalate, By::Rule(why))
+                    }
+                    ruling => self.rule(task, ruling, By::Lead(by)),
+                }
             }
             Input::LeadSilent => self.escalate(),
             Input::Stop { task: None, by } => vec![Event::PlanStopped(PlanStopped { task: None, by })],
@@ -134,7 +139,7 @@ impl Plan {
                     Say::Changes(_) | Say::Reject(_) => Ruling::GiveUp,
                 };
                 let mut events = vec![answered(say)];
-                events.extend(self.rule(index, ruling, who));
+                events.extend(self.rule(index, ruling, by.clone()));
                 events
             }
             (_, Say::Rule(_)) => Vec::new(),
@@ -305,13 +310,13 @@ impl Plan {
         }
     }
 
-    fn rule(&self, task: usize, ruling: Ruling, by: String) -> Vec<Event> {
+    fn rule(&self, task: usize, ruling: Ruling, who: By) -> Vec<Event> {
         let (Some(id), Some(slot)) = (self.name(task), self.slots.get(task)) else { return Vec::new() };
         if slot.state != (State::Failed { settled: false }) {
             return Vec::new();
         }
         let escalates = ruling == Ruling::Escalate;
-        let ruled = Event::TaskRuled(TaskRuled { task: id, ruling, by });
+        let ruled = Event::TaskRuled(TaskRuled { task: id, ruling, by: who.name(), who: Some(who) });
         match self.ask_about(task, 0) {
             // The user has been asked already.
             None if escalates => Vec::new(),

@@ -25,7 +25,7 @@ impl Turn {
             Event::TurnStarted(started) => {
                 (self.halted, self.held, self.known) = (None, None, None);
                 let current = Current::new(started.turn, started.assignment.clone());
-                self.current = Some(Current { quiet: started.quiet, ..current });
+                self.current = Some(Current { quiet: started.quiet, envelope: Some(started.envelope), ..current });
                 self.echoes = if started.quiet { self.echoes.saturating_add(1) } else { 0 };
                 self.hops = started.hops;
                 self.phase = Phase::Ready;

@@ -139,6 +139,9 @@ struct Current {
     /// Who waits for the answer, if not the user.
     #[serde(default)]
     assignment: Option<Arc<Assignment>>,
+    /// The message that began it.
+    #[serde(default)]
+    envelope: Option<EnvelopeId>,
     /// What it cost so far.
     #[serde(default)]
     charges: Vec<Charge>,
@@ -175,6 +178,7 @@ impl Current {
             stopper: None,
             text: String::new(),
             assignment,
+            envelope: None,
             charges: Vec::new(),
             compacting: false,
             unsummarised: false,
@@ -532,6 +536,11 @@ impl Turn {
     /// What the turn that runs is a part of, if somebody other than the user waits for it.
     pub fn assignment(&self) -> Option<&Assignment> {
         self.current.as_ref()?.assignment.as_deref()
+    }
+
+    /// The message that began the turn that runs: its result answers this one.
+    pub fn began_with(&self) -> Option<EnvelopeId> {
+        self.current.as_ref()?.envelope
     }
 
     /// Who or what has stopped the turn that runs, if it was stopped.

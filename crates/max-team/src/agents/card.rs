@@ -306,10 +306,8 @@ impl Maker<'_> {
             }
             let name = names::canonical(name);
             let near = hands::near(name, false);
-            if hands::hand(hands::known(), name, false) == Hand::Unknown
-                && !names::is_needless(name)
-                && !near.is_empty()
-            {
+            let is_unknown = hands::hand(hands::known(), name, false) == Hand::Unknown && !name.ends_with('*');
+            if is_unknown && !names::is_needless(name) && !near.is_empty() {
                 self.reader.rule(spot, format!("`disallowedTools`: there is no tool `{}`{near}", quote(&word)));
             }
             self.card.member.definition.disallowed_tools.push(name.to_owned());

@@ -17,8 +17,7 @@ use max_team_tools::Registry;
 use crate::config::quote;
 
 /// What a lead works with.
-pub(super) const TEAM: [&str; 6] =
-    ["submit_plan", "task_create", "task_update", "task_query", "dispatch_task", "ask_user"];
+const TEAM: [&str; 6] = ["submit_plan", "task_create", "task_update", "task_query", "dispatch_task", "ask_user"];
 /// What calls others: for a lead, and for whoever has hands and lists it.
 const CALLING: [&str; 3] = SPAWNING;
 /// What every member has, listed or not.
@@ -43,17 +42,20 @@ pub(super) enum Hand {
     Wrong(String),
 }
 
-/// All that a lead works with, besides what its file lists: whoever wrote that may not know all of them, and none of
-/// them can do anything by itself.
-pub(crate) fn lead_tools(listed: &[String]) -> Vec<String> {
-    let mut tools = listed.to_vec();
+/// Every tool that a lead can have: none of them changes anything by itself.
+pub(super) fn for_leads() -> impl Iterator<Item = &'static str> {
     let others = SPAWNING.into_iter().chain(LEADING).chain([CHECK_INBOX, SKILL, MEMORY_READ, MEMORY_WRITE]);
-    for tool in TEAM.into_iter().chain(others).chain(tasks::TOOLS) {
-        if !tools.iter().any(|known| known == tool) {
-            tools.push(tool.to_owned());
-        }
-    }
-    tools
+    TEAM.into_iter().chain(others).chain(tasks::TOOLS)
+}
+
+/// The tools of a lead: those that its definition lists, or all that a lead can have if it lists none, without those that
+/// it disallows. A lead that writes plan tasks down can also submit them, and decide about a task that fails.
+pub(crate) fn lead_tools(definition: &Definition) -> Vec<String> {
+    let Definition { tools, disallowed_tools, inherits_tools, .. } = definition;
+    let plans = ["submit_plan", "task_create"].into_iter().any(|tool| is_among(tools, tool));
+    let comes_along = |tool: &str| plans && ["submit_plan", "task_update"].contains(&tool);
+    let has = |tool: &&str| *inherits_tools || is_among(tools, tool) || comes_along(tool);
+    for_leads().filter(has).filter(|tool| !is_among(disallowed_tools, tool)).map(str::to_owned).collect()
 }
 
 /// What a member has besides what its file lists: the list of tasks that everybody shares, as far as nothing is taken away.
@@ -80,14 +82,13 @@ pub(super) fn hand(known: &Registry, tool: &str, is_lead: bool) -> Hand {
     }
     let is_later = LATER.iter().any(|later| fits(later, tool));
     let is_team = TEAM.contains(&tool);
-    if CALLING.contains(&tool) {
+    if CALLING.contains(&tool) || (is_lead && for_leads().any(|own| own == tool)) {
         return Hand::Has(tool.to_owned());
     }
     match (is_lead, is_team) {
-        (true, true) => Hand::Has(tool.to_owned()),
-        (true, false) if known.get(tool).is_some() || is_later => Hand::Wrong(format!(
+        (true, _) if known.get(tool).is_some() || is_later => Hand::Wrong(format!(
             "the lead has no hands: `{tool}` belongs to a member; a lead may have {}",
-            list(TEAM.into_iter().chain([SKILL]))
+            list(for_leads())
         )),
         (false, true) => {
             let instead =
@@ -107,7 +108,7 @@ pub(super) fn hand(known: &Registry, tool: &str, is_lead: bool) -> Hand {
 fn names(is_lead: bool) -> Vec<&'static str> {
     let is_members = |name: &&str| !TEAM.contains(name) && *name != CLARIFY;
     let members = || known().specs().map(|spec| spec.name.as_str()).filter(is_members).collect();
-    if is_lead { BTreeSet::from(TEAM).into_iter().collect() } else { members() }
+    if is_lead { for_leads().collect::<BTreeSet<_>>().into_iter().collect() } else { members() }
 }
 
 /// Words about a tool that nobody knows: the nearest, or all there are.

@@ -38,6 +38,8 @@ pub(crate) struct Joined {
     pub(crate) warnings: Vec<String>,
     /// Where the model of each is written down.
     pub(crate) models: BTreeMap<String, String>,
+    /// The project's file that the lead comes from; `None`: the lead is the user's or built in.
+    pub(crate) lead_at: Option<String>,
 }
 
 impl Desk {
@@ -66,7 +68,8 @@ impl Desk {
     pub(super) fn join(&self, lead: Member, members: Vec<Member>, roster: &Roster) -> Joined {
         let warnings = roster.broken().map(|why| format!("{why}; the agent is left out"));
         let warnings = warnings.chain(roster.over().map(str::to_owned)).collect();
-        let mut joined = Joined { lead, members, experts: Vec::new(), warnings, models: BTreeMap::new() };
+        let mut joined =
+            Joined { lead, members, experts: Vec::new(), warnings, models: BTreeMap::new(), lead_at: None };
         joined.warnings.extend(roster.odd().map(str::to_owned));
         joined.lead.definition.place = Place::Lead;
         let mut has_lead = !self.is_builtin();
@@ -85,6 +88,9 @@ impl Desk {
                 Place::Lead => {
                     has_lead = true;
                     joined.lead = led(&joined.lead, member);
+                    joined.lead_at = (entry.scope == Scope::Project).then(|| entry.place());
+                    joined.models.insert(name.to_owned(), entry.place());
+                    continue;
                 }
                 _ if is_leads => {
                     let words = "is the lead's name; say `type: main`, or choose another";
@@ -136,6 +142,7 @@ impl Desk {
     fn member(&self, ranked: &Ranked<'_>) -> Member {
         let entry = &ranked.entry;
         let mut member = entry.card.member.clone();
+        member.definition.trusted = entry.standing() == Standing::Trusted;
         // Whoever calls one that only looks relies on that, whoever wrote the one that comes.
         let only_looks = ranked.built_in().is_some_and(|built_in| built_in.card.member.constraints.read_only);
         member.constraints.read_only |= only_looks && entry.standing() != Standing::Trusted;
@@ -152,13 +159,7 @@ impl Desk {
 /// A lead in another's words.
 fn led(old: &Member, new: Member) -> Member {
     let Member { definition, model, constraints, .. } = new;
-    let definition = Definition {
-        role: old.definition.role.clone(),
-        tools: old.definition.tools.clone(),
-        inherits_tools: false,
-        disallowed_tools: Vec::new(),
-        ..definition
-    };
+    let definition = Definition { role: old.definition.role.clone(), ..definition };
     Member { definition, model, constraints, mcp_servers: Vec::new() }
 }
 

@@ -7,6 +7,7 @@
 //! Nothing here starts an agent or a server.
 
 mod card;
+mod compose;
 mod hands;
 mod join;
 mod people;
@@ -25,7 +26,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use max_team_core::near::did_you_mean;
+use max_team_core::calling::hands::{COORDINATING, assigns_work};
+use max_team_core::near::candidates;
 use max_team_core::team::{Constraints, Definition, Member};
 
 use crate::args::Talk;
@@ -35,15 +37,12 @@ use crate::setup::{self, Place};
 use crate::team::Crew;
 
 pub(crate) use card::slug;
-pub(crate) use hands::{given, lead_tools};
+pub(crate) use hands::given;
 pub(crate) use join::{Desk, Joined};
 pub(crate) use people::{Person, people};
-pub(crate) use roster::{Roster, builtin_one};
+pub(crate) use roster::{Roster, memory_keeper};
 pub(crate) use shelf::Scope;
 pub(crate) use source::is_text;
-
-/// Names that one message tells.
-const NAMES_TOLD_MAX: usize = 40;
 
 /// The annotated default file: the built-in team, and the manual of every key.
 const DEFAULT_FILE: &str = include_str!("../../../../config/agents.yaml");
@@ -56,6 +55,9 @@ const PROMPTS: [(&str, &str); 5] = [
     ("ray", include_str!("../../../../prompts/ray.md")),
     ("sam", include_str!("../../../../prompts/sam.md")),
 ];
+
+/// What a lead is told in coordinator mode, after its own prompt.
+const COORDINATOR: &str = include_str!("../../../../prompts/coordinator.md");
 
 /// A whole team.
 #[derive(Debug)]
@@ -78,6 +80,8 @@ pub(crate) struct Team {
     pub(crate) roster: Roster,
     /// What joins experts to this team, whenever they are read.
     pub(crate) desk: Desk,
+    /// The project's file that the lead comes from, which is announced at every start.
+    pub(crate) lead_at: Option<String>,
 }
 
 /// Reads the team: from `--agents FILE`, else from the project's own file, else the built-in one; with everybody whose
@@ -88,8 +92,8 @@ pub(crate) fn team(path: Option<&Path>, place: &Place) -> Result<Team, Stop> {
     let roster = Roster::read(place, given.as_ref());
     let is_named = path.is_some() && given.is_none();
     let (joined, later, desk) = joined(&found, is_named, place, &roster).map_err(wrong)?;
-    let Joined { lead, members, experts, warnings, models } = joined;
-    Ok(Team { lead, members, experts, warnings, source: found.file.shown, later, models, roster, desk })
+    let Joined { lead, members, experts, warnings, models, lead_at } = joined;
+    Ok(Team { lead, members, experts, warnings, source: found.file.shown, later, models, roster, desk, lead_at })
 }
 
 /// The same as it is written now, with what is known of the folders.
@@ -117,15 +121,33 @@ fn joined(
     let mut joined = desk.join(lead, members, roster);
     warnings.append(&mut joined.warnings);
     let models = models.into_iter().chain(joined.models).collect();
-    Ok((Joined { warnings, models, ..joined }, later, desk))
+    let lead_at = joined.lead_at.or_else(|| (desk.scope == Scope::Project).then(|| found.file.shown.clone()));
+    Ok((Joined { warnings, models, lead_at, ..joined }, later, desk))
 }
 
-/// What the lead is told about the others.
-pub(crate) fn roster(members: &[Member]) -> String {
-    let mut text = String::from("# Your team\n\n");
-    if members.is_empty() {
-        text.push_str("Nobody else is on the team: answer yourself, and say what you cannot do.\n");
+/// A lead with its tools resolved and its prompt composed for them; in coordinator mode also with the rules of that. Members
+/// are told to a lead that can hand work to them.
+pub(crate) fn leading(mut lead: Definition, members: &[Member], coordinates: bool) -> Definition {
+    lead.tools = hands::lead_tools(&lead);
+    lead.inherits_tools = false;
+    if coordinates {
+        lead.tools.retain(|tool| COORDINATING.contains(&tool.as_str()));
     }
+    let mut parts = vec![compose::lead_prompt(&lead.prompt, &lead.tools).trim_end().to_owned()];
+    parts.extend(coordinates.then(|| COORDINATOR.trim_end().to_owned()));
+    parts.extend(assigns_work(&lead.tools).then(|| roster(members)));
+    lead.prompt = parts.join("\n\n");
+    lead
+}
+
+/// What a lead is told about its members.
+fn roster(members: &[Member]) -> String {
+    let mut text = String::from("# Your team\n\n");
+    text.push_str(if members.is_empty() {
+        "There are no members: answer yourself, and say what you cannot do.\n"
+    } else {
+        "These members do what needs the project, each with its own tools and limits:\n"
+    });
     for Member { definition, constraints, .. } in members {
         let list = |words: &[String]| words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
         let tools = if definition.tools.is_empty() { "none".to_owned() } else { list(&definition.tools) };
@@ -214,8 +236,5 @@ pub(crate) fn choose(talk: &Talk, place: &Place) -> Result<Agent, Stop> {
 
 fn nobody(shown: &str, wanted: &str, mut names: Vec<String>, roster: &Roster) -> String {
     names.extend(roster.ranked().iter().map(|ranked| ranked.entry.name().to_owned()));
-    let near = did_you_mean(wanted, names.iter().map(String::as_str));
-    let names: Vec<String> = names.iter().take(NAMES_TOLD_MAX).map(|name| format!("`{name}`")).collect();
-    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    format!("{shown}: there is no agent `{wanted}`{near}; there are {names}")
+    format!("{shown}: there is no agent `{wanted}`{}", candidates(wanted, names.iter().map(String::as_str)))
 }

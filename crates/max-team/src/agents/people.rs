@@ -84,7 +84,7 @@ impl Person<'_> {
         let own = &self.member.definition;
         let tools = match own.place {
             // A lead's act on the team, and are no hands.
-            Position::Lead => hands::lead_tools(&own.tools),
+            Position::Lead => hands::lead_tools(own),
             Position::Member => alone_tools(own).into_iter().chain(hands::given(own)).collect(),
             Position::Expert => self.hands().tools,
         };

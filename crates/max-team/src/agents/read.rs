@@ -131,7 +131,7 @@ impl Reader<'_> {
         let prompt = self.prompt(&called, spot, fields.get("system_prompt").copied());
         let model = fields.get("model").and_then(|node| self.word(&key("model"), node));
         let model_at = fields.get("model").map_or(spot, |node| node.spot);
-        let tools = fields.get("tools").map(|node| self.words(&key("tools"), node)).unwrap_or_default();
+        let tools = fields.get("tools").map(|node| self.words(&key("tools"), node));
         let mcp_servers = fields.get("mcp_servers").map(|node| self.servers(&called, node)).unwrap_or_default();
         let constraints = fields.get("constraints").map(|node| self.constraints(&key("constraints"), node));
         let constraints = constraints.unwrap_or_default();

@@ -29,7 +29,8 @@ pub(super) struct Row {
     pub(super) member: Member,
     pub(super) spot: Spot,
     pub(super) model_at: Spot,
-    pub(super) tools: Vec<(String, Spot)>,
+    /// The tools that it lists; `None`: it has no list.
+    pub(super) tools: Option<Vec<(String, Spot)>>,
 }
 
 /// A team with its lead found.
@@ -115,7 +116,9 @@ impl Roll {
         let Row { mut member, tools, spot, .. } = row;
         let name = &member.definition.name;
         let (mut has, mut later) = (Vec::new(), Vec::new());
-        for (tool, spot) in tools {
+        // A lead without a list has every tool of a lead; a member without one has none.
+        member.definition.inherits_tools = is_lead && tools.is_none();
+        for (tool, spot) in tools.unwrap_or_default() {
             match hands::hand(hands::known(), names::canonical(&tool), is_lead) {
                 Hand::Has(name) if has.contains(&name) => {}
                 Hand::Has(name) => has.push(name),
@@ -138,9 +141,6 @@ impl Roll {
                 self.warnings.push(format!("{place}: `{name}`: not available yet: left out {}", quoted.join(", ")));
             }
             self.later.push((name.clone(), tools));
-        }
-        if is_lead && has.is_empty() {
-            has = hands::TEAM.map(str::to_owned).to_vec();
         }
         if is_lead && !member.mcp_servers.is_empty() {
             let place = self.file.place(spot);

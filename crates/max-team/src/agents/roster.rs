@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use max_team_core::memory::EXPERT;
 use max_team_core::team::Definition;
 
 use super::card::{self, Card};
@@ -25,7 +26,7 @@ const BUILTIN: [(&str, &str); 7] = [
     ("earthquake", include_str!("../../../../agents/earthquake.md")),
     ("explore", include_str!("../../../../agents/explore.md")),
     ("general", include_str!("../../../../agents/general.md")),
-    (max_team_core::memory::EXPERT, include_str!("../../../../agents/memory.md")),
+    (EXPERT, include_str!("../../../../agents/memory.md")),
     ("narrator", include_str!("../../../../agents/narrator.md")),
     ("plan", include_str!("../../../../agents/plan.md")),
     ("weather", include_str!("../../../../agents/weather.md")),
@@ -154,10 +155,11 @@ fn entries(cards: &[(String, Result<Card, String>)], scope: Scope) -> impl Itera
     cards.iter().filter_map(move |(shown, card)| Some(Entry { card: card.as_ref().ok()?, scope, shown }))
 }
 
-/// A definition that comes with the program.
-pub(crate) fn builtin_one(name: &str, env: &Env) -> Option<Definition> {
-    let cards = builtin(env).into_iter().filter_map(|(_, card)| card.ok());
-    cards.map(|card| card.member.definition).find(|definition| definition.name == name)
+/// The expert in charge of the memory: the user's own, or the built-in one. A project's file cannot take its place.
+pub(crate) fn memory_keeper(place: &Place) -> Option<Definition> {
+    let roster = Roster::read(place, None);
+    let mut all = roster.all().filter(|entry| entry.name() == EXPERT && entry.standing() == Standing::Trusted);
+    all.next().map(|entry| entry.card.member.definition.clone())
 }
 
 fn builtin(env: &Env) -> Vec<(String, Result<Card, String>)> {

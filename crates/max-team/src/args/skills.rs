@@ -49,6 +49,16 @@ pub(crate) enum Skills {
         #[arg(long)]
         yes: bool,
     },
+    /// Turn a skill off: agents are not told of it, and nobody can call it
+    Disable {
+        /// Skill name
+        name: String,
+    },
+    /// Turn a skill on again
+    Enable {
+        /// Skill name
+        name: String,
+    },
     /// Carry out a skill with a contract: an input of a shape in, an output of a shape out
     Run(Box<RunSkill>),
 }

@@ -11,6 +11,7 @@ use std::path::Path;
 use max_team_core::team::Member;
 use max_team_core::time::rfc3339;
 use max_team_journal::{Journal, JournalError};
+use max_team_runtime::skills::Catalogue;
 use max_team_runtime::{compare_rows, instructions, rebuild_rows};
 use max_team_sandbox::{Engine, engine, probe};
 use rustix::fs::Access;
@@ -23,6 +24,7 @@ use crate::exit::{Exit, Stop};
 use crate::models;
 use crate::permissions;
 use crate::setup::{self, Place};
+use crate::skills;
 use crate::terminal::text::clean_line;
 use crate::words::Lang;
 
@@ -74,6 +76,9 @@ pub(crate) fn run(place: &Place, options: &args::Doctor) -> anyhow::Result<Exit>
     }
     team(place, options.agents.as_deref(), &mut findings);
     foreign(place, config.as_ref(), &mut findings);
+    if let Some(root) = config.as_ref().and_then(|config| setup::project_root(place, config).ok()) {
+        unused_skills(place, &root, &mut findings);
+    }
     journal(place, config.as_ref(), options.rebuild, &mut findings);
     findings.note(lang.untested_word(), lang.untested(options.online));
     super::print(&findings.text)?;
@@ -169,6 +174,17 @@ fn space(home: &Path, findings: &mut Findings) {
             findings.bad(lang.place(), lang.no_space(&there.display().to_string(), free));
         }
         Err(_) => {}
+    }
+}
+
+/// Files among the skills that cannot be used, or are none.
+fn unused_skills(place: &Place, root: &Path, findings: &mut Findings) {
+    let (lang, catalogue) = (findings.lang, Catalogue::read(&skills::places(place), root));
+    for broken in &catalogue.broken {
+        findings.warn(lang.skills_word(), lang.skill_broken(&broken.file.display().to_string(), &broken.why));
+    }
+    for skipped in &catalogue.skipped {
+        findings.note(lang.skills_word(), lang.skill_skipped(&skipped.file.display().to_string(), &skipped.why));
     }
 }
 

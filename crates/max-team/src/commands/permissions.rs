@@ -1,6 +1,7 @@
 //! `permissions`: what agents may do, and why.
 
 use max_team_core::folder::Folder;
+use max_team_core::near::candidates;
 use max_team_core::policy::lint::lint;
 use max_team_core::policy::{Action, Deed, Judgement, Mode, PROTECTED, Protected, Reach, Rule, Rules, Verdict, judge};
 use max_team_core::team::Constraints;
@@ -79,7 +80,8 @@ fn constraints(place: &Place, options: &Why, name: &str) -> Result<Constraints, 
     let all: Vec<_> = std::iter::once(team.lead).chain(team.members).chain(team.experts).collect();
     let names: Vec<String> = all.iter().map(|member| member.definition.name.clone()).collect();
     let found = all.into_iter().find(|member| member.definition.name == name).map(|member| member.constraints);
-    found.ok_or_else(|| Stop::new(Exit::Usage, format!("there is no member `{name}`; there are {}", names.join(", "))))
+    let there = || candidates(name, names.iter().map(String::as_str));
+    found.ok_or_else(|| Stop::new(Exit::Usage, format!("there is no agent `{name}`{}", there())))
 }
 
 fn deed(tool: &str, what: &str) -> Result<Deed, Stop> {

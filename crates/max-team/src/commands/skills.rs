@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use max_team_core::text::{code_points, hidden_lines};
-use max_team_runtime::skills::{Catalogue, Scope, Skill, State, Trust, misplaced, written_commands};
+use max_team_runtime::skills::{Broken, Catalogue, Scope, Skill, State, Trust, misplaced, written_commands};
 use serde_json::{Value, json};
 
 use super::table::{clip, table};
@@ -36,6 +36,8 @@ pub(crate) fn run(place: &Place, command: Skills) -> anyhow::Result<Exit> {
         Skills::Show { name, json } => show(&catalogue, lang, &name, json),
         Skills::Check { name, json } => check(&catalogue, lang, name.as_deref(), json),
         Skills::Trust { name, yes } => trust(place, &catalogue, lang, name.as_deref(), yes),
+        Skills::Disable { name } => switch(place, &catalogue, lang, &name, false),
+        Skills::Enable { name } => switch(place, &catalogue, lang, &name, true),
         Skills::Run(options) => carry_out(place, &catalogue, &options),
     }
 }
@@ -47,6 +49,7 @@ fn as_json(skill: &Skill) -> Value {
         State::Untrusted => "untrusted",
         State::Changed => "changed",
         State::Lacks(_) => "lacks",
+        State::Off => "off",
     };
     json!({
         "name": skill.name, "description": skill.description, "scope": skill.scope.name(), "file": skill.file,
@@ -71,15 +74,35 @@ fn troubles(catalogue: &Catalogue, lang: Lang) -> Vec<String> {
     shadowed.chain(broken).collect()
 }
 
+/// Texts beside skills that are none.
+fn skipped(catalogue: &Catalogue, lang: Lang) -> Vec<String> {
+    let words = |text: &Broken| lang.skill_skipped(&text.file.display().to_string(), &text.why);
+    catalogue.skipped.iter().map(words).collect()
+}
+
+fn switch(place: &Place, catalogue: &Catalogue, lang: Lang, name: &str, is_on: bool) -> anyhow::Result<Exit> {
+    let name = &find(catalogue, name)?.name;
+    skills::switch(place, name, is_on).map_err(|why| Stop::new(Exit::Failed, why))?;
+    let off_in = skills::off_in(place, catalogue.root()).into_iter().find(|(off, _)| off == name);
+    if let (true, Some((_, file))) = (is_on, off_in) {
+        return Err(Stop::said(Exit::Failed, |lang| lang.skill_off_elsewhere(name, &file.display().to_string())).into());
+    }
+    super::print(&format!("{}\n", lang.skill_switched(name, is_on)))?;
+    Ok(Exit::Ok)
+}
+
 fn list(catalogue: &Catalogue, lang: Lang, as_lines: bool) -> anyhow::Result<Exit> {
     if as_lines {
         let shadows = catalogue.shadows.iter();
         let shadows: Vec<Value> =
             shadows.map(|shadow| json!({ "name": shadow.name, "file": shadow.file, "by": shadow.by })).collect();
-        let broken: Vec<Value> =
-            catalogue.broken.iter().map(|broken| json!({ "file": broken.file, "why": broken.why })).collect();
+        let with_why = |found: &[Broken]| -> Vec<Value> {
+            found.iter().map(|one| json!({ "file": one.file, "why": one.why })).collect()
+        };
+        let (broken, skipped) = (with_why(&catalogue.broken), with_why(&catalogue.skipped));
         let all: Vec<Value> = catalogue.all().map(as_json).collect();
-        super::print(&format!("{:#}\n", json!({ "skills": all, "shadowed": shadows, "broken": broken })))?;
+        let told = json!({ "skills": all, "shadowed": shadows, "broken": broken, "skipped": skipped });
+        super::print(&format!("{told:#}\n"))?;
         return Ok(Exit::Ok);
     }
     if catalogue.all().next().is_none() {
@@ -92,7 +115,7 @@ fn list(catalogue: &Catalogue, lang: Lang, as_lines: bool) -> anyhow::Result<Exi
         };
         super::print(&table(&heads, &catalogue.all().map(row).collect::<Vec<_>>()))?;
     }
-    for line in troubles(catalogue, lang) {
+    for line in troubles(catalogue, lang).into_iter().chain(skipped(catalogue, lang)) {
         super::print(&format!("{}\n", clean(&line)))?;
     }
     Ok(Exit::Ok)
@@ -165,15 +188,17 @@ fn check(catalogue: &Catalogue, lang: Lang, name: Option<&str>, as_lines: bool) 
         found.extend(hidden);
     }
     let others = if name.is_none() { troubles(catalogue, lang) } else { Vec::new() };
+    // A text that is no skill may be meant to be none, so it is named and is no failure.
+    let skipped = if name.is_none() { skipped(catalogue, lang) } else { Vec::new() };
     if as_lines {
         let mut lines: Vec<Value> = found.iter().map(|(file, words)| json!({ "file": file, "words": words })).collect();
-        lines.extend(others.iter().map(|words| json!({ "words": words })));
+        lines.extend(others.iter().chain(&skipped).map(|words| json!({ "words": words })));
         super::print(&format!("{:#}\n", Value::from(lines)))?;
     } else {
         for (file, words) in &found {
             super::print(&format!("{}: {}\n", file.display(), clean(words)))?;
         }
-        for words in &others {
+        for words in others.iter().chain(&skipped) {
             super::print(&format!("{}\n", clean(words)))?;
         }
         if found.is_empty() && others.is_empty() {

@@ -168,7 +168,7 @@ table! {
     project: Project {
         /// The project's folder.
         root: PathBuf as Location = ".".into();
-        /// Whether the commands of agents run within walls: only the project, no network, limits. Only you can turn it off.
+        /// Whether agents stay in the project: commands in a sandbox, file tools inside. Only you can turn it off.
         sandbox: bool as Switch = true;
     }
 

@@ -24,7 +24,7 @@ use max_team_core::policy::{Answer, By, Deed};
 use max_team_core::secret::{redact, redact_value};
 use max_team_runtime::{
     Asked, CONTINUE, Command, Delta, Notice, Open, Opened, Order, Origin, READ_ON, Recovered, RuntimeError, Scope,
-    Spawn, TeamHandle, new_id,
+    Spawn, TIME_OVER, TeamHandle, new_id,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -449,6 +449,10 @@ impl Headless {
         match event {
             Event::Steered(steered) => tally.unheard.retain(|key| !steered.envelopes.contains(key)),
             Event::TurnStarted(started) => tally.begins(from, started),
+            Event::Interrupted(interrupted) if from.lead && interrupted.by == TIME_OVER => {
+                tally.is_out_of_time = true;
+                talk(self.lang.lead_out_of_time());
+            }
             Event::Interrupted(Interrupted { held: Some(held), .. }) if self.is_told_now(from, tally)? => {
                 tally.holds(from, held);
             }

@@ -33,6 +33,8 @@ pub(super) struct Tally {
     pub(super) team: bool,
     /// Somebody whom the user wanted on the team could not join.
     pub(super) unjoined: bool,
+    /// The lead has worked as long as its definition lets it.
+    pub(super) is_out_of_time: bool,
     /// Who asked them.
     pub(super) asked_by: HashMap<QuestionId, String>,
     /// Questions that we have answered and whose answer is on its way.
@@ -110,6 +112,7 @@ impl Tally {
             is_open: false,
             team: false,
             unjoined: false,
+            is_out_of_time: false,
             asked_by: HashMap::new(),
             sent: HashSet::new(),
             heard: Vec::new(),

@@ -54,6 +54,7 @@ impl Headless {
         let is_refused = ended.is_some() && !(tally.unasked.is_empty() && tally.denials.is_empty());
         let exit = match stopped.unwrap_or(of_turn) {
             Exit::Ok if is_refused => Exit::Denied,
+            Exit::Interrupted if stopped.is_none() && tally.is_out_of_time => Exit::Limit,
             exit => exit,
         };
         let mut verdict = Verdict { exit, cut: None, plan: None };
@@ -73,6 +74,9 @@ impl Headless {
         // Where the lead says nothing, whoever was asked for something is all that there was.
         let failed = || Cut::new("failed", "a teammate could not do what it was asked for");
         let is_failed = ended.is_none() && verdict.exit == Exit::Failed;
+        if verdict.exit == Exit::Limit && tally.is_out_of_time {
+            verdict.cut = Some(Cut::late(Lang::En.lead_out_of_time().to_owned()));
+        }
         verdict.cut = verdict.cut.or_else(|| self.cut(verdict.exit, stopped)).or_else(|| is_failed.then(failed));
         Ok(verdict)
     }

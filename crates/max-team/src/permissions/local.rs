@@ -46,7 +46,7 @@ pub(crate) fn remembered<'r>(root: &Path, rules: &'r [String]) -> (PathBuf, Vec<
 }
 
 /// Replaces a file whole, or not at all.
-pub(super) fn write(path: &Path, text: &str) -> std::io::Result<()> {
+pub(crate) fn write(path: &Path, text: &str) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
     let mut draft = tempfile::NamedTempFile::new_in(folder)?;

@@ -23,7 +23,7 @@ use crate::words::Lang;
 
 use files::File;
 pub(crate) use foreign::{Hook, Unused};
-pub(crate) use local::{remember, remembered};
+pub(crate) use local::{remember, remembered, write};
 pub(crate) use trust::Trusted;
 
 /// Where the machine's own settings are.

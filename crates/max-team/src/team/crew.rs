@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use max_team_core::team::{Member, Settings};
 use max_team_runtime::{Crew as Staff, Lead, Mate};
 
-use super::{Ways, allot, colleagues, coordinator, leading, narrowed, seated, vouching, wish};
+use super::{Ways, allot, colleagues, narrowed, seated, vouching, wish};
 use crate::agents::{self, Desk, Joined, Roster};
 use crate::exit::Stop;
 use crate::models::Chosen;
@@ -199,10 +199,7 @@ impl Seen {
         let Some(source) = &self.crew.team else { return Ok(self.alone()) };
         let members = colleagues(&source.members, &Default::default(), &self.chosen, &self.settings)?;
         let experts = self.crew.mates(&self.chosen, &self.settings);
-        let mut definition = leading(source.lead.definition.clone(), &source.members);
-        if self.ways.coordinator {
-            definition = coordinator::lead(&definition, &source.members);
-        }
+        let definition = agents::leading(source.lead.definition.clone(), &source.members, self.ways.coordinator);
         let constraints = vouching(source.lead.constraints.clone(), experts.iter().chain(&members));
         let name = source.lead.model.as_ref().filter(|_| !source.model_is_named && source.lead.model != self.model);
         let model = name.map(|name| self.chosen.resolve(name)).transpose()?;

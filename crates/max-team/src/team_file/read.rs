@@ -3,7 +3,7 @@
 use max_team_core::calling::hands::GENERAL;
 use max_team_core::mates::color;
 use max_team_core::mates::name::{looks_like, misfit};
-use max_team_core::near::did_you_mean;
+use max_team_core::near::{candidates, did_you_mean};
 use max_team_core::policy::Mode;
 use max_team_core::team::Isolation;
 use max_team_runtime::Spawn;
@@ -149,8 +149,8 @@ impl Reader<'_> {
     fn kind(&mut self, node: &Node) -> String {
         let (kind, types) = (self.text("type", node), &self.here.types);
         if !types.is_empty() && !types.contains(&kind) {
-            let near = did_you_mean(&kind, types.iter().map(String::as_str));
-            self.fault(node, format!("there is no type `{}`{near}; there are {}", quote(&kind), types.join(", ")));
+            let there = candidates(&kind, types.iter().map(String::as_str));
+            self.fault(node, format!("there is no type `{}`{there}", quote(&kind)));
         }
         kind
     }

@@ -62,12 +62,13 @@ pub(super) fn cost(lang: Lang, status: &Status, plans: &Plans) -> Row {
     // The same sum as in the status line.
     let own = ledger.spent_nano.saturating_add(ledger.unknown_nano);
     let unknown = ledger.unknown_nano.saturating_add(status.others_unknown_nano);
+    let usage = status.usage();
     let mut rows = vec![
         (lang.spent(), spent(own.saturating_add(status.others_nano), unknown)),
-        (lang.tokens_in(), tokens(ledger.usage.input)),
-        (lang.tokens_cached(), tokens(ledger.usage.cache_read)),
-        (lang.tokens_cache_written(), tokens(ledger.usage.cache_write)),
-        (lang.tokens_out(), tokens(ledger.usage.output)),
+        (lang.tokens_in(), tokens(usage.input)),
+        (lang.tokens_cached(), tokens(usage.cache_read)),
+        (lang.tokens_cache_written(), tokens(usage.cache_write)),
+        (lang.tokens_out(), tokens(usage.output)),
     ];
     if let Some(cap) = ledger.cap_nano {
         rows.insert(1, (lang.cap(), dollars(cap)));

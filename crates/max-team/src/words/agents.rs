@@ -60,6 +60,15 @@ impl Lang {
         )
     }
 
+    /// The lead comes from a file of the project.
+    pub(crate) fn project_leads(self, place: &str, name: &str) -> String {
+        say!(
+            self,
+            "{place}: the project's `{name}` leads instead of the built-in lead",
+            "{place}：由项目的 `{name}` 代替内置负责人"
+        )
+    }
+
     pub(crate) fn more_about_agents(self, more: usize) -> String {
         say!(
             self,

@@ -59,6 +59,8 @@ phrases! {
         "数据行保持原样，因为它们所依据的日志已损坏：用 max-team restore 文件 以备份替换";
     walls: "walls", "隔离墙";
     wall: "wall", "墙";
+    sandbox_is_off: "The sandbox is off (`project.sandbox: false`): commands run unconfined, and file tools may leave the project.",
+        "沙箱已关闭（`project.sandbox: false`）：命令不受隔离，文件工具可以离开项目目录。";
     walls_off: "turned off by `project.sandbox: false`: a command can do all that you can",
         "已被 `project.sandbox: false` 关闭：命令可以做您能做的一切";
     own_namespaces: "own namespaces (users, files, processes, network) and seccomp; nothing has to be installed",

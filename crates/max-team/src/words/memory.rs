@@ -81,6 +81,7 @@ impl Lang {
     pub(crate) fn told_because(self, why: &Why) -> String {
         match why {
             Why::Personality => say!(self, "always: how the lead speaks", "始终：主持者的说话方式"),
+            Why::LastConversation => say!(self, "the last conversation here", "此处的上一次对话"),
             Why::Standing => say!(self, "always: about the user", "始终：关于用户"),
             Why::Matched { terms, .. } => {
                 let terms = terms.join(", ");

@@ -8,6 +8,8 @@ use super::Lang;
 use crate::figures::dollars;
 
 phrases! {
+    lead_out_of_time: "stopped: its time is over (`constraints.timeout` of the agent you talk to)",
+        "已停止：时间已到（与你对话的智能体的 `constraints.timeout`）";
     nothing_open: "there is nothing to go on with in this session; give a prompt with -p",
         "此会话没有可以继续的内容；请用 -p 给出提示";
     answered_before: "nothing new was said: this was answered before; give a prompt with -p to ask for more",

@@ -9,6 +9,7 @@ phrases! {
     no_skills: "no skills", "没有技能";
     ready: "ready", "可用";
     untrusted: "not trusted", "未信任";
+    turned_off: "off", "已停用";
     changed: "changed since it was trusted", "信任后已更改";
     only_users: "ready, only for you", "可用，仅供您调用";
     only_models: "ready, only for agents", "可用，仅供智能体调用";
@@ -26,6 +27,7 @@ impl Lang {
         match (state, for_users, for_models) {
             (State::Untrusted, ..) => self.untrusted().to_owned(),
             (State::Changed, ..) => self.changed().to_owned(),
+            (State::Off, ..) => self.turned_off().to_owned(),
             (State::Lacks(missing), ..) => self.lacks(&missing.join(", ")),
             (State::Ready, true, false) => self.only_users().to_owned(),
             (State::Ready, false, true) => self.only_models().to_owned(),
@@ -66,6 +68,29 @@ impl Lang {
 
     pub(crate) fn skill_broken(self, file: &str, why: &str) -> String {
         say!(self, "{file} is no skill: {why}", "{file} 不是技能：{why}")
+    }
+
+    pub(crate) fn skill_skipped(self, file: &str, why: &str) -> String {
+        say!(self, "{file} is skipped: {why}", "已跳过 {file}：{why}")
+    }
+
+    pub(crate) fn skill_switched(self, name: &str, is_on: bool) -> String {
+        match is_on {
+            true => say!(self, "skill `{name}` is on", "技能 `{name}` 已启用"),
+            false => say!(
+                self,
+                "skill `{name}` is off; `max-team skills enable {name}` turns it on",
+                "技能 `{name}` 已停用；用 `max-team skills enable {name}` 启用"
+            ),
+        }
+    }
+
+    pub(crate) fn skill_off_elsewhere(self, name: &str, file: &str) -> String {
+        say!(
+            self,
+            "skill `{name}` is still off: {file} says so (`skillOverrides`)",
+            "技能 `{name}` 仍为停用：{file} 中有设置（`skillOverrides`）"
+        )
     }
 
     pub(crate) fn skill_made(self, file: &str, name: &str, is_project: bool) -> String {

@@ -159,7 +159,7 @@ const FAULTS: &[(&str, &str)] = &[
     ("`{}` is in it twice", "`{}` 出现了两次"),
     ("`{}` looks like `{}`, which is in it, too", "`{}` 与其中的 `{}` 形似"),
     ("`{}`: `prompt` is missing: what it does first", "`{}`：缺少 `prompt`，即首先做什么"),
-    ("there is no type `{}`, did you mean `{}`?; there are {}", "没有类型 `{}`，是否想写 `{}`？现有 {}"),
+    ("there is no type `{}`, did you mean `{}`? there are {}", "没有类型 `{}`，是否想写 `{}`？现有 {}"),
     ("there is no type `{}`; there are {}", "没有类型 `{}`；现有 {}"),
     ("there is no colour `{}`; there are {}; it gets one that is free", "没有颜色 `{}`；现有 {}；将取未用的颜色"),
     ("`mode` is one of {}", "`mode` 应为以下之一：{}"),

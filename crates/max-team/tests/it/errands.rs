@@ -291,7 +291,7 @@ fn whoever_leads_a_team_forks_too_and_rules_hold() {
     assert!(of_fork(&server).0.contains("three rooms"));
     for (head, flag, want) in [
         ("context: fork\nagent: explore\n", "Agent(explore)", "Not allowed by the rule"),
-        ("context: fork\nagent: nobody\n", "Agent(explore)", "there is nobody `nobody` whom you may call"),
+        ("context: fork\nagent: nobody\n", "Agent(explore)", "there is no agent `nobody` that you may call"),
     ] {
         let server = forks(json!({ "name": "tour" }), Vec::new());
         let program = Program::team(&server);

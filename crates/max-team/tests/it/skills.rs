@@ -452,3 +452,47 @@ fn a_skill_that_was_talked_to_still_owes_its_answer() {
     assert_eq!((on.code, on.out.as_str()), (0, "Gladly.\n"), "{on:?}");
     assert_eq!(server.requests().len(), asked);
 }
+
+#[test]
+fn a_skill_is_turned_off_and_on_and_the_choice_is_kept() {
+    let server = ModelServer::start([Reply::text("done"), Reply::text("done"), Reply::text("done")]);
+    let program = Program::with(&server);
+    own(&program, "pdf", "", "Open it.");
+    write(&program.home().join("settings.json"), r#"{ "permissions": { "deny": ["Bash(rm:*)"] } }"#);
+    let state = |program: &Program| {
+        let listed = program.run(&["skills", "list", "--json"]).json();
+        let found = listed["skills"].as_array().unwrap().iter().find(|skill| skill["name"] == "pdf").cloned();
+        found.unwrap()["state"].as_str().unwrap().to_owned()
+    };
+    let ran = program.run(&["skills", "disable", "pdf"]);
+    assert!(ran.code == 0 && ran.out.contains("skill `pdf` is off"), "{ran:?}");
+    assert_eq!(state(&program), "off");
+    assert!(program.run(&["skills", "list"]).out.lines().any(|line| line.starts_with("pdf") && line.contains(" off ")));
+    ask(&program, "read it");
+    assert!(!system(&server).contains("- pdf:"), "{}", system(&server));
+    let named = program.run(&["-p", "/pdf report"]);
+    assert!(format!("{named:?}{}", told(&server)).contains("turned it off"), "{named:?} {}", told(&server));
+    let kept = std::fs::read_to_string(program.home().join("settings.json")).unwrap();
+    assert!(kept.contains("Bash(rm:*)") && kept.contains("\"pdf\": \"off\""), "{kept}");
+    assert_eq!(program.run(&["skills", "enable", "pdf"]).code, 0);
+    assert_eq!(state(&program), "ready");
+    let unknown = program.run(&["skills", "disable", "pfd"]);
+    assert!(unknown.code == 2 && unknown.err.contains("did you mean `pdf`?"), "{unknown:?}");
+    // What another file says is not ours to change.
+    write(&program.project().join(".claude/settings.json"), r#"{ "skillOverrides": { "pdf": "off" } }"#);
+    let ran = program.run(&["skills", "enable", "pdf"]);
+    assert!(ran.code == 1 && ran.err.contains(".claude/settings.json"), "{ran:?}");
+}
+
+#[test]
+fn a_text_without_front_matter_is_named_as_skipped() {
+    let program =
+        Program::alone().file("skills/golang-style.md", "# Go\nUse gofmt.\n").file("skills/README.md", "# Ours\n");
+    for words in [&["skills", "list"][..], &["skills", "check"], &["doctor"]] {
+        let ran = program.run(words);
+        let line = "golang-style.md is skipped: it has no front matter";
+        assert!(ran.out.contains(line) && !ran.out.contains("README.md is skipped"), "{words:?}: {ran:?}");
+    }
+    let listed = program.run(&["skills", "list", "--json"]).json();
+    assert!(listed["skipped"][0]["file"].as_str().unwrap().ends_with("golang-style.md"), "{listed}");
+}

@@ -8,7 +8,10 @@ use max_team_core::chat::Part;
 use max_team_core::event::{Ending, Event, PlanSubmitted};
 use max_team_core::id::PlanId;
 use max_team_core::message::{Envelope, Kind};
-use max_team_core::policy::Action;
+use max_team_core::near::candidates;
+use max_team_core::policy::{Action, Deed, Verdict};
+use max_team_core::tasks::Status;
+use max_team_core::team::Isolation;
 use max_team_core::turn::Input;
 use max_team_journal::JournalError;
 use serde_json::{Value, json};
@@ -20,7 +23,8 @@ use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::plan::{letters, plan_stream, propose};
 use crate::shared::{new_id, now_ms};
-use crate::team_tools::{self, Act, Call, Way};
+use crate::tasks::TaskLists;
+use crate::team_tools::{self, Act, Call, DISPATCH_TASK, Way};
 
 /// What a call came to.
 pub(super) struct Done {
@@ -197,9 +201,8 @@ impl Agent {
 
     pub(super) fn no_member(&self, name: &str) -> String {
         let team = self.floor.team();
-        let members = team.iter().flat_map(|team| &team.members);
-        let names: Vec<&str> = members.map(|mate| mate.definition.name.as_str()).collect();
-        format!("there is no member `{name}`; the members are {}", names.join(", "))
+        let members = team.iter().flat_map(|team| &team.members).map(|mate| mate.definition.name.as_str());
+        format!("there is no member `{name}`{}", candidates(name, members))
     }
 
     fn query(&self, query: &team_tools::Query) -> Result<Done, RuntimeError> {
@@ -208,18 +211,78 @@ impl Agent {
 
     /// Gives one member something to do. The result comes by mail.
     async fn dispatch(&mut self, key: &str, dispatch: &team_tools::Dispatch) -> Result<Option<Done>, RuntimeError> {
-        let drafted = dispatch.task_id.as_ref().and_then(|id| self.turn.drafts().iter().find(|draft| draft.id == *id));
-        // Whoever was named was judged; a task that was written down cannot mean another.
-        let who = match drafted.map(|draft| draft.agent.as_str()).filter(|owner| !owner.is_empty()) {
-            Some(owner) if owner != dispatch.agent => {
+        let task = match self.written_task(dispatch)? {
+            Ok(task) => task,
+            Err(words) => return Ok(Some(Done::wrong(words))),
+        };
+        let owner = task.as_ref().map(|task| task.owner.as_str()).filter(|owner| !owner.is_empty());
+        let who = match (dispatch.agent.trim(), owner) {
+            ("", None) => {
+                let words = "`agent` is missing: say which member does it, or name a task that has an owner";
+                return Ok(Some(Done::wrong(words)));
+            }
+            ("", Some(owner)) if !self.may_dispatch(owner) => {
+                // The gate judged a call that names no member; with the name it asks or refuses as its rules say.
                 return Ok(Some(Done::wrong(format!("that task is `{owner}`'s: call again with `agent: {owner}`"))));
             }
-            _ => dispatch.agent.clone(),
+            ("", Some(owner)) => owner.to_owned(),
+            (named, Some(owner)) if named != owner => {
+                let words = format!("that task is `{owner}`'s: leave `agent` out, or change its owner first");
+                return Ok(Some(Done::wrong(words)));
+            }
+            (named, _) => named.to_owned(),
         };
-        let text = drafted.map_or(dispatch.description.as_str(), |draft| draft.description.as_str()).to_owned();
-        let isolation = drafted.map(|draft| draft.isolation).unwrap_or_default();
+        let (text, isolation) = match task {
+            Some(task) => (task.text, task.isolation),
+            None => (dispatch.description.clone(), Isolation::default()),
+        };
         let title = team_tools::title(&text);
         self.call(key, &Call { way: Way::Dispatch, who, title, text, isolation, ..Call::default() }).await
+    }
+
+    /// The task that a dispatch names: one written down with `task_create`, or one of the shared list. `None`: it names no
+    /// task that there is, and says itself what to do.
+    fn written_task(
+        &self,
+        dispatch: &team_tools::Dispatch,
+    ) -> Result<Result<Option<WrittenTask>, String>, RuntimeError> {
+        let Some(id) = dispatch.task_id.as_deref().map(str::trim).filter(|id| !id.is_empty()) else {
+            return Ok(Ok(None));
+        };
+        if let Some(draft) = self.turn.drafts().iter().find(|draft| draft.id == id) {
+            let text = if draft.description.trim().is_empty() { &draft.title } else { &draft.description };
+            let (owner, text) = (draft.agent.clone(), text.clone());
+            return Ok(Ok(Some(WrittenTask { owner, text, isolation: draft.isolation })));
+        }
+        let listed = TaskLists::new(&self.floor.shared.journal).tasks(self.floor.session)?;
+        if let Some(item) = id.parse().ok().and_then(|number| listed.get(number)) {
+            if item.state.status != Status::Pending {
+                return Ok(Err(format!("task {} of the shared list is `{}`", item.id, item.state.status.name())));
+            }
+            let told = [item.text.subject.as_str(), item.text.description.as_str()];
+            let told: Vec<&str> = told.into_iter().filter(|text| !text.trim().is_empty()).collect();
+            let rule = "of the shared list: set it to `completed` with `TaskUpdate` when it is done.";
+            let text = format!("{}\n\nThis is task {} {rule}", told.join("\n\n"), item.id);
+            let owner = item.state.owner.clone();
+            return Ok(Ok(Some(WrittenTask { owner, text, isolation: Isolation::default() })));
+        }
+        if let Some((plan, _)) = propose::find(&self.floor, None, id)? {
+            return Ok(Err(format!(
+                "`{id}` is a task of plan {plan}, which runs it by itself once the user has approved it; after a failure, \
+                 decide with `task_update`"
+            )));
+        }
+        if dispatch.description.trim().is_empty() {
+            let drafts = self.turn.drafts().iter().map(|draft| draft.id.as_str());
+            return Ok(Err(format!("there is no task `{id}`{}", candidates(id, drafts))));
+        }
+        Ok(Ok(None))
+    }
+
+    /// Whether the rules let this agent give a task to the member without a question.
+    fn may_dispatch(&self, member: &str) -> bool {
+        let action = Action { deed: Deed::Team, ..Action::read(member) };
+        self.gate().judge(DISPATCH_TASK, &action).verdict == Verdict::Allow
     }
 
     /// Asks whoever gave the task. The answer comes by mail.
@@ -244,6 +307,13 @@ impl Agent {
         self.flights.push(self.cancelled(key.to_owned(), None, CancellationToken::new()));
         Ok(None)
     }
+}
+
+/// A task that was written down before it is given to a member.
+struct WrittenTask {
+    owner: String,
+    text: String,
+    isolation: Isolation,
 }
 
 /// The fields of a JSON object that are strings, for people.

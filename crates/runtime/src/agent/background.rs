@@ -5,19 +5,22 @@
 
 use std::collections::BTreeSet;
 
+use max_team_core::calling::answer::{Told, quoted};
 use max_team_core::event::{End, Stopper};
 use max_team_core::id::{AgentId, EnvelopeId};
-use max_team_core::limits::BACKGROUND_TASKS_MAX;
+use max_team_core::limits::{BACKGROUND_TASKS_MAX, TOOL_RESULT_BYTES_MAX};
 use max_team_core::mates::Life;
 use max_team_core::message::{Assignment, Envelope, Kind};
+use max_team_core::near::candidates;
 use max_team_core::policy::By;
 use max_team_core::stop::Held;
 use serde_json::json;
 
 use super::acts::Done;
+use super::calls::clip;
 use super::commit::Guest;
 use super::hold::Halt;
-use super::mail::derived;
+use super::mail::{derived, outcome};
 use super::{Agent, Extra};
 use crate::census::Census;
 use crate::error::RuntimeError;
@@ -78,13 +81,11 @@ impl Agent {
     pub(super) fn spawned(&self, key: &str, asked: &Spawned) -> Result<Done, RuntimeError> {
         let mut ours = self.apart_from_us()?;
         if let Some(id) = asked.id.as_deref().map(str::trim).filter(|id| !id.is_empty()) {
-            let known: Vec<String> = ours.iter().map(|(row, _)| format!("`{}`", row.handle())).collect();
+            let known: Vec<String> = ours.iter().map(|(row, _)| row.handle()).collect();
             ours.retain(|(row, _)| row.handle() == id || row.agent.to_string() == id);
             if ours.is_empty() {
-                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                return Ok(Done::wrong(format!(
-                    "there is no task `{id}` of yours in the background; there are: {known}"
-                )));
+                let there = candidates(id, known.iter().map(String::as_str));
+                return Ok(Done::wrong(format!("there is no task `{id}` of yours in the background{there}")));
             }
         } else if asked.stop {
             return Ok(Done::wrong("say which: `id` is missing"));
@@ -97,6 +98,9 @@ impl Agent {
             let (status, what) = self.how_it_stands(row, *busy)?;
             let title = row.assignment.as_ref().map_or("", |given| given.title.as_str());
             lines.push(format!("`{}` ({title}): {status}{what}", row.handle()));
+            if asked.id.is_some() && !*busy {
+                lines.extend(self.came_to(row)?);
+            }
         }
         let stops = ours.iter().filter(|(_, busy)| asked.stop && *busy);
         let sends: Vec<Envelope> = stops.map(|(row, _)| self.stop_letter(key, row.agent)).collect();
@@ -105,6 +109,20 @@ impl Agent {
             lines.push(words.to_owned());
         }
         Ok(Done { extra: Extra { sends, ..Extra::default() }, ..Done::said(lines.join("\n")) })
+    }
+
+    /// What a task in the background has come to: its answer, or the reason why there is none and what it had said.
+    fn came_to(&self, row: &AgentRow) -> Result<Option<String>, RuntimeError> {
+        let (turn, _) = self.floor.shared.fold_agent(row.agent)?;
+        let Some(last) = turn.last() else { return Ok(None) };
+        let mut said = quoted(&Told::read(&last.text).text);
+        clip(&mut said, TOOL_RESULT_BYTES_MAX / 2);
+        Ok(Some(match outcome(last) {
+            (true, _) if said.trim().is_empty() => "It answered nothing.".to_owned(),
+            (true, _) => format!("Result:\n{said}"),
+            (false, why) if said.trim().is_empty() => format!("Reason: {why}."),
+            (false, why) => format!("Reason: {why}. So far it had said:\n{said}"),
+        }))
     }
 
     fn how_it_stands(&self, row: &AgentRow, busy: bool) -> Result<(&'static str, String), RuntimeError> {

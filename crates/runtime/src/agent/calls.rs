@@ -17,6 +17,7 @@ use max_team_core::ledger::Charge;
 use max_team_core::limits::{CALLS_PARALLEL_MAX, TOOL_RESULT_BYTES_MAX};
 use max_team_core::mates::Life;
 use max_team_core::message::{Assignment, Envelope, Kind};
+use max_team_core::near::candidates;
 use max_team_core::policy::{By, Deed};
 use max_team_core::team::{Isolation, Settings};
 use max_team_core::turn::{Effect, Input};
@@ -43,12 +44,10 @@ use crate::{beat, session};
 /// What an expert is told about the form of what it gets and gives.
 pub(crate) const EXPERT: &str = include_str!("../../../../prompts/expert.md");
 
-/// Names of those who were called that are told to whoever has mistaken one.
-const NAMES_TOLD_MAX: usize = 16;
-/// Who has stopped somebody whose time is over.
-pub(crate) const TIME_OVER: &str = "its time is over";
+/// The name of what stops an agent that has worked as long as it may.
+pub const TIME_OVER: &str = "its time is over";
 
-fn time_over() -> Stopper {
+pub(super) fn time_over() -> Stopper {
     Stopper { name: TIME_OVER.to_owned(), who: Some(By::Rule(TIME_OVER.to_owned())), ends: false, held: None }
 }
 
@@ -179,12 +178,7 @@ impl Agent {
             let settings = mate.settings.clone().bounded_by(self.frame.settings());
             return Ok((Mate { settings, ..mate }, self.depth()));
         }
-        let callees = self.floor.callees(self.frame.definition(), self.lead);
-        let known = callees.iter().any(|callee| callee.name == call.who);
-        let mate = self.floor.callee(&call.who).filter(|_| known).ok_or_else(|| {
-            let names: Vec<String> = callees.iter().map(|callee| format!("`{}`", callee.name)).collect();
-            format!("there is nobody `{}` whom you may call; there are {}", call.who, names.join(", "))
-        })?;
+        let mate = self.floor.callable(self.frame.definition(), &call.who)?;
         self.hire(mate, call.way)
     }
 
@@ -380,15 +374,11 @@ impl Agent {
             (Some(_), Some(_)) => format!("several are called `{to}`"),
             (None, _) => format!("there is nobody `{to}` whom you have called in this session"),
         };
-        let mut names: Vec<String> =
-            known.iter().take(NAMES_TOLD_MAX).map(|(row, _)| format!("`{}`", row.handle())).collect();
-        if names.is_empty() {
-            return Ok(Err(format!("{words}; call somebody first")));
+        if known.is_empty() {
+            return Ok(Err(format!("{words}; call an agent first")));
         }
-        if let more @ 1.. = known.len().saturating_sub(NAMES_TOLD_MAX) {
-            names.push(format!("and {more} more"));
-        }
-        Ok(Err(format!("{words}; there are {}", names.join(", "))))
+        let handles: Vec<String> = known.iter().map(|(row, _)| row.handle()).collect();
+        Ok(Err(format!("{words}{}", candidates(to, handles.iter().map(String::as_str)))))
     }
 
     /// What a call's result says to the model, and whether it went wrong.

@@ -11,6 +11,7 @@ use max_team_core::policy::Class;
 use max_team_core::tasks::Why;
 use max_team_journal::{Commit, Expect, Projection, Strength};
 
+use super::mail::answering;
 use super::parting::to_people;
 use super::review::decided;
 use super::{Agent, Newcomer, SNAPSHOT_VERSION};
@@ -131,6 +132,7 @@ impl Agent {
         self.will_tell(word, at_ms, events.into_iter().chain(replies).chain(shown));
         if ended {
             self.look_back = self.lead && !self.turn.is_stopped();
+            self.answered = self.look_back;
             self.snapshot().await?;
         }
         Ok(())
@@ -165,6 +167,7 @@ impl Agent {
         let mut assignment = self.turn.assignment();
         let mut stopped_by = self.turn.stopped_by();
         let mut quiet = self.turn.is_quiet();
+        let mut asked = self.turn.began_with();
         for event in events {
             commit.appends.push(append(&self.stream, event, &actor)?);
             commit.projections.extend(rows::project(&self.stream, at_ms, event));
@@ -178,6 +181,7 @@ impl Agent {
                 Event::Steered(steered) => extra.acks.extend(&steered.envelopes),
                 Event::TurnStarted(started) => {
                     assignment = started.assignment.as_deref();
+                    asked = Some(started.envelope);
                     quiet = started.quiet;
                 }
                 Event::TurnEnded(over) => {
@@ -189,7 +193,7 @@ impl Agent {
                     }
                     extra.sends.extend(self.turn.reviewing().and_then(|letter| decided(letter, &over.text, at_ms)));
                     if let Some(given) = assignment {
-                        let letter = self.result_letter(given, over, stopped_by, quiet, at_ms);
+                        let letter = answering(self.result_letter(given, over, stopped_by, quiet, at_ms), asked);
                         // Where its changes are decided about first, it goes with what came of that.
                         extra.sends.extend(Some(letter).filter(|_| !is_reviewed));
                         extra.others.extend(self.keeping(given, over, at_ms)?);

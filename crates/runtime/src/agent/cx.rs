@@ -68,7 +68,7 @@ impl Agent {
     }
 
     /// Judges as the machine does, for what a tool does beyond its call.
-    fn gate(&self) -> Gate {
+    pub(super) fn gate(&self) -> Gate {
         let (settings, grants) = (Arc::clone(self.frame.settings()), self.turn.grants().to_vec());
         Gate::new(move |tool, action| judge(&Rules { grants: &grants, ..settings.rules() }, tool, action))
     }

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::notes;
 use crate::error::RuntimeError;
-use crate::memory::{Memories, Standing, project_scope};
+use crate::memory::{Live, Memories, Standing, project_scope};
 use crate::shared::{Shared, lock};
 use crate::skills::{self, Asked, Hand, SKILL, SkillTool, Wish};
 use crate::team_tools::{self, Callee};
@@ -162,12 +162,14 @@ impl Frame {
     /// Reads the instruction files again, what is remembered, and what skills there are.
     pub(crate) fn refresh(&mut self, shared: &Shared) {
         let read = shared.instructions(&self.root);
+        let live = if self.standing.is_some() { Live::read(&shared.home, &self.root) } else { Live::default() };
         if let Some(standing) = &mut self.standing {
+            let memories = Memories::new(&shared.journal);
             // What cannot be read is not told; if it is the journal, the next commit says so.
-            *standing = Memories::new(&shared.journal).standing(&project_scope(&self.root)).unwrap_or_default();
+            *standing = memories.standing(&project_scope(&self.root), &live.soul).unwrap_or_default();
         }
         let mut system = self.definition.prompt.trim_end().to_owned();
-        for part in self.standing.iter().flat_map(|standing| [&standing.personality, &standing.known]) {
+        for part in self.standing.iter().flat_map(|standing| [&standing.personality, &standing.known, &live.files]) {
             if !part.is_empty() {
                 system.push_str(&format!("\n\n{}", part.trim_end()));
             }
@@ -374,7 +376,10 @@ impl Frame {
             network,
             ..Walls::around(self.beneath.path())
         };
+        // An agent that only reads stays inside, and so does one in a worktree, which must not reach the project itself.
+        let leaves_root = !self.walled && !read_only && self.settings.permissions.copy.is_empty();
         Cx {
+            leaves_root,
             sight,
             walls: Arc::new(walls),
             cancel: cancel.clone(),

@@ -76,6 +76,11 @@ pub(crate) fn result_id(stream: &str, turn: TurnId) -> EnvelopeId {
     derived(&[stream.as_bytes(), turn.to_string().as_bytes(), b"result"])
 }
 
+/// The result of a turn as the answer to the message that began the turn.
+pub(crate) fn answering(letter: Envelope, asked: Option<EnvelopeId>) -> Envelope {
+    if letter.kind == Kind::TaskResult { letter.answering(asked) } else { letter }
+}
+
 impl Agent {
     /// Takes what the mailbox holds and fits the moment. What did not fit an earlier moment is only found by `all`.
     pub(super) async fn take_mail(&mut self, all: bool) -> Result<(), RuntimeError> {
@@ -262,7 +267,7 @@ impl Agent {
         self.cancel = CancellationToken::new();
         self.began = Instant::now();
         self.frame.refresh(&self.floor.shared);
-        self.frame.may_call(self.floor.callees(self.frame.definition(), self.lead));
+        self.frame.may_call(self.floor.callees(self.frame.definition()));
         // That files were put back is not what anybody says.
         let (beside, spoken): (Vec<&Envelope>, Vec<&Envelope>) =
             letters.iter().partition(|letter| letter.kind == Kind::FilesRewound);
@@ -404,6 +409,7 @@ impl Agent {
             self.put_off = true;
             return Ok(());
         }
+        Box::pin(self.note_error(letter)).await?;
         self.in_flight.remove(&Flight::Tool(key.clone()));
         self.is_over(&key);
         let ack = Extra::acks(vec![letter.id]);
@@ -557,7 +563,7 @@ impl Agent {
         let settings = self.frame.settings();
         match ended.end {
             End::Interrupted if stopped_by == Some(TIME_OVER) => {
-                let seconds = settings.constraints.timeout_ms.unwrap_or_default().div_ceil(1_000);
+                let seconds = settings.turn_limit_ms().unwrap_or_default().div_ceil(1_000);
                 Some(format!("its time is over: it may take {seconds} s"))
             }
             End::Rounds => Some(format!("the limit of {} rounds was reached", settings.rounds_max)),
@@ -618,7 +624,7 @@ struct Said<'a> {
 }
 
 /// Whether a turn did what it was for; if not, why.
-fn outcome(ended: &TurnEnded) -> (bool, String) {
+pub(super) fn outcome(ended: &TurnEnded) -> (bool, String) {
     let failed = |words: &str| (false, words.to_owned());
     match &ended.end {
         End::Answered | End::Proposed => (true, String::new()),

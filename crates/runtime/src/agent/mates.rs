@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use max_team_core::calling::hands::{EXIT_PLAN_MODE, GENERAL, MATES, SPAWN_TEAMMATE};
+use max_team_core::calling::hands::{EXIT_PLAN_MODE, MATES, SPAWN_TEAMMATE};
 use max_team_core::chat::Part;
 use max_team_core::event::Event;
 use max_team_core::id::{AgentId, EnvelopeId};
@@ -15,6 +15,7 @@ use max_team_core::mates::requests::Requested;
 use max_team_core::mates::word::Word;
 use max_team_core::mates::{Life, Teammate, next_color};
 use max_team_core::message::{Address, Assignment, Envelope, Kind};
+use max_team_core::near::candidates;
 use max_team_core::policy::{Answer, By, Mode};
 use max_team_core::team::{Definition, Isolation, Settings};
 use max_team_core::turn::Input;
@@ -40,8 +41,6 @@ const TEAMMATE: &str = include_str!("../../../../prompts/teammate.md");
 /// What one is told that plans first.
 const PLANS_FIRST: &str = "You plan first: look around, change nothing, and put what you mean to do before your lead with \
     `exit_plan_mode`. Once it is approved, carry it out.";
-/// Names that are told to whoever has mistaken one.
-const NAMES_TOLD_MAX: usize = 16;
 
 /// What became of one call that starts a teammate.
 pub(super) enum Started {
@@ -207,7 +206,7 @@ impl Agent {
     fn works_here(&self, name: &str, kind: &str) -> Option<String> {
         let team = self.floor.team()?;
         let members = team.members.iter().map(|mate| &*mate.definition);
-        let types = callable(&team, self.frame.definition(), self.lead);
+        let types = callable(&team, self.frame.definition());
         let mut others = members.chain(types).map(|who| &who.name).filter(|known| *known != kind || *known != name);
         others.find(|known| name::looks_like(known, name)).cloned()
     }
@@ -222,14 +221,9 @@ impl Agent {
     fn hire_mate(&self, spawn: &Spawn) -> Result<(Mate, u32), String> {
         let kind = spawn.kind();
         let mate = self.floor.callee(kind).ok_or_else(|| {
-            let there = self.floor.callees(self.frame.definition(), self.lead);
-            let mut names: Vec<String> = there.iter().map(|callee| format!("`{}`", callee.name)).collect();
-            // A lead with members does not call it, but its teammates are of this type if nothing else is said.
-            let general = format!("`{GENERAL}`");
-            if self.floor.callee(GENERAL).is_some() && !names.contains(&general) {
-                names.insert(0, general);
-            }
-            format!("there is no type `{kind}`; there are {}", names.join(", "))
+            let team = self.floor.team();
+            let types = team.iter().flat_map(|team| callable(team, self.frame.definition()));
+            format!("there is no type `{kind}`{}", candidates(kind, types.map(|own| own.name.as_str())))
         })?;
         let (mut mate, depth) = self.hire(mate, Way::Words)?;
         if let Some(name) = spawn.model.as_deref().map(str::trim).filter(|name| !name.is_empty()) {
@@ -309,14 +303,10 @@ impl Agent {
 
     fn nobody(&self, name: &str) -> Result<String, RuntimeError> {
         let there = self.floor.teammates()?;
-        let mut names: Vec<String> = there.iter().take(NAMES_TOLD_MAX).map(|(name, _)| format!("`{name}`")).collect();
-        if let more @ 1.. = there.len().saturating_sub(NAMES_TOLD_MAX) {
-            names.push(format!("{more} more"));
-        }
-        if names.is_empty() {
+        if there.is_empty() {
             return Ok(format!("there is no teammate `{name}`, nor any other"));
         }
-        Ok(format!("there is no teammate `{name}`; there are {}", names.join(", ")))
+        Ok(format!("there is no teammate `{name}`{}", candidates(name, there.iter().map(|(name, _)| name.as_str()))))
     }
 
     /// Writes something to those who are there. What is written and that it was go into one commit.

@@ -120,12 +120,16 @@ impl Agent {
     pub(super) fn recall(&self, words: &str) -> Option<Recall> {
         let standing = self.frame.standing()?;
         let memories = Memories::new(&self.floor.shared.journal);
-        memory::recalled(&memories, &self.project(), standing, words).ok().flatten()
+        let begins = (self.notes() && self.turn.history().is_empty()).then_some(self.floor.session);
+        memory::recalled(&memories, &self.project(), standing, words, begins).ok().flatten()
     }
 
-    /// Hands what was said since the last time to the expert in charge, if it is time: in one commit with the note that
+    /// Notes where the conversation stands, and hands what was said since the last time to the expert in charge, if it is time: in one commit with the note that
     /// it was handed over.
     pub(super) async fn hand_over(&mut self) -> Result<(), RuntimeError> {
+        if std::mem::take(&mut self.answered) {
+            self.note_dialog().await?;
+        }
         let (Some(remember), Some(settings)) = (self.floor.shared.remember.get(), self.turn.settings()) else {
             return Ok(());
         };

@@ -15,10 +15,12 @@ mod commands;
 mod commit;
 mod compact;
 mod cx;
+mod deadline;
 mod flight;
 mod frame;
 mod hold;
 mod images;
+mod log;
 mod mail;
 mod mates;
 mod memory;
@@ -63,15 +65,18 @@ use crate::shared::{new_id, now_ms};
 use crate::{session, worktree};
 
 pub(crate) use acts::shown;
-pub(crate) use calls::{EXPERT, TIME_OVER};
+pub(crate) use calls::EXPERT;
+pub use calls::TIME_OVER;
 use commit::Extra;
 use flight::{Flight, Landed};
 pub(crate) use frame::Frame;
 pub(crate) use hold::{Halt, since_of};
 pub(crate) use images::runs_on;
-pub(crate) use mail::{derived, result_id, text_at};
+pub(crate) use mail::{answering, derived, result_id, text_at};
 pub(crate) use mates::asked_of;
+use money::Others;
 pub(crate) use newcomer::Newcomer;
+pub(crate) use notes::beginning;
 pub(crate) use parting::to_people;
 pub(crate) use protocol::sharing_letter;
 pub(crate) use recruit::wanted;
@@ -203,6 +208,8 @@ pub(crate) struct Agent {
     put_off: bool,
     /// What was said may be worth remembering: a lead's turn is over, or it has just sat down.
     look_back: bool,
+    /// A lead's turn has ended in this process: where the conversation stands is to be noted.
+    answered: bool,
     /// What it is from the next turn on.
     redefined: Option<Box<Redefined>>,
     /// Nobody is ended for not having answered before: who was stopped with the program has had no time.
@@ -213,6 +220,8 @@ pub(crate) struct Agent {
     followed: Option<u64>,
     /// What its commands were seen to do to files, and is not in the journal yet.
     seen: Arc<Mutex<Vec<FilesChanged>>>,
+    /// The time that the turn which runs may take, and whether it is still running.
+    deadline: deadline::Deadline,
     /// It has been decided what becomes of what it did, and where it worked may be gone: what comes next is for one who sits
     /// down anew.
     reviewed: bool,
@@ -267,11 +276,13 @@ impl Agent {
             steering: Steering::default(),
             put_off: false,
             look_back: seat.lead && !is_stopped,
+            answered: false,
             redefined: None,
             patient_ms: if seat.resumed { now_ms().saturating_add(SHUTDOWN_RESUMED_MS) } else { 0 },
             resumed: seat.resumed,
             followed: None,
             seen: Arc::default(),
+            deadline: deadline::Deadline::default(),
             reviewed: false,
             floor,
         };
@@ -405,6 +416,7 @@ impl Agent {
                 return Ok(());
             }
             let was_busy = self.turn.is_busy();
+            self.keep_time();
             let due = due(self.turn.requests().next_ms().map(|until_ms| until_ms.max(self.patient_ms)));
             tokio::select! {
                 biased;
@@ -413,6 +425,7 @@ impl Agent {
                 },
                 () = self.bell.notified() => (mail, told) = (true, None),
                 () = due => self.overdue().await?,
+                () = self.deadline.over() => self.stop_here(calls::time_over(), false).await?,
                 Some(landed) = self.flights.next(), if !self.flights.is_empty() => self.land(landed).await?,
             }
             (mail, all) = self.after(was_busy).unwrap_or((mail, all));
@@ -551,7 +564,9 @@ impl Agent {
             return Ok(());
         };
         let now = Settings::clone(self.frame.settings());
-        let settings = Settings { model: model.unwrap_or(now.model), ..now }.under(&frame.settings().constraints);
+        let turn_ms = frame.settings().turn_ms;
+        let settings =
+            Settings { model: model.unwrap_or(now.model), turn_ms, ..now }.under(&frame.settings().constraints);
         let settings = Arc::new(settings);
         self.frame = frame.under(&settings);
         self.floor.rebind(&self.stream, &settings);
@@ -635,11 +650,13 @@ impl Agent {
     }
 
     fn status(&self) -> Status {
-        let (others_nano, others_unknown_nano) = self.spent_by_others();
+        let Others { nano: others_nano, unknown_nano: others_unknown_nano, usage: others_usage } =
+            self.spent_by_others();
         Status {
             ledger: self.turn.ledger().clone(),
             others_nano,
             others_unknown_nano,
+            others_usage,
             window_tokens: self.turn.window_tokens(),
             frame_bytes: self.frame.address().bytes,
             messages: (self.turn.history().len().saturating_sub(self.turn.window().from), self.turn.history().len()),

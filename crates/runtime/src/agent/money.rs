@@ -1,7 +1,9 @@
 //! What an agent may spend, and what it has.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use max_team_core::chat::Usage;
 use max_team_core::context::{self, BYTES_PER_KILOTOKEN};
 use max_team_core::event::{Event, Outcome, TurnEnded};
 use max_team_core::ledger::Left;
@@ -12,6 +14,15 @@ use super::{Agent, millis};
 use crate::census::Census;
 use crate::purse;
 use crate::shared::{lock, now_ms};
+
+/// What the other agents of a session have spent.
+#[derive(Default)]
+pub(super) struct Others {
+    pub nano: u64,
+    pub unknown_nano: u64,
+    /// Their tokens, by model.
+    pub usage: BTreeMap<String, Usage>,
+}
 
 impl Agent {
     /// One decision. What it may spend is set aside before anybody else can look.
@@ -56,12 +67,15 @@ impl Agent {
     }
 
     /// What everybody else in the session has spent; what cannot be read now is still in their own ledgers.
-    pub(super) fn spent_by_others(&self) -> (u64, u64) {
+    pub(super) fn spent_by_others(&self) -> Others {
         let costs = Census::new(&self.floor.shared.journal).costs(Some(self.floor.session), 0, now_ms());
-        let others = costs.unwrap_or_default().into_iter().filter(|cost| Some(cost.agent) != self.origin.agent);
-        others.fold((0_u64, 0_u64), |(nano, unknown), cost| {
-            (nano.saturating_add(cost.nano), unknown.saturating_add(cost.unknown_nano))
-        })
+        let mut sum = Others::default();
+        for cost in costs.unwrap_or_default().into_iter().filter(|cost| Some(cost.agent) != self.origin.agent) {
+            sum.nano = sum.nano.saturating_add(cost.nano);
+            sum.unknown_nano = sum.unknown_nano.saturating_add(cost.unknown_nano);
+            *sum.usage.entry(cost.model).or_default() += cost.usage;
+        }
+        sum
     }
 
     /// The money and tokens of a turn's end, with those of whom it has called, for whoever waits for it.

@@ -41,7 +41,7 @@ pub(super) fn told(shared: &Shared, root: &Path, definition: &Definition) -> Opt
 }
 
 /// The beginning of a file; of one within a project only if it lies where its name says.
-fn beginning(file: &Path, within: Option<&Path>) -> Option<String> {
+pub(crate) fn beginning(file: &Path, within: Option<&Path>) -> Option<String> {
     let real = file.canonicalize().ok()?;
     let is_there = |root: &Path| Some(root.canonicalize().ok()?.join(file.strip_prefix(root).ok()?) == real);
     if within.is_some_and(|root| is_there(root) != Some(true)) || !real.metadata().ok()?.is_file() {

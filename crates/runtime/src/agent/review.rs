@@ -16,7 +16,7 @@ use max_team_core::turn::{Input, SETTLE};
 use serde_json::json;
 
 use super::flight::{Flight, Future, Landed};
-use super::mail::{add, derived, text_at};
+use super::mail::{add, answering, derived, text_at};
 use super::{Agent, Extra, millis};
 use crate::error::RuntimeError;
 use crate::shared::{new_id, now_ms};
@@ -46,7 +46,7 @@ impl Agent {
         let stopped_by = stopped_now.or(self.turn.stopped_by());
         let given = self.turn.assignment().filter(|given| given.life == Life::Background)?;
         let (copy, letter) = (self.own_copy()?, self.result_letter(given, over, stopped_by, false, at_ms));
-        Some(begun(copy, letter))
+        Some(begun(copy, answering(letter, self.turn.began_with())))
     }
 
     /// Whether a person is asked about what it did. Who was stopped has no more to say than where that is.

@@ -86,11 +86,9 @@ impl Agent {
     /// Somebody of the type that a skill names, with the model that it would like and without the tools that it does not want.
     fn forked(&self, skill: &Skill, fork: &Fork) -> Result<Mate, String> {
         let who = &fork.agent;
-        let may_call = self.frame.definition().may_call.as_ref();
-        // A lead does not choose the one with all tools where it has members; a skill that names it has chosen.
-        let mate = self.floor.callee(who).filter(|_| may_call.is_none_or(|names| names.contains(who)));
+        let called = self.floor.callable(self.frame.definition(), who);
         let Mate { mut definition, mut settings } =
-            mate.ok_or_else(|| format!("it is carried out by `{who}`, and there is nobody `{who}` whom you may call"))?;
+            called.map_err(|why| format!("it is carried out by `{who}`, and {why}"))?;
         let without = skill.head.without_tools.iter().map(|tool| names::canonical(tool).to_owned());
         Arc::make_mut(&mut definition).disallowed_tools.extend(without);
         // Money can only be counted where prices are known.

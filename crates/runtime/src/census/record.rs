@@ -440,7 +440,10 @@ impl<'j> Desk<'j> {
             Event::Rewound(rewound) => answer(&By::person(rewound.by.as_ref()?), "rewound"),
             Event::QuestionAnswered(answered) => answer(&answered.answer.by, yes_or_no(&answered.answer)),
             Event::PlanAnswered(answered) => answer(&answered.by, said(&answered.say)),
-            Event::TaskRuled(ruled) => answer(&By::Person(ruled.by.clone()), "decided"),
+            Event::TaskRuled(ruled) => {
+                let who = ruled.who.clone().unwrap_or_else(|| By::Person(ruled.by.clone()));
+                answer(&who, "decided")
+            }
             _ => None,
         }
     }

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use max_team_core::calling::hands::{CHECK_INBOX, Caller, EXIT_PLAN_MODE, SEND_MESSAGE, hands, is_own, may_call};
+use max_team_core::calling::hands::{
+    CHECK_INBOX, Caller, EXIT_PLAN_MODE, SEND_MESSAGE, assigns_work, hands, is_own, may_call,
+};
 use max_team_core::id::PlanId;
 use max_team_core::limits::CALL_DEPTH_MAX;
+use max_team_core::near::candidates;
 use max_team_core::policy::Permissions;
 use max_team_core::tasks;
-use max_team_core::team::{Definition, Model, Settings};
+use max_team_core::team::{Definition, Model, Place, Settings};
 
 use super::{Floor, under};
 use crate::error::RuntimeError;
@@ -79,17 +82,31 @@ impl Floor {
         own.tools.iter().filter(|tool| !is_own(now, tool) && !is_given(tool)).cloned().collect()
     }
 
-    /// Whom somebody may call now, with what each is for.
-    pub(crate) fn callees(&self, caller: &Definition, is_lead: bool) -> Vec<Callee> {
+    /// The agents that the caller's tools tell the model about, built-in types first.
+    pub(crate) fn callees(&self, caller: &Definition) -> Vec<Callee> {
         let Some(team) = self.team() else { return Vec::new() };
         let callee = |definition: &Definition| {
             let about = if definition.description.is_empty() { &definition.role } else { &definition.description };
             Callee { name: definition.name.clone(), about: about.clone() }
         };
-        let mut callees: Vec<&Definition> = callable(&team, caller, is_lead).collect();
-        // Not all of them may be told: what comes with a project must not push our own aside.
+        // A host that only questions experts is not told about members, though it may call one that the user names.
+        let tells_members = assigns_work(&caller.tools) || caller.may_call.is_some();
+        let is_told = |own: &&Definition| own.place != Place::Member || tells_members;
+        let mut callees: Vec<&Definition> = callable(&team, caller).filter(is_told).collect();
+        // The list told to the model is bounded, and a project's files must not push the built-in types off it.
         callees.sort_by_key(|definition| !definition.builtin);
         callees.into_iter().map(callee).collect()
+    }
+
+    /// The agent of that name, if the caller may call it. Unlike the list told to the model this has no bound.
+    pub(crate) fn callable(&self, caller: &Definition, name: &str) -> Result<Mate, String> {
+        let team = self.team();
+        let found = team.iter().flat_map(|team| callable(team, caller)).find(|definition| definition.name == name);
+        let mate = found.and_then(|definition| self.callee(&definition.name));
+        mate.ok_or_else(|| {
+            let there = team.iter().flat_map(|team| callable(team, caller)).map(|definition| definition.name.as_str());
+            format!("there is no agent `{name}` that you may call{}", candidates(name, there))
+        })
     }
 
     /// Somebody who can be called, by name.
@@ -191,13 +208,8 @@ fn callee<'t>(team: &'t Team, name: &str) -> Option<&'t Mate> {
     team.experts.iter().chain(&team.members).find(|mate| mate.definition.name == name)
 }
 
-/// Whom somebody may call now.
-pub(crate) fn callable<'t>(
-    team: &'t Team,
-    caller: &'t Definition,
-    is_lead: bool,
-) -> impl Iterator<Item = &'t Definition> {
-    let has_members = is_lead && !team.coordinator && !team.members.is_empty();
+/// The definitions that the caller may call.
+pub(crate) fn callable<'t>(team: &'t Team, caller: &'t Definition) -> impl Iterator<Item = &'t Definition> {
     let there = team.experts.iter().chain(&team.members).filter(|_| team.call_depth > 0);
-    there.map(|mate| &*mate.definition).filter(move |definition| may_call(caller, definition, has_members))
+    there.map(|mate| &*mate.definition).filter(|definition| may_call(caller, definition))
 }

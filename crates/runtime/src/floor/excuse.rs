@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use max_team_core::event::{End, Event};
 use max_team_core::hash::Hash;
-use max_team_core::id::AgentId;
+use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::ledger::Left;
 use max_team_core::mates::{AgentEnded, Life, parting};
 use max_team_core::message::{Assignment, Envelope, Kind};
@@ -20,7 +20,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::{Activity, Floor};
-use crate::agent::{Control, decided, derived, text_at, to_people};
+use crate::agent::{Control, answering, decided, derived, text_at, to_people};
 use crate::error::RuntimeError;
 use crate::handle::{Notice, Origin};
 use crate::rows::MateRow;
@@ -63,12 +63,13 @@ impl Floor {
         commit.projections.push(rows::at_rest(agent));
         commit.acks = mail.iter().map(|letter| letter.id).collect();
         let given = |letter: &Envelope| Assignment::deserialize(letter.body.get("assignment")?).ok();
-        let waiting = mail.iter().filter(|letter| letter.kind == Kind::TaskAssign).filter_map(given);
-        let current = turn.assignment().filter(|_| turn.is_busy()).cloned();
+        let assigned = mail.iter().filter(|letter| letter.kind == Kind::TaskAssign);
+        let waiting = assigned.filter_map(|letter| Some((given(letter)?, Some(letter.id))));
+        let current = turn.assignment().filter(|_| turn.is_busy()).map(|given| (given.clone(), turn.began_with()));
         let is_mate = mate.is_some();
         let is_apart = is_mate || turn.assignment().is_some_and(|given| given.life == Life::Background);
         let excuse = Excuse { address: &address, name: &name, is_mate: is_apart, why, spent: spent(&turn), at_ms };
-        commit.sends.extend(current.into_iter().chain(waiting).map(|given| excuse.letter(&given)));
+        commit.sends.extend(current.into_iter().chain(waiting).map(|(given, asked)| excuse.answer(&given, asked)));
         // One that only waited to hear what becomes of its changes has done its work.
         let came_to = events.iter().find_map(|event| match event {
             Event::TurnEnded(over) => Some(over.text.as_str()),
@@ -132,6 +133,11 @@ struct Excuse<'a> {
 }
 
 impl Excuse<'_> {
+    /// The result as the answer to the message that gave the task.
+    fn answer(&self, given: &Assignment, asked: Option<EnvelopeId>) -> Envelope {
+        answering(self.letter(given), asked)
+    }
+
     fn letter(&self, given: &Assignment) -> Envelope {
         let end = End::Broken { detail: self.why.to_owned() };
         let mut body = json!({

@@ -294,7 +294,7 @@ impl Floor {
         if let Some(frame) = frames.get(&key).filter(|frame| frame.definition() == definition) {
             return Ok(frame.under(settings));
         }
-        let callees = self.callees(definition, false);
+        let callees = self.callees(definition);
         let (definition, settings) = (Arc::clone(definition), Arc::clone(settings));
         let frame = Frame::new(&self.shared, &self.root, definition, settings, None, callees)?;
         let frame = if delegates { frame } else { frame.left_alone(&self.shared) };

@@ -161,7 +161,7 @@ impl Floor {
         let (project, named) = (self.root.clone(), Vec::new());
         let worker = Worker { id, project, settings: Settings::clone(settings), by, named };
         let copy = worker.place(&self.shared)?;
-        let callees = self.callees(definition, false);
+        let callees = self.callees(definition);
         let (definition, settings) = (Arc::clone(definition), Arc::clone(settings));
         Ok(Frame::new(&self.shared, &copy.root(), definition, settings, None, callees)?.at_work_in(&copy))
     }

@@ -22,6 +22,7 @@ use serde_json::Value;
 use crate::cache::{self, Caches};
 use crate::census::Cast;
 use crate::error::RuntimeError;
+use crate::memory::Memories;
 use crate::post;
 use crate::rows::{all_entries, event_of, project};
 use crate::session::{self, Sessions};
@@ -123,7 +124,10 @@ pub async fn forget_sessions(
     }
     if done.is_ok() {
         done = match clear() {
-            Ok(()) => erase(journal, worker.id(), sessions, by).await,
+            Ok(()) => match Memories::new(journal).forget_dialogs(sessions).await {
+                Ok(()) => erase(journal, worker.id(), sessions, by).await,
+                Err(error) => Err(error),
+            },
             Err(detail) => Err(RuntimeError::NotCleared { detail }),
         };
     }

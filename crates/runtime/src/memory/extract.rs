@@ -40,6 +40,8 @@ pub struct Remember {
     pub model: Option<Model>,
     /// Exchanges after which it looks, whatever was said.
     pub every: u32,
+    /// Whether code notes where each conversation stands (`dialog_context`) and which agents fail (`agent_errors`).
+    pub notes: bool,
 }
 
 /// How far it was handed over, as the row has it.

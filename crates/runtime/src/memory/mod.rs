@@ -5,6 +5,7 @@
 //! them follow from the log. Who may write what is decided in `core::memory` alone.
 
 mod extract;
+mod live;
 mod recall;
 mod rows;
 mod tools;
@@ -26,6 +27,7 @@ use crate::shared::{append, commit_at, now_ms};
 
 pub use extract::Remember;
 pub(crate) use extract::{HANDED, Handover, expert, handover, is_aside};
+pub(crate) use live::Live;
 pub use recall::{Hit, Told};
 pub(crate) use recall::{Standing, recalled};
 pub(crate) use rows::{project, replaced, unfind};
@@ -175,6 +177,29 @@ impl<'j> Memories<'j> {
         Err(RuntimeError::Busy(scope.stream()))
     }
 
+    /// Forgets where these sessions stood, on every board, and erases what was ever noted about it.
+    pub(crate) async fn forget_dialogs(&self, sessions: &[SessionId]) -> Result<(), RuntimeError> {
+        let key = Key::of(Section::DialogContext);
+        let is_theirs = |source: &Source| source.session.is_some_and(|session| sessions.contains(&session));
+        for scope in self.scopes()? {
+            let written = self.written(&scope, &key)?;
+            let payloads: Vec<Hash> =
+                written.into_iter().filter(|(_, set)| is_theirs(&set.source)).map(|(payload, _)| payload).collect();
+            if payloads.is_empty() {
+                continue;
+            }
+            let board = self.section(&scope, Section::DialogContext)?;
+            for fact in board.facts().filter(|fact| is_theirs(&fact.source)) {
+                let (change, _) = self.forgetting(&scope, &Writer::Program, &fact.key, true)?;
+                self.commit(change, &Writer::Program).await?;
+            }
+            let reason = "forgotten with its session".to_owned();
+            let actor = actor(&Writer::Program);
+            self.journal.erase(Erase { payloads, actor, reason, at_ms: now_ms(), rows: Vec::new() }).await?;
+        }
+        Ok(())
+    }
+
     /// The sessions in which a turn was told something under a key.
     fn told_in(&self, scope: &Scope, key: &Key) -> Result<Vec<SessionId>, RuntimeError> {
         let is_meant = |told: &Recalled| told.scope == *scope && told.key.below(key).is_some();
@@ -250,8 +275,10 @@ impl<'j> Memories<'j> {
     /// Commits a change, unless somebody else wrote to the board since it was decided.
     async fn commit(&self, change: Change, by: &Writer) -> Result<bool, RuntimeError> {
         let mut commit = commit_at(now_ms());
-        // Whoever gave the command is told that it is done.
-        commit.strength = Strength::Full;
+        if *by != Writer::Program {
+            // Whoever gave the command is told that it is done.
+            commit.strength = Strength::Full;
+        }
         commit.actor = actor(by);
         for event in &change.events {
             commit.projections.extend(crate::rows::project(&change.stream, commit.at_ms, event));

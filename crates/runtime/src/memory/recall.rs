@@ -12,7 +12,9 @@ use max_team_core::id::{SessionId, TurnId};
 use max_team_core::limits::{
     MEMORY_PERSONALITY_BYTES_MAX, MEMORY_RECALL_TOKENS_MAX, MEMORY_RECALLED_MAX, MEMORY_STANDING_TOKENS_MAX,
 };
-use max_team_core::memory::{Fact, Key, Posting, Recall, Recalled, Scope, Section, Why, query_terms, score};
+use max_team_core::memory::{
+    Fact, Key, Posting, Recall, Recalled, Scope, Section, Why, is_verbatim, query_terms, score,
+};
 use max_team_core::text::visible;
 use max_team_core::time::rfc3339;
 
@@ -24,6 +26,7 @@ use crate::session::Sessions;
 const PERSONALITY: &str = include_str!("../../../../prompts/personality.md");
 const STANDING: &str = include_str!("../../../../prompts/standing.md");
 const RECALL: &str = include_str!("../../../../prompts/recall.md");
+const DIALOG: &str = include_str!("../../../../prompts/dialog.md");
 
 /// Facts that are looked at per term, the newest first: a word that more of them have tells little.
 const POSTINGS_MAX: usize = 100;
@@ -117,8 +120,11 @@ impl Memories<'_> {
     }
 
     /// What a lead in this project is always told.
-    pub(crate) fn standing(&self, project: &Scope) -> Result<Standing, RuntimeError> {
+    pub(crate) fn standing(&self, project: &Scope, soul: &str) -> Result<Standing, RuntimeError> {
         let mut standing = Standing::default();
+        if !soul.is_empty() {
+            standing.personality = format!("{}\n", soul.trim());
+        }
         let mut lines = String::new();
         for section in [Section::Personality, Section::UserProfile, Section::Preferences] {
             for scope in [project, &Scope::User] {
@@ -185,12 +191,14 @@ impl Memories<'_> {
     }
 }
 
-/// What a turn is told: what its lead is always told, and what the user's words find beyond that.
+/// What a turn is told: what its lead is always told, what the user's words find beyond that, and, in the first turn of a
+/// session (`begins`), where the last conversation in the project stood.
 pub(crate) fn recalled(
     memories: &Memories<'_>,
     project: &Scope,
     standing: &Standing,
     words: &str,
+    begins: Option<SessionId>,
 ) -> Result<Option<Recall>, RuntimeError> {
     let mut recall = Recall { facts: standing.facts.clone(), left_out: standing.left_out, ..Recall::default() };
     let scopes = [project.clone(), Scope::User];
@@ -199,7 +207,9 @@ pub(crate) fn recalled(
     let mut lines = String::new();
     for hit in hits {
         let known = recall.facts.iter().any(|known| known.key == hit.fact.key);
-        if known || hit.score * 1_000.0 < best * SCORE_MILLI_MIN {
+        // Where a conversation stood is told to the next one as a whole, and not again within itself.
+        let is_dialog = hit.fact.key.section() == Section::DialogContext;
+        if known || is_dialog || hit.score * 1_000.0 < best * SCORE_MILLI_MIN {
             continue;
         }
         let matched = recall.facts.len() - standing.facts.len();
@@ -213,6 +223,18 @@ pub(crate) fn recalled(
     }
     if !lines.is_empty() {
         recall.text = fill(RECALL, &[("facts", lines.trim_end())]);
+    }
+    if let Some(session) = begins {
+        let mut lines = String::new();
+        for fact in memories.newest(project, Section::DialogContext, STANDING_FACTS_MAX)? {
+            if fact.source.session != Some(session) && add(&mut lines, &fact, MEMORY_RECALL_TOKENS_MAX) {
+                recall.facts.push(told(project, &fact, Why::LastConversation));
+            }
+        }
+        if !lines.is_empty() {
+            let dialog = fill(DIALOG, &[("facts", lines.trim_end())]);
+            recall.text = [dialog, std::mem::take(&mut recall.text)].join("\n").trim_end().to_owned();
+        }
     }
     Ok((!recall.facts.is_empty()).then_some(recall))
 }
@@ -236,5 +258,11 @@ fn line(fact: &Fact) -> String {
     let words = visible(&fact.value.to_string()).replace('<', "\\u{3c}");
     let day = rfc3339(fact.at_ms);
     let day = day.split_once('T').map_or(day.as_str(), |(day, _)| day);
-    format!("- {}: {words} ({}, {day})\n", fact.key, fact.by.name())
+    // A value in other words than the user's is told with what the user said.
+    let quote = visible(&fact.source.quote).replace('<', "\\u{3c}");
+    let said = match quote.is_empty() || is_verbatim(&fact.value, &fact.source.quote) {
+        true => String::new(),
+        false => format!(", from “{quote}”"),
+    };
+    format!("- {}: {words} ({}, {day}{said})\n", fact.key, fact.by.name())
 }

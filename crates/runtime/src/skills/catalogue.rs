@@ -55,6 +55,8 @@ pub struct Catalogue {
     pub shadows: Vec<Shadow>,
     /// What could not be used.
     pub broken: Vec<Broken>,
+    /// Texts beside skills that were skipped, because they are none.
+    pub skipped: Vec<Broken>,
     root: PathBuf,
     trust: Trust,
 }
@@ -75,7 +77,7 @@ impl Catalogue {
             found.skills.extend(builtin::all());
         }
         let (root, trust) = (root.to_path_buf(), places.trust.clone());
-        let mut catalogue = Self { broken: found.broken, root, trust, ..Self::default() };
+        let mut catalogue = Self { broken: found.broken, skipped: found.skipped, root, trust, ..Self::default() };
         let words = if found.skills.iter().any(|skill| skill.scope == Scope::Project) {
             catalogue.trust.of(&catalogue.root)
         } else {
@@ -90,6 +92,11 @@ impl Catalogue {
                 skill.state = State::Lacks(missing);
             }
             catalogue.add(skill);
+        }
+        for name in places.disabled.of(&catalogue.root) {
+            if let Some(skill) = catalogue.skills.get_mut(&name) {
+                skill.state = State::Off;
+            }
         }
         catalogue
     }

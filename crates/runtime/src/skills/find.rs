@@ -27,6 +27,8 @@ const CONTRACT: &str = "skill.yaml";
 const IN_PROJECT: [&str; 4] = ["skills", ".max-team/skills", ".agents/skills", ".claude/skills"];
 /// Bytes of a file that are read to know what it is for.
 const FRONT_BYTES: usize = 4 << 10;
+/// Texts about a folder of skills, which nobody takes for one.
+const PAGES: [&str; 5] = ["readme", "license", "changelog", "agents", "claude"];
 /// Folders that hold no skills.
 const PASSED: [&str; 3] = ["node_modules", "target", "__pycache__"];
 
@@ -66,6 +68,34 @@ impl fmt::Debug for Trust {
     }
 }
 
+/// The skills that are turned off in a project, by name. They are read anew each time, so that a change counts at once.
+#[derive(Clone)]
+pub struct Disabled(Arc<Ask>);
+
+impl Disabled {
+    /// The names are read from somewhere.
+    pub fn new(read: impl Fn(&Path) -> Vec<String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(read))
+    }
+
+    pub(super) fn of(&self, project: &Path) -> Vec<String> {
+        (self.0)(project)
+    }
+}
+
+impl Default for Disabled {
+    /// None is turned off.
+    fn default() -> Self {
+        Self::new(|_| Vec::new())
+    }
+}
+
+impl fmt::Debug for Disabled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Disabled")
+    }
+}
+
 /// Where to look, and what there is to be held against. By default nowhere.
 #[derive(Debug, Clone, Default)]
 pub struct Places {
@@ -79,6 +109,8 @@ pub struct Places {
     pub machine: Machine,
     /// Whom to ask about a project's skills.
     pub trust: Trust,
+    /// The skills that are turned off.
+    pub disabled: Disabled,
     /// The file in which it is kept what was read before; none: everything is read at each start.
     pub index: Option<PathBuf>,
 }
@@ -89,6 +121,8 @@ pub(super) struct Found {
     /// In the order of precedence.
     pub skills: Vec<Skill>,
     pub broken: Vec<Broken>,
+    /// Texts beside skills that are none.
+    pub skipped: Vec<Broken>,
 }
 
 impl Places {
@@ -104,7 +138,7 @@ impl Places {
         }
         search.within = None;
         self.user.iter().for_each(|place| search.place(place, Scope::User));
-        let mut found = Found { skills: Vec::new(), broken: search.broken };
+        let mut found = Found { skills: Vec::new(), broken: search.broken, skipped: search.skipped };
         for (file, is_alone, read) in many::each(search.wanted, |wanted| wanted.read(known)) {
             match read {
                 Ok(skill) => found.skills.push(skill),
@@ -127,6 +161,7 @@ struct Search {
     /// In the order of precedence.
     wanted: Vec<Wanted>,
     broken: Vec<Broken>,
+    skipped: Vec<Broken>,
     /// What a project's files must lie in.
     within: Option<PathBuf>,
     /// Folders that may still be looked into.
@@ -218,6 +253,9 @@ impl Search {
         let front = front(file, FRONT_BYTES);
         if front.is_ok_and(|bytes| bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes).starts_with(b"---")) {
             self.take(file, None, scope);
+        } else if !is_page(file) {
+            let why = "it has no front matter (`---` lines with `name` and `description`)".to_owned();
+            self.skipped.push(Broken { file: file.to_path_buf(), why });
         }
     }
 
@@ -249,6 +287,12 @@ impl Search {
         let home = folder.unwrap_or_else(|| file.parent().unwrap_or(file)).canonicalize().ok();
         real.zip(home).is_some_and(|(real, home)| real.starts_with(home)) && self.lies_within(file)
     }
+}
+
+/// Whether a text is about the folder itself.
+fn is_page(file: &Path) -> bool {
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
+    PAGES.contains(&stem.as_str())
 }
 
 fn parse(file: &Path, called: &str, scope: Scope) -> Result<Skill, String> {

@@ -212,6 +212,7 @@ pub(super) fn unusable(skill: &Skill) -> Option<String> {
         }
         State::Changed => Some(format!("it has changed since the user trusted it (`max-team skills trust {name}`)")),
         State::Lacks(missing) => Some(format!("it needs {}", missing.join(", "))),
+        State::Off => Some(format!("the user has turned it off (`max-team skills enable {name}`)")),
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) use catalogue::Library;
 pub use catalogue::{Broken, Catalogue, Shadow};
 pub use contract::{Contract, Misfit};
 pub use fill::{misplaced, written_commands};
-pub use find::{Places, Trust};
+pub use find::{Disabled, Places, Trust};
 pub(crate) use hand::{Errand, Hand, Wish};
 pub(crate) use mention::{expand, preload};
 pub use needs::{Machine, Needs};
@@ -103,6 +103,8 @@ pub enum State {
     Changed,
     /// The machine lacks something, as told.
     Lacks(Vec<String>),
+    /// The user has turned it off.
+    Off,
 }
 
 /// What the front of a file says besides name and description.

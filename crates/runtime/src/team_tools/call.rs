@@ -141,26 +141,27 @@ fn clipped(words: &str, most: usize) -> String {
     }
 }
 
-/// What a model is told of whom it may call, within bounds: what each is for, as long as there is room, then how many
-/// there are besides. Every request carries it, and anybody's file adds to it.
+/// What a model is told about the agents it may call. Every request carries this text and any file can add to it, so
+/// it is bounded: descriptions as far as there is room, then names, then the number of the rest. An agent that is not
+/// listed can still be called by its name.
 fn about(callees: &[Callee]) -> String {
-    let (mut told, mut silent) = (Vec::new(), 0_usize);
+    let mut told = Vec::new();
     let mut left = CALLEES_ABOUT_BYTES_MAX;
-    for callee in callees {
+    let mut rest = callees.iter();
+    while let Some(callee) = rest.as_slice().first() {
         let words = format!("`{}`: {}", callee.name, clipped(&callee.about, CALLEE_ABOUT_CHARS_MAX));
-        match left.checked_sub(words.len() + 1).filter(|_| silent == 0) {
-            Some(rest) => {
-                left = rest;
-                told.push(words);
-            }
-            None => silent += 1,
-        }
+        let Some(room) = left.checked_sub(words.len() + 1) else { break };
+        left = room;
+        told.push(words);
+        rest.next();
     }
-    if silent > 0 {
-        told.push(format!("[There is no room to say what {silent} more are for.]"));
+    let named = CALLEES_NAMED_MAX.saturating_sub(told.len());
+    let names: Vec<String> = rest.by_ref().take(named).map(|callee| format!("`{}`", callee.name)).collect();
+    if !names.is_empty() {
+        told.push(format!("Without a description here: {}.", names.join(", ")));
     }
-    if let Some(over) = callees.len().checked_sub(CALLEES_NAMED_MAX).filter(|over| *over > 0) {
-        told.push(format!("[{over} of them are not named either: tell the user if one is missing.]"));
+    if let more @ 1.. = rest.len() {
+        told.push(format!("[{more} more are not listed; call one by its name.]"));
     }
     told.join(" ")
 }
@@ -176,15 +177,9 @@ const SPAWN_WORDS: &str = "Have a sub-agent do something by itself in the backgr
 
 /// The tools that call, for somebody who may call these.
 pub(crate) fn tools(callees: &[Callee]) -> [TeamTool; 3] {
-    let names: Vec<&str> = callees.iter().take(CALLEES_NAMED_MAX).map(|callee| callee.name.as_str()).collect();
     let about = about(callees);
-    let who = |words: &str| {
-        let mut schema = json!({ "type": "string", "description": format!("{words} {about}").trim_end() });
-        if let (Some(schema), false) = (schema.as_object_mut(), names.is_empty()) {
-            schema.insert("enum".to_owned(), json!(names));
-        }
-        schema
-    };
+    // Without an `enum`, which would refuse agents that are not listed: an unknown name is answered with candidates.
+    let who = |words: &str| json!({ "type": "string", "description": format!("{words} {about}").trim_end() });
     let task = json!({
         "type": "object",
         "properties": {
@@ -192,11 +187,9 @@ pub(crate) fn tools(callees: &[Callee]) -> [TeamTool; 3] {
             "arguments": { "type": "object", "description": "What it needs to know, as its description says." },
         },
     });
-    let general = names.contains(&GENERAL) || names.is_empty();
-    let kind = who(if general { "Who does it; left out: `general`." } else { "Who does it." });
-    let required = if general { json!(["description", "prompt"]) } else { json!(["description", "prompt", "type"]) };
+    let kind = who("Who does it; left out: `general`.");
     let mut agent = json!({
-        "type": "object", "required": required,
+        "type": "object", "required": ["description", "prompt"],
         "properties": {
             "description": { "type": "string", "description": "What it is about, in three to five words." },
             "prompt": { "type": "string", "description": "What to do, self-contained." },
@@ -273,16 +266,12 @@ mod tests {
         let callee = |name: &str, about: &str| Callee { name: name.into(), about: about.into() };
         let [task, agent, _] = tools(&[callee("explore", "Looks."), callee("weather", "Knows the weather.")]);
         let schema = &agent.spec().schema;
-        assert_eq!(schema["properties"]["type"]["enum"], json!(["explore", "weather"]));
-        assert_eq!(
-            schema["required"],
-            json!(["description", "prompt", "type"]),
-            "there is no `general` to fall back on"
-        );
-        let about = task.spec().schema["properties"]["agent"]["description"].as_str().unwrap().to_owned();
-        assert!(about.contains("`weather`: Knows the weather."), "{about}");
-        let [_, agent, _] = tools(&[callee("general", "Does anything.")]);
-        assert_eq!(agent.spec().schema["required"], json!(["description", "prompt"]));
+        assert_eq!(schema["required"], json!(["description", "prompt"]), "`type` left out means `general`");
+        let about =
+            |schema: &Value, field: &str| schema["properties"][field]["description"].as_str().unwrap().to_owned();
+        assert!(about(schema, "type").contains("`explore`: Looks."), "{schema}");
+        let told = about(&task.spec().schema, "agent");
+        assert!(told.contains("`weather`: Knows the weather."), "{told}");
     }
 
     #[test]
@@ -293,12 +282,10 @@ mod tests {
         for schema in [&task.spec().schema, &agent.spec().schema] {
             assert!(schema.to_string().len() < CALLEES_ABOUT_BYTES_MAX + 4_096, "{}", schema.to_string().len());
         }
-        let who = &agent.spec().schema["properties"]["type"];
-        assert_eq!(who["enum"].as_array().unwrap().len(), CALLEES_NAMED_MAX);
-        let about = who["description"].as_str().unwrap();
+        let about = agent.spec().schema["properties"]["type"]["description"].as_str().unwrap().to_owned();
         let told = about.matches("`: ").count();
-        assert!(told > 3 && about.contains(&format!("what {} more are for", 500 - told)), "{about}");
-        assert!(about.contains("[372 of them are not named either"), "{about}");
+        assert!(told > 3 && about.contains(&format!("Without a description here: `e{told}`")), "{about}");
+        assert!(about.contains("`e127`.") && about.contains("[372 more are not listed"), "{about}");
         assert_eq!(tools(&many)[0].spec().schema, task.spec().schema, "the same for the same callees");
     }
 }

@@ -173,8 +173,9 @@ const SEND_WORDS: &str = "Write to somebody. To a teammate (by name, a list of n
     somebody you have called before (`to` is the name that their answer ended with): they go on, and the answer is the result.";
 const INBOX_WORDS: &str = "See what has come for you since this turn began. Whatever is left is told by itself when the turn is \
     over, so there is no need to look again and again.";
-const SPAWNED_WORDS: &str = "See how your tasks in the background stand (pending, running, completed, failed, cancelled), or stop one. \
-    Answers are sent to you by themselves: do not look again and again.";
+const SPAWNED_WORDS: &str = "See how your tasks in the background stand (pending, running, completed, failed, cancelled); with `id`, also \
+    the result of one that is over, or the reason why there is none; or stop one. Answers are sent to you by themselves: do not look again \
+    and again.";
 const PLAN_WORDS: &str = "Put what you mean to do before your lead. You change nothing until it or the user has said yes; the answer \
     is the result.";
 

@@ -34,7 +34,7 @@ members:
 
 fn remember() -> Remember {
     let expert = Definition { name: "memory".into(), prompt: "You keep the memory.".into(), ..Definition::default() };
-    Remember { recall: true, expert: Some(expert), model: None, every: 3 }
+    Remember { recall: true, expert: Some(expert), model: None, every: 3, notes: false }
 }
 
 fn key(text: &str) -> Key {

@@ -125,7 +125,7 @@ async fn teammates_that_a_user_wants_begin_once() {
     assert_eq!(names(&journal), [("alice".to_owned(), "blue".to_owned())]);
     let request = letters(&journal, session).into_iter().find(|letter| letter.envelope.kind == Kind::TeamRequest);
     let why = request.unwrap().fate.why().unwrap().to_owned();
-    for wanted in ["`alice` is there already", "there is no type `wizard`; there are `general`"] {
+    for wanted in ["`alice` is there already", "there is no type `wizard`; there are `explore`, `general`"] {
         assert!(why.contains(wanted), "{why}");
     }
     // Nobody is called like somebody else, nor so that people would think so.

@@ -20,6 +20,8 @@ const PATH_SHOWN_MAX: usize = 200;
 
 /// What stands before a place of the project that has the name of a folder of one's own.
 const HERE: &str = ".";
+/// The label of a place outside the project, whose path counts from the root of the file system.
+const OUTSIDE: &str = "/";
 
 /// A clean path relative to the root, with `/` between its parts. The root itself is written `.`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,6 +63,18 @@ impl Place {
         // The text was valid UTF-8 and only shed parts, so nothing is lost here.
         let path = inner.map(|inner| inner.to_string_lossy().into_owned()).ok_or_else(outside)?;
         Ok(Self { label: "", path })
+    }
+
+    /// Cleans a path that leaves the project, which lies at `project`.
+    pub(crate) fn outside(text: &str, project: &Path) -> Result<Self, ToolError> {
+        check(text)?;
+        let high = || ToolError::correctable(format!("`{}` is not a path", shown(text)));
+        Ok(Self { label: OUTSIDE, path: clean(&project.join(text)).ok_or_else(high)? })
+    }
+
+    /// Whether it lies outside the project.
+    pub(crate) fn is_outside(&self) -> bool {
+        self.label == OUTSIDE
     }
 
     /// Cleans a path in a folder of one's own, which is all that can be named from there.
@@ -124,6 +138,7 @@ impl fmt::Display for Place {
         match (self.label, self.path.as_str()) {
             ("", _) => f.write_str(self.as_str()),
             (label, "") => f.write_str(label),
+            (OUTSIDE, path) => write!(f, "/{path}"),
             (label, path) => write!(f, "{label}/{path}"),
         }
     }
@@ -184,6 +199,18 @@ mod tests {
         for (text, want) in table {
             assert_eq!(parse(text).as_deref(), Ok(want), "{text}");
         }
+    }
+
+    #[test]
+    fn a_place_outside_is_absolute() {
+        let project = Path::new("/real/project");
+        for (text, want) in [("/etc/hosts", "/etc/hosts"), ("../other/a", "/real/other/a"), ("/", "/"), ("..", "/real")]
+        {
+            let place = Place::outside(text, project).unwrap();
+            assert!(place.is_outside() && place.folder().is_none());
+            assert_eq!(place.to_string(), want);
+        }
+        assert!(Place::outside("/../x", project).is_err() && Place::outside("a\0b", project).is_err());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::chat::Usage;
 use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId};
 use crate::plan::Budget;
+use crate::policy::By;
 
 /// A task is in its owner's mailbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -310,8 +311,11 @@ pub struct TaskRuled {
     pub task: String,
     /// What to do.
     pub ruling: Ruling,
-    /// Who said so.
+    /// Who said so, by name.
     pub by: String,
+    /// Who decided: a person, the lead or a rule of the code. Older entries do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub who: Option<By>,
 }
 
 /// Why a task was not done.

@@ -1,6 +1,7 @@
 //! What happens when something does not work: retries, rulings, conditions.
 
 use super::*;
+use crate::limits::RULED_RETRIES_MAX;
 use event::SkipReason;
 
 fn once(id: &str) -> Task {
@@ -141,6 +142,26 @@ fn a_retry_by_ruling_counts_attempts_on_and_failures_anew() {
     assert_ne!(play.view("a").agent, before);
     play.fails("a");
     assert!(matches!(play.view("a").waits, Waits::Retry { .. }), "it has its retries again");
+}
+
+#[test]
+fn a_decision_is_recorded_as_that_of_who_made_it() {
+    let mut play = Play::running(vec![Task { retry: 0, ..task("a") }], 1);
+    let decided = |events: &[Event]| {
+        let ruled = events.iter().find_map(|event| match event {
+            Event::TaskRuled(ruled) => Some((ruled.ruling.clone(), ruled.who.clone().unwrap())),
+            _ => None,
+        });
+        ruled.unwrap()
+    };
+    for _ in 0..RULED_RETRIES_MAX {
+        play.fails_for_good("a");
+        assert_eq!(decided(&play.rule("a", retry(None, None))).1, By::Lead("max".into()));
+    }
+    play.fails_for_good("a");
+    let (ruling, who) = decided(&play.rule("a", retry(None, None)));
+    assert!(ruling == Ruling::Escalate && matches!(who, By::Rule(_)), "not the lead's decision: {who:?}");
+    assert_eq!(decided(&play.say(Say::Rule(Ruling::Skip))), (Ruling::Skip, person()));
 }
 
 #[test]

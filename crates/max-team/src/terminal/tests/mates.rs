@@ -507,6 +507,7 @@ fn a_bound_is_not_shown_as_a_sum() {
         ledger: Ledger { spent_nano: 3_000_000, unknown_nano: unknown.0, ..Ledger::default() },
         others_nano: unknown.1,
         others_unknown_nano: unknown.1,
+        others_usage: Default::default(),
         window_tokens: 0,
         frame_bytes: 0,
         messages: (0, 0),

@@ -459,6 +459,7 @@ fn the_cost_in_the_status_line_does_not_go_down_while_others_work() {
         ledger: Ledger::default(),
         others_nano,
         others_unknown_nano: 0,
+        others_usage: Default::default(),
         window_tokens: 0,
         frame_bytes: 0,
         messages: (0, 0),

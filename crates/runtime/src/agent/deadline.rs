@@ -1,0 +1,53 @@
+//! `constraints.timeout` of an agent that the user talks to: a lead, or one that was chosen with `--agent`.
+//!
+//! The callers of all other agents keep their time. Time in which the turn waits for a person, or for agents that it has
+//! called, does not count.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use max_team_core::id::TurnId;
+
+use super::Agent;
+use crate::beat;
+
+type Timer = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The time of one turn.
+#[derive(Default)]
+pub(super) struct Deadline {
+    /// The turn that is timed.
+    turn: Option<TurnId>,
+    /// `None`: the turn has no limit, or has reached it.
+    timer: Option<Timer>,
+}
+
+impl Deadline {
+    /// Resolves once when the turn has worked for as long as it may.
+    pub(super) async fn over(&mut self) {
+        match &mut self.timer {
+            Some(timer) => timer.await,
+            None => std::future::pending().await,
+        }
+        self.timer = None;
+    }
+}
+
+impl Agent {
+    /// Starts the clock of a turn that has begun, and drops that of one that is over.
+    pub(super) fn keep_time(&mut self) {
+        let turn = self.turn.current().filter(|_| self.lead && self.turn.is_busy());
+        if self.deadline.turn == turn {
+            return;
+        }
+        let limit = turn.and_then(|_| self.frame.settings().turn_limit_ms());
+        let timer = limit.map(|ms| {
+            let (floor, address) = (Arc::clone(&self.floor), self.stream.clone());
+            let timer = async move { beat::worked(Duration::from_millis(ms), || floor.is_waiting(&address)).await };
+            Box::pin(timer) as Timer
+        });
+        self.deadline = Deadline { turn, timer };
+    }
+}
