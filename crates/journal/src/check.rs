@@ -100,8 +100,35 @@ pub enum Detail {
         /// Bytes that must be.
         expected: u64,
     },
+    /// A table, index, trigger or view of the database is not as the program makes it.
+    Schema {
+        /// What kind of object.
+        object: String,
+        /// Its name.
+        name: String,
+        /// How it differs.
+        change: SchemaChange,
+    },
+    /// The log is not the one that a seal kept outside the journal was made of.
+    ExternalSeal {
+        /// The last entry that the seal covers.
+        to_seq: u64,
+        /// The last entry of the log.
+        last_seq: u64,
+    },
     /// In the database's own words.
     File(String),
+}
+
+/// How an object of the database differs from the one that the program makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SchemaChange {
+    /// The program makes no such object.
+    Added,
+    /// It is not there.
+    Missing,
+    /// It is defined differently.
+    Changed,
 }
 
 impl Detail {
@@ -109,9 +136,12 @@ impl Detail {
     pub fn kind(&self) -> FaultKind {
         match self {
             Self::Column | Self::Payload | Self::Blob(_) | Self::Link | Self::Head | Self::NoHead => FaultKind::Edited,
-            Self::Gap { .. } | Self::StreamGap { .. } => FaultKind::Missing,
+            Self::Gap { .. } | Self::StreamGap { .. } | Self::Schema { change: SchemaChange::Missing, .. } => {
+                FaultKind::Missing
+            }
+            Self::Schema { change: SchemaChange::Added | SchemaChange::Changed, .. } => FaultKind::Edited,
             Self::Place { .. } => FaultKind::Reordered,
-            Self::SealUnread | Self::Seal { .. } => FaultKind::SealBroken,
+            Self::SealUnread | Self::Seal { .. } | Self::ExternalSeal { .. } => FaultKind::SealBroken,
             Self::PayloadGone { .. } => FaultKind::PayloadMissing,
             Self::Unread { .. } | Self::Short { .. } | Self::File(_) => FaultKind::Damaged,
         }
@@ -144,6 +174,21 @@ impl fmt::Display for Detail {
             Self::Unread { from, to: None } => write!(f, "nothing from entry {from} on can be read"),
             Self::Short { found, expected } => {
                 write!(f, "its end is missing: {found} bytes of {expected} are there")
+            }
+            Self::Schema { object, name, change: SchemaChange::Added } => {
+                write!(f, "the {object} `{name}` was added to the database")
+            }
+            Self::Schema { object, name, change: SchemaChange::Missing } => {
+                write!(f, "the {object} `{name}` was removed from the database")
+            }
+            Self::Schema { object, name, change: SchemaChange::Changed } => {
+                write!(f, "the {object} `{name}` was changed in the database")
+            }
+            Self::ExternalSeal { to_seq, last_seq } if last_seq < to_seq => {
+                write!(f, "the given seal covers entries 1 to {to_seq}; the log ends with entry {last_seq}")
+            }
+            Self::ExternalSeal { to_seq, .. } => {
+                write!(f, "entries 1 to {to_seq} are not those that the given seal was made of")
             }
             Self::File(words) => f.write_str(words),
         }

@@ -145,6 +145,15 @@ pub enum JournalError {
         /// What was found.
         detail: String,
     },
+    /// The file is not the one that was opened: what is written to the open one is lost with it.
+    #[error(
+        "`{path}` was deleted, moved or replaced while it was in use: nothing more can be kept; \
+         put it back or restore a backup (`max-team restore FILE`), then start again"
+    )]
+    Removed {
+        /// The database, or its write-ahead log.
+        path: PathBuf,
+    },
     /// A newer program wrote it.
     #[error("`{path}` has version {found}, this program knows {known}: it was left untouched; update max-team")]
     Newer {
@@ -195,6 +204,7 @@ impl JournalError {
             | Self::Exists { .. }
             | Self::InUse { .. }
             | Self::Corrupt { .. }
+            | Self::Removed { .. }
             | Self::Newer { .. }
             | Self::Busy { .. }
             | Self::Closed

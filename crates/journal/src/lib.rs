@@ -44,7 +44,7 @@ use max_team_core::id::EnvelopeId;
 use max_team_core::message::Envelope;
 use tokio::sync::oneshot;
 
-pub use self::check::{Check, Detail, FaultKind};
+pub use self::check::{Check, Detail, FaultKind, SchemaChange};
 pub use self::commit::{Append, Commit, Committed, Expect, Fence, Projection, Strength};
 pub use self::drift::{Drift, Drifted, How};
 pub use self::entry::Entry;
@@ -55,6 +55,7 @@ pub use self::fold::Folded;
 pub use self::outbox::{OutboxOp, Part, PartState};
 pub use self::own::OWN_EVENTS;
 pub use self::read::{Cursor, Item, Snapshot, Walked};
+pub use self::seal::ExternalSeal;
 pub use self::sqlite::Options;
 pub use self::timer::{Timer, TimerOp};
 pub use self::verify::{Fault, Report};
@@ -530,6 +531,14 @@ impl Journal {
     fn whole_check(&self) -> Result<Vec<String>, JournalError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(sqlite::Db::whole_check),
+            Engine::Memory(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// Where the tables, indexes, triggers and views are not those that the program makes.
+    fn schema_check(&self) -> Result<Vec<Detail>, JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(sqlite::Db::schema_check),
             Engine::Memory(_) => Ok(Vec::new()),
         }
     }

@@ -23,6 +23,21 @@ pub(crate) struct Seal {
     pub(crate) digest: Hash,
 }
 
+/// A seal over the whole log up to an entry, to be kept outside the journal. It also finds what the journal's own seals
+/// cannot: a log that was rewritten together with its seals, or cut off behind one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExternalSeal {
+    /// The last entry that it covers.
+    pub to_seq: u64,
+    /// The chained hashes of all entries up to there.
+    pub digest: Hash,
+}
+
+/// The digest of a log behind one more entry.
+pub(crate) fn chain(digest: &Hash, entry: &Hash) -> Hash {
+    Hash::of_fields(&[&digest.0, &entry.0])
+}
+
 impl Seal {
     /// A seal over nothing yet, behind the one before it.
     pub(crate) fn after(before: Option<&Self>) -> Self {
@@ -34,7 +49,7 @@ impl Seal {
     pub(crate) fn add(&mut self, seq: u64, hash: &Hash) {
         self.to_seq = seq;
         self.count += 1;
-        self.digest = Hash::of_fields(&[&self.digest.0, &hash.0]);
+        self.digest = chain(&self.digest, hash);
     }
 
     /// The entry that records it.

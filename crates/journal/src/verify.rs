@@ -2,7 +2,7 @@
 //!
 //! It walks once, in reading order, and keeps only where each stream is. It finds every edited, missing or reordered
 //! entry, except what a forger does to the entries behind the last seal while also rewriting the streams' heads:
-//! against that only a copy elsewhere helps. Entries that a damaged page hides are told of, and those behind them are
+//! against that only a copy, or a seal ([`ExternalSeal`]), that is kept elsewhere helps. Entries that a damaged page hides are told of, and those behind them are
 //! checked as ever. It repairs nothing.
 
 use std::collections::BTreeMap;
@@ -17,6 +17,7 @@ use crate::error::JournalError;
 use crate::limits::FAULTS_MAX;
 use crate::own;
 use crate::read::Walked;
+use crate::seal::{ExternalSeal, chain};
 
 /// What a verification found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -31,6 +32,8 @@ pub struct Report {
     pub seals: u64,
     /// Entries whose payload was erased with a tombstone.
     pub erased: u64,
+    /// The chained hashes of all entries: what a seal at the end of the log says.
+    pub digest: Hash,
     /// What is wrong: entries in reading order, then payloads, then streams.
     pub faults: Vec<Fault>,
     /// Faults beyond those listed.
@@ -53,8 +56,16 @@ pub struct Fault {
 impl Journal {
     /// Checks the whole log, and the file it is in.
     pub fn verify(&self) -> Result<Report, JournalError> {
-        let mut audit = Audit { report: Report::default(), check: Check::whole(), lost: BTreeMap::new() };
+        self.verify_against(None)
+    }
+
+    /// Like `verify`, and compares the log with a seal that was kept elsewhere.
+    pub fn verify_against(&self, seal: Option<ExternalSeal>) -> Result<Report, JournalError> {
+        let mut audit = Audit::new(seal);
         audit.report.faults.extend(self.broken().map(|detail| Fault::new(0, "", detail.clone())));
+        let schema = self.schema_check();
+        audit.has_other_schema = schema.as_ref().is_ok_and(|details| !details.is_empty());
+        audit.found(schema)?;
         let walked = self.scan_with_heads(&mut |walked| match walked {
             Walked::Entry(entry) => audit.entry(entry),
             Walked::Unread { from, to } => audit.unread(from, to),
@@ -87,6 +98,10 @@ struct Audit {
     check: Check,
     /// Payloads that are gone and that no tombstone has spoken of yet.
     lost: BTreeMap<Hash, Lost>,
+    /// A seal that was kept elsewhere, and the digest of the log where that seal ends.
+    seal: Option<(ExternalSeal, Option<Hash>)>,
+    /// Whether the tables are not those that the program makes: a query that fails is then a fault of the file.
+    has_other_schema: bool,
 }
 
 /// Entries that share a payload: how many, and the first.
@@ -97,6 +112,16 @@ struct Lost {
 }
 
 impl Audit {
+    fn new(seal: Option<ExternalSeal>) -> Self {
+        Self {
+            report: Report::default(),
+            check: Check::whole(),
+            lost: BTreeMap::new(),
+            seal: seal.map(|seal| (seal, (seal.to_seq == 0).then(Hash::default))),
+            has_other_schema: false,
+        }
+    }
+
     fn fault(&mut self, fault: Fault) {
         if self.report.faults.len() == FAULTS_MAX {
             self.report.more_faults += 1;
@@ -109,6 +134,7 @@ impl Audit {
     fn found(&mut self, found: Result<Vec<Detail>, JournalError>) -> Result<(), JournalError> {
         let details = match found {
             Err(JournalError::Corrupt { detail, .. }) => vec![Detail::File(detail)],
+            Err(JournalError::Io { detail, .. }) if self.has_other_schema => vec![Detail::File(detail)],
             found => found?,
         };
         for detail in details {
@@ -129,6 +155,10 @@ impl Audit {
     fn entry(&mut self, entry: &Entry) {
         self.report.entries += 1;
         self.report.last_seq = self.report.last_seq.max(entry.seq);
+        self.report.digest = chain(&self.report.digest, &entry.hash);
+        if let Some((seal, reached)) = self.seal.as_mut().filter(|(seal, _)| seal.to_seq == entry.seq) {
+            *reached = Some(self.report.digest).filter(|_| reached.is_none() && seal.to_seq > 0);
+        }
         for detail in self.check.entry(entry) {
             self.fault(Fault::new(entry.seq, &entry.stream, detail));
         }
@@ -153,6 +183,11 @@ impl Audit {
             if !check.has_skipped() {
                 self.fault(Fault::new(seq, stream, Detail::PayloadGone { hash, entries }));
             }
+        }
+        let unlike = self.seal.filter(|(seal, reached)| *reached != Some(seal.digest) && !check.has_skipped());
+        if let Some((ExternalSeal { to_seq, .. }, _)) = unlike {
+            let last_seq = self.report.last_seq;
+            self.fault(Fault::new(0, "", Detail::ExternalSeal { to_seq, last_seq }));
         }
         let mut left = check.take_heads();
         for (stream, head) in heads {

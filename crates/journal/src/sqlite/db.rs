@@ -3,10 +3,10 @@
 //! Opening scans nothing, so it costs the same with ten entries as with a million. It never changes a file that a
 //! newer program wrote, or that is not ours. Migrations are only ever added.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -38,6 +38,16 @@ pub(crate) struct Db {
     pub(super) conn: Connection,
     pub(super) path: PathBuf,
     pub(super) known: Known,
+    /// The file that the path led to when it was opened.
+    pub(super) file: Option<FileId>,
+}
+
+/// The device and number of a file.
+pub(super) type FileId = (u64, u64);
+
+/// The file that a path leads to now.
+pub(super) fn file_id(path: &Path) -> Option<FileId> {
+    fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
 impl Db {
@@ -113,7 +123,7 @@ impl Db {
         let name: String = name.as_os_str().as_bytes().iter().map(letter).collect();
         let conn = Connection::open_with_flags(format!("file:{name}?immutable=1"), flags);
         let conn = conn.map_err(|error| problem(path, &error))?;
-        Ok(Self { conn, path: path.to_owned(), known: Known::default() })
+        Ok(Self { conn, path: path.to_owned(), known: Known::default(), file: file_id(path) })
     }
 
     /// The same for a file that has lost its end. Nothing of it is moved or mended.
@@ -145,7 +155,7 @@ impl Db {
             Ok(conn)
         };
         let conn = open().map_err(|error| problem(path, &error))?;
-        Ok(Self { conn, path: path.to_owned(), known: Known::default() })
+        Ok(Self { conn, path: path.to_owned(), known: Known::default(), file: file_id(path) })
     }
 
     /// The version of the tables; refuses one that we do not know.
@@ -211,6 +221,11 @@ pub(super) fn shortfall(path: &Path) -> Option<Detail> {
     let size = Some(number(16, 2)).filter(|size| *size != 1).unwrap_or(1 << 16);
     let expected = size * number(28, 4);
     (found < expected).then_some(Detail::Short { found, expected })
+}
+
+/// The statements that make the tables from nothing.
+pub(super) fn all_migrations() -> String {
+    MIGRATIONS.concat()
 }
 
 /// The version that this program writes.

@@ -11,6 +11,7 @@ mod known;
 mod look;
 mod past;
 mod read;
+mod schema;
 mod write;
 mod writer;
 

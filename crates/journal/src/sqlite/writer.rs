@@ -5,7 +5,6 @@
 //! after the transaction has ended. The thread never decides anything: `plan` does.
 
 use std::fs::File;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,7 +12,8 @@ use std::time::{Duration, Instant};
 use max_team_core::limits::COMMITS_GROUPED_MAX;
 use tokio::sync::{mpsc, oneshot};
 
-use super::db::{Db, problem};
+use super::copy::log_of;
+use super::db::{Db, FileId, file_id, problem};
 use crate::commit::{Commit, Committed, Strength};
 use crate::erase::Erase;
 use crate::error::JournalError;
@@ -52,6 +52,8 @@ pub(super) struct Writer {
     last_at_ms: i64,
     has_written: bool,
     unchecked: u32,
+    /// The write-ahead log that the connection has open, once something was written.
+    log: Option<FileId>,
 }
 
 /// How long to wait for the writers that were just woken, so that they share the next sync instead of one of them
@@ -76,6 +78,7 @@ impl Writer {
             last_at_ms: 0,
             has_written: false,
             unchecked: GROUPS_UNCHECKED,
+            log: None,
         }
     }
 
@@ -208,6 +211,7 @@ impl Writer {
         let ended = self.db.recall().map_err(E::from).and_then(|()| work(self)).and_then(|()| {
             let started = Instant::now();
             self.end()?;
+            self.expect_same_files()?;
             Ok(started)
         });
         match ended {
@@ -234,6 +238,22 @@ impl Writer {
         ended.map(drop).map_err(|error| self.failed(&error))
     }
 
+    /// Whether the names still lead to the files that the connection has open. A deleted file takes every write and keeps
+    /// none. Looked up by name, because closing another descriptor of the database would drop SQLite's locks on it.
+    fn expect_same_files(&mut self) -> Result<(), JournalError> {
+        let log = log_of(&self.db.path);
+        for (path, known) in [(&self.db.path, &mut self.db.file), (&log, &mut self.log)] {
+            let found = file_id(path);
+            if found.is_none() || known.is_some_and(|known| Some(known) != found) {
+                let removed = JournalError::Removed { path: path.clone() };
+                self.broken = Some(removed.clone());
+                return Err(removed);
+            }
+            *known = found;
+        }
+        Ok(())
+    }
+
     fn failed(&mut self, error: &rusqlite::Error) -> JournalError {
         let problem = problem(&self.db.path, error);
         if matches!(problem, JournalError::Io { .. }) {
@@ -256,9 +276,7 @@ impl Writer {
 
     /// Syncs the write-ahead log from outside. SQLite holds no locks on that file, so closing it again is safe.
     fn sync_log(&mut self) -> Result<(), JournalError> {
-        let mut path = self.db.path.clone().into_os_string();
-        path.push("-wal");
-        let path = PathBuf::from(path);
+        let path = log_of(&self.db.path);
         File::open(&path).and_then(|log| log.sync_data()).map_err(|error| {
             let problem = JournalError::Io { path, detail: error.to_string() };
             self.broken = Some(problem.clone());

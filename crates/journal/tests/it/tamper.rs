@@ -4,7 +4,7 @@ use std::path::Path;
 
 use max_team_core::limits::INLINE_BYTES_MAX;
 use max_team_journal::FaultKind::{self, Edited, Missing, PayloadMissing, Reordered, SealBroken};
-use max_team_journal::{Commit, Journal, Options, Report};
+use max_team_journal::{Commit, ExternalSeal, Journal, Options, Report};
 use rusqlite::Connection;
 
 use crate::make::{append, fact, on_disk};
@@ -40,7 +40,8 @@ async fn found_after(sql: &str) -> Vec<FaultKind> {
 async fn an_honest_log_has_no_faults() {
     let dir = written().await;
     let report = verify(dir.path());
-    assert_eq!(report, Report { entries: 8, last_seq: 8, streams: 3, seals: 1, ..Report::default() });
+    let digest = report.digest;
+    assert_eq!(report, Report { entries: 8, last_seq: 8, streams: 3, seals: 1, digest, ..Report::default() });
 }
 
 #[tokio::test]
@@ -128,6 +129,62 @@ async fn a_rehashed_entry_does_not_link() {
     assert_eq!(faults[0].kind, Edited);
     assert!(faults[0].detail.to_string().contains("does not follow"), "{faults:?}");
     assert!(faults.iter().any(|fault| fault.kind == SealBroken));
+}
+
+/// SQLite's own check finds none of these.
+#[tokio::test]
+async fn a_changed_schema_is_found() {
+    for (sql, kind, told) in [
+        ("DROP INDEX entry_stream", Missing, "the index `entry_stream` was removed from the database"),
+        ("DROP TABLE timer", Missing, "the table `timer` was removed from the database"),
+        ("DROP TABLE entry", Missing, "the table `entry` was removed from the database"),
+        (
+            "CREATE TRIGGER late AFTER INSERT ON mail BEGIN DELETE FROM mail; END",
+            Edited,
+            "the trigger `late` was added to the database",
+        ),
+        ("CREATE VIEW names AS SELECT name FROM stream", Edited, "the view `names` was added to the database"),
+        ("CREATE INDEX extra ON entry (actor)", Edited, "the index `extra` was added to the database"),
+        ("ALTER TABLE timer ADD COLUMN extra TEXT", Edited, "the table `timer` was changed in the database"),
+        ("DROP INDEX timer_due; CREATE INDEX timer_due ON timer (seq)", Edited, "the index `timer_due` was changed"),
+    ] {
+        let dir = written().await;
+        Connection::open(dir.path().join("journal.db")).unwrap().execute_batch(sql).unwrap();
+        let faults = Journal::examine(dir.path()).unwrap().verify().unwrap().faults;
+        let found = faults.iter().find(|fault| fault.detail.to_string().starts_with(told));
+        assert_eq!(found.map(|fault| fault.kind), Some(kind), "{sql}: {faults:?}");
+    }
+    let dir = written().await;
+    Connection::open(dir.path().join("journal.db")).unwrap().execute_batch("ANALYZE").unwrap();
+    assert_eq!(verify(dir.path()).faults, []);
+}
+
+/// A log that was written anew from its beginning, with seals of its own, is another one.
+#[tokio::test]
+async fn a_seal_kept_elsewhere_finds_a_log_that_was_replaced_or_cut_off() {
+    let dir = written().await;
+    let report = verify(dir.path());
+    let seal = ExternalSeal { to_seq: report.last_seq, digest: report.digest };
+    let against = |dir: &Path| Journal::open(dir, Options::default()).unwrap().verify_against(Some(seal)).unwrap();
+    assert_eq!(against(dir.path()).faults, []);
+
+    // What is written later changes nothing about what is sealed.
+    let journal = Journal::open(dir.path(), Options::default()).unwrap();
+    journal.commit(fact("a", "later")).await.unwrap();
+    journal.close().await.unwrap();
+    assert_eq!(against(dir.path()).faults, []);
+
+    let (other, journal) = on_disk();
+    journal.commit(fact("a", "another")).await.unwrap();
+    assert!(against(other.path()).faults[0].detail.to_string().contains("the log ends with entry 1"));
+    for _ in 0..10 {
+        journal.commit(fact("a", "another")).await.unwrap();
+    }
+    journal.close().await.unwrap();
+    assert_eq!(verify(other.path()).faults, []);
+    let faults = against(other.path()).faults;
+    assert_eq!(faults[0].kind, SealBroken, "{faults:?}");
+    assert!(faults[0].detail.to_string().contains("entries 1 to 8 are not those"), "{faults:?}");
 }
 
 /// A thousand faults are listed; the rest are counted.

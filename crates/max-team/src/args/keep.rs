@@ -56,8 +56,16 @@ pub(crate) enum Audit {
     },
     /// Write every entry as a JSON line, or what happened as one page to read
     Export(Export),
-    /// Check every hash, chain, seal and row
+    /// Print a seal over the whole journal, to be kept elsewhere
+    Seal {
+        /// Write it to this new file instead of standard output
+        file: Option<PathBuf>,
+    },
+    /// Check every hash, chain, seal and row, and the database's tables
     Verify {
+        /// Also compare the journal with a seal that `audit seal` made
+        #[arg(long, value_name = "FILE")]
+        seal: Option<PathBuf>,
         /// As JSON
         #[arg(long)]
         json: bool,

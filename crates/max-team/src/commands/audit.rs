@@ -1,10 +1,12 @@
-//! `audit show`, `audit export` and `audit verify`: the journal as evidence. `export` is the same as `audit export`.
+//! `audit show`, `audit export`, `audit seal` and `audit verify`: the journal as evidence. `export` is the same as
+//! `audit export`.
 //!
 //! What is shown is checked while it is read: an entry that is not as it was written is marked, and the exit code is not 0.
 
 mod export;
 mod out;
 mod page;
+mod seal;
 mod verify;
 
 use std::io;
@@ -27,7 +29,8 @@ pub(crate) fn run(place: &Place, command: &args::Audit) -> anyhow::Result<Exit> 
     match command {
         args::Audit::Show { which, json } => show(place, which, *json),
         args::Audit::Export(options) => export(place, options),
-        args::Audit::Verify { json } => verify::verify(place, *json),
+        args::Audit::Seal { file } => seal::write(place, file.as_deref()),
+        args::Audit::Verify { seal, json } => verify::verify(place, seal.as_deref(), *json),
     }
 }
 

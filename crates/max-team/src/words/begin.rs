@@ -461,6 +461,10 @@ impl Lang {
             JournalError::Absent { path } => {
                 format!("`{}` 中没有日志，或文件为空；请将 `MAX_TEAM_HOME` 设为其所在位置，或恢复备份", path.display())
             }
+            JournalError::Removed { path } => format!(
+                "`{}` 在使用中被删除、移动或替换：无法再保存任何内容；请将其放回或恢复备份（`max-team restore 文件`），然后重新开始",
+                path.display()
+            ),
             JournalError::Newer { path, found, known } => {
                 format!("`{}` 的版本为 {found}，此程序只支持到 {known}：未作改动；请更新 max-team", path.display())
             }

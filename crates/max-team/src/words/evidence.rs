@@ -1,7 +1,7 @@
 //! The phrases of the journal as evidence: what happened, on whose word, and what is not as it was written.
 
 use max_team_core::policy::{By, Free};
-use max_team_journal::{Detail, Drift, Fault, FaultKind, How};
+use max_team_journal::{Detail, Drift, Fault, FaultKind, How, SchemaChange};
 use max_team_runtime::{Allowed, Refused, Set, Word};
 
 use super::Lang;
@@ -22,6 +22,22 @@ impl Lang {
             self,
             "{entries} entries in {streams} streams, {seals} seals, {erased} erased payloads",
             "{streams} 个流共 {entries} 条记录，{seals} 个封印，{erased} 份内容已清除"
+        )
+    }
+
+    pub(crate) fn seal_written(self, last: u64, file: &str) -> String {
+        say!(
+            self,
+            "`{file}` seals entries 1 to {last}; keep it outside this machine and check with `max-team audit verify --seal FILE`",
+            "`{file}` 封印了第 1 至 {last} 条；请保存在本机之外，并用 `max-team audit verify --seal 文件` 检查"
+        )
+    }
+
+    pub(crate) fn no_seal(self, file: &str, detail: &str) -> String {
+        say!(
+            self,
+            "`{file}` cannot be read as a seal: {detail}; name a file that `max-team audit seal` made",
+            "`{file}` 不是可读的封印：{detail}；请指定由 `max-team audit seal` 生成的文件"
         )
     }
 
@@ -71,6 +87,24 @@ impl Lang {
             Detail::Unread { from, to: Some(to) } => format!("第 {from} 至 {to} 条无法读取"),
             Detail::Unread { from, to: None } => format!("第 {from} 条起均无法读取"),
             Detail::Short { found, expected } => format!("文件末尾缺失：应有 {expected} 字节，只有 {found} 字节"),
+            Detail::Schema { object, name, change } => {
+                let object = match object.as_str() {
+                    "table" => "表",
+                    "index" => "索引",
+                    "trigger" => "触发器",
+                    "view" => "视图",
+                    other => other,
+                };
+                match change {
+                    SchemaChange::Added => format!("数据库中多出{object} `{name}`"),
+                    SchemaChange::Missing => format!("数据库中缺少{object} `{name}`"),
+                    SchemaChange::Changed => format!("数据库中的{object} `{name}` 被改动"),
+                }
+            }
+            Detail::ExternalSeal { to_seq, last_seq } if last_seq < to_seq => {
+                format!("所给封印覆盖第 1 至 {to_seq} 条；日志止于第 {last_seq} 条")
+            }
+            Detail::ExternalSeal { to_seq, .. } => format!("第 1 至 {to_seq} 条与所给封印不符"),
             // The database has one language.
             Detail::File(words) => words.clone(),
         }

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use max_team_testkit::{ModelServer, Reply};
+use max_team_testkit::{Gate, ModelServer, Reply};
 use serde_json::json;
 
 use crate::keep::with_a_lost_page;
-use crate::program::Program;
+use crate::program::{Program, finish};
 
 /// Changes a letter of every text like this in the file.
 fn forge(program: &Program, words: &str) {
@@ -194,4 +194,43 @@ fn a_full_disk_leaves_nothing_half_written() {
     for (ran, left) in ran {
         assert!(ran.code == 1 && ran.err.contains("small/") && left.is_empty(), "{left:?} {ran:?}");
     }
+}
+
+#[test]
+fn a_seal_kept_elsewhere_is_compared_with_the_journal() {
+    let server = ModelServer::start([Reply::text("one"), Reply::text("two"), Reply::text("three")]);
+    let program = Program::with(&server);
+    assert_eq!(program.run(&["-p", "first"]).code, 0);
+    let printed = program.run(&["audit", "seal"]);
+    let written = program.run(&["audit", "seal", "seal.json"]);
+    assert_eq!((printed.code, written.code), (0, 0), "{printed:?} {written:?}");
+    assert_eq!(printed.out, program.read("seal.json"));
+    assert!(written.err.contains("audit verify --seal"), "{written:?}");
+    assert_eq!(program.run(&["audit", "seal", "seal.json"]).code, 1, "nothing is overwritten");
+    assert_eq!(program.run(&["-c", "-p", "second"]).code, 0);
+    let held = program.run(&["audit", "verify", "--seal", "seal.json"]);
+    assert_eq!(held.code, 0, "{held:?}");
+
+    fs::remove_dir_all(program.home()).unwrap();
+    assert_eq!(program.run(&["-p", "another"]).code, 0);
+    assert_eq!(program.run(&["audit", "verify"]).code, 0);
+    let unlike = program.run(&["audit", "verify", "--seal", "seal.json"]);
+    assert!(unlike.code == 1 && unlike.out.contains("given seal"), "{unlike:?}");
+    let program = program.file("no-seal.json", "{}");
+    let unread = program.run(&["audit", "verify", "--seal", "no-seal.json"]);
+    assert!(unread.code == 2 && unread.err.contains("cannot be read as a seal"), "{unread:?}");
+}
+
+#[test]
+fn a_journal_that_is_deleted_during_a_run_ends_it_with_an_error() {
+    let gate = Gate::new();
+    let server = ModelServer::start([Reply::text("done").gate_before(&gate)]);
+    let program = Program::with(&server);
+    let run = program.start(&["-p", "hello"]);
+    gate.wait_reached();
+    fs::remove_dir_all(program.home()).unwrap();
+    gate.open();
+    let ran = finish(run);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.err.contains("was deleted, moved or replaced while it was in use"), "{ran:?}");
 }

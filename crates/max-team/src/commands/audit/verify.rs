@@ -1,10 +1,12 @@
 //! `audit verify`: every hash, chain, seal and row.
 
-use max_team_journal::{Detail, Drift, Drifted, Fault, FaultKind, JournalError, Report};
+use std::path::Path;
+
+use max_team_journal::{Detail, Drift, Drifted, ExternalSeal, Fault, FaultKind, JournalError, Report};
 use max_team_runtime::compare_rows;
 use serde_json::json;
 
-use super::find;
+use super::{find, seal};
 use crate::commands::print;
 use crate::copies;
 use crate::exit::{Exit, Stop};
@@ -12,25 +14,31 @@ use crate::setup::{self, Place};
 use crate::terminal::text::clean;
 use crate::words::Lang;
 
-pub(super) fn verify(place: &Place, json: bool) -> anyhow::Result<Exit> {
+pub(super) fn verify(place: &Place, seal: Option<&Path>, json: bool) -> anyhow::Result<Exit> {
+    let seal = seal.map(|file| seal::read(place, file)).transpose()?;
+    let (report, rows) = check(place, seal)?;
+    told(place, &report, &rows, json)
+}
+
+/// What is wrong with the log and its file, and with the rows that follow from a log that holds.
+pub(super) fn check(place: &Place, seal: Option<ExternalSeal>) -> Result<(Report, Drifted), Stop> {
     let checked = find(place).and_then(|journal| {
-        let report = journal.verify()?;
+        let report = journal.verify_against(seal)?;
         // Rows of a log that does not hold prove nothing.
         let rows = if report.is_sound() { compare_rows(&journal)? } else { Drifted::default() };
         Ok((report, rows))
     });
-    let (report, rows) = match checked {
+    match checked {
         // What is known of a file that cannot even be opened.
         Err(JournalError::Corrupt { detail, .. } | JournalError::Malformed { detail, .. }) => {
             let faults = vec![Fault::new(0, "", Detail::File(detail))];
-            (Report { faults, ..Report::default() }, Drifted::default())
+            Ok((Report { faults, ..Report::default() }, Drifted::default()))
         }
-        checked => checked.map_err(|error| setup::stop(&error))?,
-    };
-    told(place, &report, &rows, json)
+        checked => checked.map_err(|error| setup::stop(&error)),
+    }
 }
 
-fn told(place: &Place, report: &Report, rows: &Drifted, json: bool) -> anyhow::Result<Exit> {
+pub(super) fn told(place: &Place, report: &Report, rows: &Drifted, json: bool) -> anyhow::Result<Exit> {
     let lang = place.speaks();
     let faults = report.faults.len() as u64 + report.more_faults;
     let ok = faults == 0 && rows.is_empty();

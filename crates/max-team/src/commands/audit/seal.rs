@@ -1,0 +1,47 @@
+//! `audit seal`: a short proof of the whole journal that is kept elsewhere, and how `audit verify --seal` reads it.
+//!
+//! Seals inside the journal cannot show that the journal was rewritten together with them. One on another machine, on
+//! paper or in a mail can.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use max_team_journal::{ExternalSeal, Report};
+
+use super::out::Target;
+use super::verify;
+use crate::commands::print;
+use crate::exit::{Exit, Stop};
+use crate::setup::Place;
+
+/// Prints or writes a seal over a journal that holds; of one that does not, says what is wrong.
+pub(super) fn write(place: &Place, file: Option<&Path>) -> anyhow::Result<Exit> {
+    let (report, rows) = verify::check(place, None)?;
+    if !report.is_sound() {
+        return verify::told(place, &report, &rows, false);
+    }
+    let Report { last_seq, digest, .. } = report;
+    let seal = format!("{}\n", serde_json::to_string(&ExternalSeal { to_seq: last_seq, digest })?);
+    let Some(file) = file else {
+        print(&seal)?;
+        return Ok(Exit::Ok);
+    };
+    let target = Target::begin(place.cwd.join(file))?;
+    let written = target.writer().and_then(|mut to| to.write_all(seal.as_bytes()));
+    written.map_err(|error| target.failed(&error))?;
+    let file = target.keep()?;
+    crate::headless::talk(&place.speaks().seal_written(last_seq, &file));
+    Ok(Exit::Ok)
+}
+
+/// Reads a seal that `write` made.
+pub(super) fn read(place: &Place, file: &Path) -> Result<ExternalSeal, Stop> {
+    let path = place.cwd.join(file);
+    let bad = |detail: String| {
+        let path = path.display().to_string();
+        Stop::said(Exit::Usage, |lang| lang.no_seal(&path, &detail))
+    };
+    let text = fs::read_to_string(&path).map_err(|error| bad(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| bad(error.to_string()))
+}
