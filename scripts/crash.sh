@@ -51,6 +51,10 @@ prove planted "$sim" --plants
 for kind in sweep random faults; do
   prove "$kind" "$outside" --bin "$bin" "$kind" ${short:+--short} "${seed[@]}"
 done
+# The tests kill at a sample of these calls; here it is each of them.
+if [ -z "$short" ] && { [ -z "$part" ] || [ "$part" = sweep ]; }; then
+  KILL_EVERY=1 cargo test --quiet --locked -p max-team --test it -- killed_ || failed=1
+fi
 if [ ${#json[@]} -eq 0 ]; then
   printf '%s rows, %s failed\n' "$(wc -l <"$rows")" "$(grep -cE '^(FAILED|MISSED)' "$rows" || true)"
 fi

@@ -1,5 +1,6 @@
 //! Runs the real binary in a home and a project of its own.
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -198,6 +199,39 @@ pub(crate) fn soon(what: impl Fn() -> bool) -> bool {
         std::thread::park_timeout(Duration::from_millis(5));
     }
     false
+}
+
+/// Kills of one sweep, spread over all that there could be. `scripts/crash.sh` sets `KILL_EVERY` and makes each of them.
+const KILLS_SAMPLED: usize = 6;
+
+/// The numbers of the system calls of these kinds at which a command is to be killed, from those that an undisturbed run
+/// makes. `start` gets the words to put before the command.
+pub(crate) fn kill_points(calls: &str, start: impl FnOnce(&[&str]) -> Command) -> Vec<usize> {
+    let trace = tempfile::NamedTempFile::new().unwrap();
+    let (path, traced) = (trace.path().to_str().unwrap(), format!("trace={calls}"));
+    let ran = finish(start(&["strace", "-f", "-o", path, "-e", &traced]).spawn().unwrap());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    // `when=` counts for each thread by itself.
+    let mut made: HashMap<String, usize> = HashMap::new();
+    let lines = std::fs::read_to_string(path).unwrap();
+    for line in lines.lines().filter(|line| line.contains('(') && !line.contains(" resumed>")) {
+        *made.entry(line.split_whitespace().next().unwrap().to_owned()).or_default() += 1;
+    }
+    let most = made.into_values().max().unwrap_or_default();
+    assert!(most > 1, "strace saw none of {calls}");
+    if std::env::var_os("KILL_EVERY").is_some() {
+        return (1..=most).collect();
+    }
+    let last = KILLS_SAMPLED - 1;
+    let mut points: Vec<usize> = (0..=last).map(|at| 1 + at * (most - 1) / last).collect();
+    points.dedup();
+    points
+}
+
+/// The words before a command that has it killed at one such call.
+pub(crate) fn killed_at(calls: &str, n: usize) -> [String; 8] {
+    let (traced, inject) = (format!("trace={calls}"), format!("inject={calls}:signal=SIGKILL:when={n}"));
+    ["strace", "-f", "-o", "/dev/null", "-e", &traced, "-e", &inject].map(str::to_owned)
 }
 
 /// `kill -9`.
