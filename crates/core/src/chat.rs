@@ -241,6 +241,17 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
+/// How much of an answer had come when its call ended without one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Streamed {
+    /// Whether the request was being sent: the provider may charge for it from then on.
+    pub is_sent: bool,
+    /// What the provider had said about usage.
+    pub usage: Usage,
+    /// Bytes of content.
+    pub bytes: usize,
+}
+
 /// A finished answer of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {

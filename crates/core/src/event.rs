@@ -26,8 +26,8 @@ use crate::message::{Assignment, Envelope, Principal};
 use crate::plan::Task;
 use crate::plan::event::{
     EditRefused, PlanAnswered, PlanAsked, PlanEdited, PlanEnded, PlanProposed, PlanResumed, PlanStopped, PlanUnasked,
-    TaskAnswered, TaskAsked, TaskAssigned, TaskCancelled, TaskDone, TaskFailed, TaskHeld, TaskPaused, TaskQueued,
-    TaskReported, TaskResumed, TaskRuled, TaskSkipped, TaskStarted, TaskStopped,
+    TaskAnswered, TaskAsked, TaskAssigned, TaskCancelled, TaskDone, TaskFailed, TaskHeld, TaskMarked, TaskPaused,
+    TaskQueued, TaskReported, TaskResumed, TaskRuled, TaskSkipped, TaskStarted, TaskStopped,
 };
 use crate::policy::{self, Action, By, Class};
 use crate::recovery::Failure;
@@ -138,6 +138,8 @@ pub enum Event {
     TaskAssigned(TaskAssigned),
     /// Its owner has begun (plan stream).
     TaskStarted(TaskStarted),
+    /// How the working tree was before its owner could change anything (plan stream).
+    TaskMarked(TaskMarked),
     /// Its owner needs to know something (plan stream).
     TaskAsked(TaskAsked),
     /// Its owner waits for a person (plan stream).
@@ -234,6 +236,7 @@ impl Event {
             Self::PlanEnded(_) => "plan_ended",
             Self::TaskAssigned(_) => "task_assigned",
             Self::TaskStarted(_) => "task_started",
+            Self::TaskMarked(_) => "task_marked",
             Self::TaskAsked(_) => "task_asked",
             Self::TaskHeld(_) => "task_held",
             Self::TaskAnswered(_) => "task_answered",
@@ -442,6 +445,9 @@ pub enum Outcome {
         /// When it will be tried again, if it will.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_at_ms: Option<i64>,
+        /// Whether the retries are used up and it waits for a model server that cannot be reached.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        parked: bool,
     },
     /// Somebody stopped it; what had come is kept as plain text.
     Cancelled {
@@ -467,6 +473,9 @@ pub struct LlmEnded {
     /// Whether it was made for a summary: its answer is then nobody's answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub summary: bool,
+    /// What it is charged for, where the provider has not said what it used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<Usage>,
 }
 
 /// The model is told something by us.

@@ -1,7 +1,7 @@
 //! Money and tokens: reserved before a call, settled after it.
 //!
-//! A call that cannot be afforded is never made; a call whose outcome is unknown (the process died) stays charged
-//! as unknown. Prices are nano-dollars per token, so that nothing is ever rounded away.
+//! A call that cannot be afforded is never made; one whose usage the provider has not told (the process died, the answer
+//! broke off) is charged by an estimate. Prices are nano-dollars per token, so that nothing is ever rounded away.
 
 use serde::{Deserialize, Serialize};
 
@@ -60,11 +60,43 @@ pub struct Charge {
     pub calls: u64,
     /// Their tokens.
     pub usage: Usage,
-    /// Nano-dollars, as far as the price is known; with what was lost in a crash and may have been paid.
+    /// Nano-dollars, as far as the price is known; estimates included.
     pub nano: u64,
-    /// How much of them is for calls whose outcome nobody knows.
+    /// How much of them is estimated, because the provider has not said what the call used.
     #[serde(default)]
     pub unknown_nano: u64,
+}
+
+/// What one call is charged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bill {
+    /// Tokens.
+    pub usage: Usage,
+    /// Nano-dollars; nothing without a price.
+    pub nano: u64,
+    /// How much of them is estimated.
+    pub unknown_nano: u64,
+    /// Whether the model has a price.
+    pub is_priced: bool,
+}
+
+impl Bill {
+    /// For what the provider says was used.
+    pub fn known(usage: Usage, price: Option<Price>) -> Self {
+        let nano = price.map_or(0, |price| price.of(usage));
+        Self { usage, nano, unknown_nano: 0, is_priced: price.is_some() }
+    }
+
+    /// For what was probably used.
+    pub fn estimated(usage: Usage, price: Option<Price>) -> Self {
+        let known = Self::known(usage, price);
+        Self { unknown_nano: known.nano, ..known }
+    }
+
+    /// For all that was set aside: of a call without an end in journals that tell no estimate.
+    pub fn reserved(nano: u64) -> Self {
+        Self { usage: Usage::default(), nano, unknown_nano: nano, is_priced: true }
+    }
 }
 
 /// What may still be used, where somebody else keeps count too.
@@ -106,7 +138,7 @@ pub struct Ledger {
     pub spent_nano: u64,
     /// Reserved by calls in flight.
     pub reserved_nano: u64,
-    /// Reserved by calls that died with their process: perhaps paid, never forgotten.
+    /// Estimated spending of calls whose usage the provider has not told.
     pub unknown_nano: u64,
     /// Tokens of all settled calls.
     pub usage: Usage,
@@ -163,25 +195,14 @@ impl Ledger {
         self.reserved_nano = self.reserved_nano.saturating_add(nano);
     }
 
-    /// Settles a call: what it really used replaces what was set aside.
-    pub fn settle(&mut self, reserved: u64, usage: Usage, price: Option<Price>) {
+    /// Settles a call: its bill replaces what was set aside. Without a bill the call has cost nothing.
+    pub fn settle(&mut self, reserved: u64, bill: Option<Bill>) {
         self.reserved_nano = self.reserved_nano.saturating_sub(reserved);
-        self.usage += usage;
-        match price {
-            Some(price) => self.spent_nano = self.spent_nano.saturating_add(price.of(usage)),
-            None => self.unpriced_calls += 1,
-        }
-    }
-
-    /// A call failed before it cost anything.
-    pub fn settle_nothing(&mut self, reserved: u64) {
-        self.reserved_nano = self.reserved_nano.saturating_sub(reserved);
-    }
-
-    /// A call was lost with its process: what was set aside stays charged as unknown.
-    pub fn lose(&mut self, reserved: u64) {
-        self.reserved_nano = self.reserved_nano.saturating_sub(reserved);
-        self.unknown_nano = self.unknown_nano.saturating_add(reserved);
+        let Some(bill) = bill else { return };
+        self.usage += bill.usage;
+        self.spent_nano = self.spent_nano.saturating_add(bill.nano.saturating_sub(bill.unknown_nano));
+        self.unknown_nano = self.unknown_nano.saturating_add(bill.unknown_nano);
+        self.unpriced_calls += u64::from(!bill.is_priced);
     }
 }
 
@@ -219,14 +240,23 @@ mod tests {
     }
 
     #[test]
-    fn lost_calls_stay_charged() {
+    fn bills_replace_what_was_set_aside() {
         let mut ledger = capped(100);
         ledger.reserve(60_000_000);
-        ledger.lose(60_000_000);
+        ledger.settle(60_000_000, Some(Bill::reserved(60_000_000)));
         assert_eq!(ledger.left_nano(), Some(40_000_000));
+        let usage = Usage { input: 1_000, output: 100, ..Usage::default() };
         ledger.reserve(30_000_000);
-        ledger.settle(30_000_000, Usage { input: 1_000, output: 100, ..Usage::default() }, Some(PRICE));
+        ledger.settle(30_000_000, Some(Bill::known(usage, Some(PRICE))));
         assert_eq!(ledger.spent_nano, 4_500_000);
         assert_eq!(ledger.left_nano(), Some(35_500_000));
+        ledger.reserve(30_000_000);
+        ledger.settle(30_000_000, Some(Bill::estimated(usage, Some(PRICE))));
+        assert_eq!((ledger.spent_nano, ledger.unknown_nano), (4_500_000, 64_500_000));
+        ledger.reserve(30_000_000);
+        ledger.settle(30_000_000, None);
+        assert_eq!((ledger.left_nano(), ledger.unpriced_calls), (Some(31_000_000), 0));
+        ledger.settle(0, Some(Bill::estimated(usage, None)));
+        assert_eq!((ledger.left_nano(), ledger.unpriced_calls), (Some(31_000_000), 1));
     }
 }

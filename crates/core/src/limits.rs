@@ -9,6 +9,15 @@ pub const ROUNDS_MAX_DEFAULT: u32 = 20;
 pub const RETRIES_MAX_DEFAULT: u32 = 3;
 /// Wait before the first retry; doubles each time.
 pub const RETRY_BASE_MS: u64 = 1_000;
+/// The longest wait before a call of a plan is made again while the model server cannot be reached. Such a call is made
+/// again until the server is back.
+pub const OUTAGE_RETRY_MS_MAX: u64 = 60_000;
+/// Milliseconds without new content after which a streamed answer is given up, unless settings say otherwise.
+pub const PROGRESS_MS_DEFAULT: u64 = 10 * 60_000;
+/// Bytes of new content that count as progress: pings, empty pieces and a byte now and then do not.
+pub const PROGRESS_BYTES_MIN: usize = 64;
+/// Output tokens that are charged for a call whose process died: how much had come by then is not known.
+pub const LOST_OUTPUT_TOKENS: u32 = 256;
 /// The longest wait that a provider's `retry-after` can ask of us.
 pub const RETRY_AFTER_MS_MAX: u64 = 5 * 60_000;
 /// Identical answers (same tools, same input) in a row before the model is told so.

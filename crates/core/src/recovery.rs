@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{RETRY_AFTER_MS_MAX, RETRY_BASE_MS};
+use crate::limits::{OUTAGE_RETRY_MS_MAX, RETRY_AFTER_MS_MAX, RETRY_BASE_MS};
 use crate::policy::Class;
 
 /// Why a model call failed.
@@ -69,6 +69,11 @@ impl Failure {
         }
     }
 
+    /// Whether the model server is not there, as far as can be seen from here: sooner or later the same request goes through.
+    pub fn is_outage(&self) -> bool {
+        matches!(self, Self::Overloaded { .. } | Self::Server { .. } | Self::Network)
+    }
+
     /// Whether an answer had begun, or may have: what it cost is then unknown.
     pub fn may_have_cost(&self) -> bool {
         matches!(self, Self::Timeout | Self::Truncated | Self::Malformed | Self::TooLarge)
@@ -92,6 +97,11 @@ pub enum Remedy {
         /// How long to wait.
         after_ms: u64,
     },
+    /// Wait until the model server is back: call again every now and then, however often that takes.
+    Park {
+        /// How long to wait before the next try.
+        after_ms: u64,
+    },
     /// Go on with the fallback model at once.
     Fallback,
     /// Forget the oldest half of the window and call again.
@@ -109,6 +119,8 @@ pub struct Attempt {
     pub retries_max: u32,
     /// Whether another model may take over (it has not yet).
     pub fallback: bool,
+    /// Whether the call may wait for a server that is away, as long as it takes.
+    pub can_park: bool,
     /// Whether the window can still be made smaller for this call.
     pub can_shrink: bool,
     /// A random number from the driver, for jitter.
@@ -130,7 +142,15 @@ pub fn remedy(failure: &Failure, attempt: Attempt) -> Remedy {
             return Remedy::Retry { after_ms: base + u64::from(attempt.jitter) % (backoff / 4) };
         }
     }
-    if failure.is_passing() && attempt.fallback { Remedy::Fallback } else { Remedy::GiveUp }
+    if failure.is_passing() && attempt.fallback {
+        return Remedy::Fallback;
+    }
+    if failure.is_outage() && attempt.can_park {
+        let backoff = (RETRY_BASE_MS << attempt.failed_before.min(16)).min(OUTAGE_RETRY_MS_MAX);
+        let base = backoff.max(failure.retry_after_ms().unwrap_or(0).min(RETRY_AFTER_MS_MAX));
+        return Remedy::Park { after_ms: base + u64::from(attempt.jitter) % (backoff / 4) };
+    }
+    Remedy::GiveUp
 }
 
 /// What to do about a tool call that was started and not finished when the process died.
@@ -154,7 +174,9 @@ pub fn reopen(class: Class) -> Reopen {
 mod tests {
     use super::*;
 
-    const FRESH: Attempt = Attempt { failed_before: 0, retries_max: 3, fallback: false, can_shrink: true, jitter: 0 };
+    const FRESH: Attempt =
+        Attempt { failed_before: 0, retries_max: 3, fallback: false, can_park: false, can_shrink: true, jitter: 0 };
+    const PLANNED: Attempt = Attempt { failed_before: 3, can_park: true, ..FRESH };
 
     #[test]
     fn waits_double_and_honour_the_provider() {
@@ -175,6 +197,17 @@ mod tests {
             (Failure::InvalidRequest, FRESH, Remedy::GiveUp),
             (Failure::Setup, Attempt { fallback: true, ..FRESH }, Remedy::GiveUp),
             (Failure::TooLarge, Attempt { fallback: true, ..FRESH }, Remedy::GiveUp),
+            (Failure::Network, Attempt { failed_before: 2, ..PLANNED }, Remedy::Retry { after_ms: 4_000 }),
+            (Failure::Network, PLANNED, Remedy::Park { after_ms: 8_000 }),
+            (Failure::Network, Attempt { failed_before: 500, ..PLANNED }, Remedy::Park { after_ms: 60_000 }),
+            (Failure::Network, Attempt { fallback: true, ..PLANNED }, Remedy::Fallback),
+            (Failure::Server { retry_after_ms: Some(20_000) }, PLANNED, Remedy::Park { after_ms: 20_000 }),
+            (Failure::Overloaded { retry_after_ms: None }, PLANNED, Remedy::Park { after_ms: 8_000 }),
+            // What may cost something each time is not tried for ever.
+            (Failure::Timeout, PLANNED, Remedy::GiveUp),
+            (Failure::Truncated, PLANNED, Remedy::GiveUp),
+            (limited(None), PLANNED, Remedy::GiveUp),
+            (Failure::Auth, PLANNED, Remedy::GiveUp),
             (Failure::ContextOverflow, FRESH, Remedy::Shrink),
             (Failure::ContextOverflow, Attempt { can_shrink: false, ..FRESH }, Remedy::GiveUp),
         ];

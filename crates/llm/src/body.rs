@@ -5,6 +5,8 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -30,8 +32,9 @@ impl Body {
     }
 
     /// What an HTTP client sends.
-    pub(crate) fn to_http(&self) -> Outgoing {
-        Outgoing { pieces: self.pieces.clone(), sent: 0 }
+    /// `is_sent` is set once a connection begins to take it.
+    pub(crate) fn to_http(&self, is_sent: &Arc<AtomicBool>) -> Outgoing {
+        Outgoing { pieces: self.pieces.clone(), sent: 0, is_sent: Arc::clone(is_sent) }
     }
 }
 
@@ -40,6 +43,7 @@ impl Body {
 pub(crate) struct Outgoing {
     pieces: [Bytes; 3],
     sent: usize,
+    is_sent: Arc<AtomicBool>,
 }
 
 impl http_body::Body for Outgoing {
@@ -47,6 +51,7 @@ impl http_body::Body for Outgoing {
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.is_sent.store(true, Ordering::Relaxed);
         let at = self.sent;
         let piece = self.pieces.get_mut(at).map(std::mem::take);
         self.sent += 1;

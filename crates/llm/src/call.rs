@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use max_team_core::chat::Usage;
+use max_team_core::chat::{Streamed, Usage};
 use max_team_core::recovery::Failure;
 use thiserror::Error;
 
@@ -46,21 +46,23 @@ pub enum CallError {
         detail: String,
         /// The provider's id of the request, for their support.
         request_id: Option<String>,
+        /// How much of an answer had come.
+        streamed: Streamed,
     },
     /// Somebody stopped it.
     #[error("cancelled")]
     Cancelled {
         /// The text so far.
         partial: String,
-        /// What it had used, as far as known.
-        usage: Usage,
+        /// How much of an answer had come.
+        streamed: Streamed,
     },
 }
 
 impl CallError {
     /// A failure that no provider has been asked about.
     pub(crate) fn failed(failure: Failure, detail: impl Into<String>) -> Self {
-        Self::Failed { failure, detail: detail.into(), request_id: None }
+        Self::Failed { failure, detail: detail.into(), request_id: None, streamed: Streamed::default() }
     }
 }
 

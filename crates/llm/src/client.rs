@@ -4,17 +4,19 @@
 //! this machine are never reached through a proxy, nothing is retried but a request that nobody has read: its kept
 //! connection turned out to be dead before a byte of it was sent, or the other side has refused it unread. What may have
 //! been read may be billed, and is sent again by whoever keeps the books. `idle_timeout` bounds the wait for the first
-//! byte and between bytes; there is no bound on the whole, because long answers are long.
+//! byte and between bytes, `progress_timeout` the time without new content, whatever keeps the connection alive; there is
+//! no bound on the whole, because long answers are long.
 
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
 use jiff::Timestamp;
-use max_team_core::chat::Answer;
-use max_team_core::limits::{ANSWER_BYTES_MAX, ERROR_BODY_BYTES_MAX};
+use max_team_core::chat::{Answer, Streamed};
+use max_team_core::limits::{ANSWER_BYTES_MAX, ERROR_BODY_BYTES_MAX, PROGRESS_MS_DEFAULT};
 use max_team_core::recovery::Failure;
 use tokio_util::sync::CancellationToken;
 
@@ -39,13 +41,20 @@ pub struct Options {
     /// The longest wait for the first byte and between bytes (`llm.timeout`). Without streaming the first byte comes
     /// when the whole answer is written.
     pub idle_timeout: Duration,
+    /// The longest time without new content while an answer comes in (`llm.progress_timeout`); at least `idle_timeout`.
+    pub progress_timeout: Duration,
     /// Certificates to trust beside the usual ones (`SSL_CERT_FILE`).
     pub cert_file: Option<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { stream: true, idle_timeout: Duration::from_secs(120), cert_file: None }
+        Self {
+            stream: true,
+            idle_timeout: Duration::from_secs(120),
+            progress_timeout: Duration::from_millis(PROGRESS_MS_DEFAULT),
+            cert_file: None,
+        }
     }
 }
 
@@ -58,14 +67,15 @@ pub struct Client {
 #[derive(Debug)]
 struct Inner {
     idle_timeout: Duration,
+    progress_timeout: Duration,
     lines: Lines,
 }
 
 impl Client {
     /// A client that has not connected to anything.
     pub fn new(options: Options) -> Self {
-        let Options { idle_timeout, cert_file, .. } = options;
-        Self { inner: Arc::new(Inner { idle_timeout, lines: Lines::new(cert_file) }) }
+        let Options { idle_timeout, progress_timeout, cert_file, .. } = options;
+        Self { inner: Arc::new(Inner { idle_timeout, progress_timeout, lines: Lines::new(cert_file) }) }
     }
 
     /// Does the work of the first use ahead of it. For a moment when nobody waits.
@@ -88,17 +98,20 @@ impl Client {
     ) -> Result<Answer, CallError> {
         let mut reader = Reader::new(request.wire.dialect);
         let mut request_id = None;
+        let is_sent = Arc::new(AtomicBool::new(false));
         let ended = tokio::select! {
             biased;
             () = cancel.cancelled() => None,
-            ended = self.attempt(endpoint, request, &mut reader, &mut request_id, &mut on_delta) => Some(ended),
+            ended = self.attempt(endpoint, request, &is_sent, &mut reader, &mut request_id, &mut on_delta) => Some(ended),
         };
+        let is_sent = is_sent.load(Ordering::Relaxed);
+        let streamed = Streamed { is_sent, usage: reader.usage(), bytes: reader.content_bytes() };
         match ended {
-            None => Err(CallError::Cancelled { partial: reader.partial(), usage: reader.usage() }),
+            None => Err(CallError::Cancelled { partial: reader.partial(), streamed }),
             Some(Ok(())) => Ok(reader.answer(&request.wire, request_id)),
             Some(Err(fault)) => {
                 let detail = endpoint.redact(&format!("{}: {}", endpoint.provider().name, fault.detail));
-                Err(CallError::Failed { failure: fault.failure, detail, request_id })
+                Err(CallError::Failed { failure: fault.failure, detail, request_id, streamed })
             }
         }
     }
@@ -107,14 +120,16 @@ impl Client {
         &self,
         endpoint: &Endpoint,
         request: &Request,
+        is_sent: &Arc<AtomicBool>,
         reader: &mut Reader,
         request_id: &mut Option<String>,
         sink: &mut Sink<'_>,
     ) -> Result<(), Fault> {
-        let bound = self.inner.idle_timeout;
-        let alarm = pin!(tokio::time::sleep(bound));
-        let mut patience = Patience::new(bound, alarm);
-        let mut response = self.send(endpoint, request, &mut patience).await?;
+        let Inner { idle_timeout, progress_timeout, .. } = *self.inner;
+        let alarm = pin!(tokio::time::sleep(idle_timeout));
+        let mut patience = Patience::new(idle_timeout, progress_timeout, alarm);
+        let mut response = self.send(endpoint, request, is_sent, &mut patience).await?;
+        patience.expect_progress();
         *request_id = header(response.headers(), "request-id").or_else(|| header(response.headers(), "x-request-id"));
         if !response.status().is_success() {
             let proxy = if response.is_forwarded() { self.inner.lines.proxy(endpoint) } else { None };
@@ -141,23 +156,34 @@ impl Client {
     /// Sends the request and waits for the head of the response. A kept connection may have been closed by the other
     /// side while it lay idle; a request that has not gone out over such a one is sent once more, as is one that was
     /// refused unread.
-    async fn send(&self, endpoint: &Endpoint, request: &Request, patience: &mut Patience<'_>) -> Result<Reply, Fault> {
+    async fn send(
+        &self,
+        endpoint: &Endpoint,
+        request: &Request,
+        is_sent: &Arc<AtomicBool>,
+        patience: &mut Patience<'_>,
+    ) -> Result<Reply, Fault> {
         let lines = &self.inner.lines;
         let accept = if request.wire.stream { "text/event-stream, application/json" } else { "application/json" };
         let mut headers = endpoint.headers().clone();
         headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(NAME));
         headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static(accept));
-        let late = |fault| match lines.proxy(endpoint) {
-            Some(proxy) => through(fault, &proxy),
-            None => fault,
+        let late = |fault: Fault| {
+            // As long as nothing was sent, nobody was reached.
+            let failure = if is_sent.load(Ordering::Relaxed) { fault.failure } else { Failure::Network };
+            let fault = Fault { failure, ..fault };
+            match lines.proxy(endpoint) {
+                Some(proxy) => through(fault, &proxy),
+                None => fault,
+            }
         };
-        let first = lines.ask(endpoint, headers.clone(), request.body.to_http(), false);
+        let first = lines.ask(endpoint, headers.clone(), request.body.to_http(is_sent), false);
         let mut sent = patience.with(first).await.map_err(late)?;
         if let Err(Broken::Sent { error, is_unread }) = &sent
             && (*is_unread || was_refused(error))
         {
-            let again = lines.ask(endpoint, headers, request.body.to_http(), true);
+            let again = lines.ask(endpoint, headers, request.body.to_http(is_sent), true);
             sent = patience.with(again).await.map_err(late)?;
         }
         sent.map_err(|broken| unreachable_host(&broken, endpoint, lines.proxy(endpoint)))
@@ -195,6 +221,7 @@ async fn read_stream(
             return Err(too_large());
         }
         parser.feed(&chunk, |event| reader.event(event, sink))?;
+        patience.has_come(reader.content_bytes());
         if reader.has_ended() {
             let _ = tokio::time::timeout(DRAIN, async { while let Ok(Some(_)) = response.chunk().await {} }).await;
             return Ok(());
@@ -204,8 +231,12 @@ async fn read_stream(
 
 async fn read_whole(response: &mut Reply, patience: &mut Patience<'_>, bytes_max: usize) -> Result<Vec<u8>, Fault> {
     let mut body = Vec::new();
+    let mut content_bytes = 0;
     while let Some(chunk) = next(response, patience).await? {
         body.extend_from_slice(&chunk);
+        // Some servers send blanks to keep the connection alive until the answer is there.
+        content_bytes += chunk.iter().filter(|byte| !byte.is_ascii_whitespace()).count();
+        patience.has_come(content_bytes);
         if body.len() > bytes_max {
             return Err(too_large());
         }
@@ -218,6 +249,7 @@ async fn read_start(response: &mut Reply, patience: &mut Patience<'_>, bytes_max
     let mut body = Vec::new();
     while let Ok(Some(chunk)) = next(response, patience).await {
         body.extend_from_slice(&chunk);
+        patience.has_come(body.len());
         if body.len() >= bytes_max {
             body.truncate(bytes_max);
             break;

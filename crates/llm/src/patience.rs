@@ -1,4 +1,4 @@
-//! How long nothing may come.
+//! How long nothing may come, and how long nothing new.
 //!
 //! An answer is some hundred pieces, and an alarm per piece would cost more than to read it. So there is one alarm per
 //! answer: when it rings and something has come meanwhile, it is set anew.
@@ -6,6 +6,7 @@
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
+use max_team_core::limits::PROGRESS_BYTES_MIN;
 use max_team_core::recovery::Failure;
 use tokio::time::{Instant, Sleep};
 
@@ -14,16 +15,39 @@ use crate::call::Fault;
 /// The patience with one answer.
 #[derive(Debug)]
 pub(crate) struct Patience<'a> {
-    bound: Duration,
+    idle_max: Duration,
+    progress_max: Duration,
     /// Since when something is waited for.
     since: Instant,
+    /// The last progress, once an answer is coming in.
+    progress: Option<Progress>,
     alarm: Pin<&'a mut Sleep>,
 }
 
+/// When enough new content had come for the last time, and how much had come by then.
+#[derive(Debug)]
+struct Progress {
+    at: Instant,
+    bytes: usize,
+}
+
 impl<'a> Patience<'a> {
-    /// With an alarm that rings once the bound is over.
-    pub(crate) fn new(bound: Duration, alarm: Pin<&'a mut Sleep>) -> Self {
-        Self { bound, since: Instant::now(), alarm }
+    /// With an alarm that rings once `idle_max` is over. What may be silent for so long may also come without anything new.
+    pub(crate) fn new(idle_max: Duration, progress_max: Duration, alarm: Pin<&'a mut Sleep>) -> Self {
+        let progress_max = progress_max.max(idle_max);
+        Self { idle_max, progress_max, since: Instant::now(), progress: None, alarm }
+    }
+
+    /// From now on there must be progress: the answer has begun.
+    pub(crate) fn expect_progress(&mut self) {
+        self.progress = Some(Progress { at: Instant::now(), bytes: 0 });
+    }
+
+    /// So many bytes of content have come in all.
+    pub(crate) fn has_come(&mut self, bytes: usize) {
+        if let Some(progress) = self.progress.as_mut().filter(|last| bytes >= last.bytes + PROGRESS_BYTES_MIN) {
+            *progress = Progress { at: Instant::now(), bytes };
+        }
     }
 
     /// Waits for what comes next.
@@ -36,13 +60,28 @@ impl<'a> Patience<'a> {
                 come = &mut next => return Ok(come),
                 () = &mut self.alarm => {}
             }
-            let due = self.since + self.bound;
-            if due <= Instant::now() {
-                let detail = format!("nothing came for {:?}; try again, or raise `llm.timeout`", self.bound);
-                return Err(Fault::new(Failure::Timeout, detail));
-            }
+            let due = self.overdue()?;
             self.alarm.as_mut().reset(due);
         }
+    }
+
+    /// When the first bound is over; a fault, if one is.
+    fn overdue(&self) -> Result<Instant, Fault> {
+        let now = Instant::now();
+        let idle_due = self.since + self.idle_max;
+        if idle_due <= now {
+            let detail = format!("nothing came for {:?}; try again, or raise `llm.timeout`", self.idle_max);
+            return Err(Fault::new(Failure::Timeout, detail));
+        }
+        let progress_due = self.progress.as_ref().map(|progress| progress.at + self.progress_max);
+        if progress_due.is_some_and(|due| due <= now) {
+            let detail = format!(
+                "no new content came for {:?}, though the connection is alive; try again, or raise `llm.progress_timeout`",
+                self.progress_max
+            );
+            return Err(Fault::new(Failure::Timeout, detail));
+        }
+        Ok(progress_due.map_or(idle_due, |due| due.min(idle_due)))
     }
 }
 
@@ -60,7 +99,7 @@ mod tests {
         let began = Instant::now();
         let bound = Duration::from_millis(100);
         let alarm = pin!(tokio::time::sleep(bound));
-        let mut patience = Patience::new(bound, alarm);
+        let mut patience = Patience::new(bound, bound, alarm);
         for ms in [90, 90, 1, 99] {
             assert_eq!(patience.with(after(ms)).await.unwrap(), ms);
         }
@@ -70,5 +109,47 @@ mod tests {
         // What comes after an alarm has its own wait.
         assert_eq!(patience.with(std::future::ready(1)).await.unwrap(), 1);
         assert_eq!(patience.with(after(99)).await.unwrap(), 99);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_drips_without_anything_new_ends() {
+        let (idle, progress) = (Duration::from_millis(100), Duration::from_millis(1_000));
+        // Bytes of content every 90 ms, and when that ends.
+        for (step, ended_after) in [(0, 1_000), (1, 1_000), (8, 10_000), (PROGRESS_BYTES_MIN, 10_000)] {
+            let began = Instant::now();
+            let alarm = pin!(tokio::time::sleep(idle));
+            let mut patience = Patience::new(idle, progress, alarm);
+            patience.expect_progress();
+            let mut content = 0;
+            let fault = loop {
+                if let Err(fault) = patience.with(after(90)).await {
+                    break Some(fault);
+                }
+                content += step;
+                patience.has_come(content);
+                if began.elapsed() >= Duration::from_secs(10) {
+                    break None;
+                }
+            };
+            let lasted = began.elapsed().as_millis();
+            assert_eq!(fault.is_some(), ended_after == 1_000, "{step} bytes at a time: {lasted} ms");
+            assert!(lasted >= ended_after && lasted < ended_after + 200, "{step} bytes at a time: {lasted} ms");
+            if let Some(fault) = fault {
+                assert!(
+                    fault.failure == Failure::Timeout && fault.detail.contains("llm.progress_timeout"),
+                    "{fault:?}"
+                );
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silence_that_is_allowed_needs_no_progress() {
+        let bound = Duration::from_millis(1_000);
+        let alarm = pin!(tokio::time::sleep(bound));
+        let mut patience = Patience::new(bound, Duration::from_millis(10), alarm);
+        assert_eq!(patience.with(after(990)).await.unwrap(), 990);
+        patience.expect_progress();
+        assert_eq!(patience.with(after(990)).await.unwrap(), 990);
     }
 }

@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use max_team_core::chat::{Answer, Message, Part, Stop, Usage};
+use max_team_core::chat::{Answer, Message, Part, Stop, Streamed, Usage};
 use max_team_core::recovery::Failure;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -231,7 +231,14 @@ impl Replay {
             () = cancel.cancelled() => false,
             () = show(pause, &answer, &mut partial, sink) => true,
         };
-        if shown { Ok(answer) } else { Err(CallError::Cancelled { partial, usage: answer.usage }) }
+        if shown {
+            Ok(answer)
+        } else {
+            Err(CallError::Cancelled {
+                streamed: Streamed { is_sent: true, usage: answer.usage, bytes: partial.len() },
+                partial,
+            })
+        }
     }
 }
 

@@ -25,9 +25,9 @@ pub(crate) fn dollars(nano: u64) -> String {
     }
 }
 
-/// The same for what was spent; `≤ $0.31` where some of it is for calls whose outcome nobody knows.
+/// The same for what was spent; `≈ $0.31` where some of it is estimated.
 pub(crate) fn spent(nano: u64, unknown_nano: u64) -> String {
-    format!("{}{}", if unknown_nano > 0 { "≤ " } else { "" }, dollars(nano))
+    format!("{}{}", if unknown_nano > 0 { "≈ " } else { "" }, dollars(nano))
 }
 
 /// `0.4 s`, `12 s`, `3 min 5 s`, `2 h 4 min`.

@@ -213,6 +213,7 @@ fn build(
     }
     let options = Options {
         idle_timeout: config.llm.timeout,
+        progress_timeout: config.llm.progress_timeout,
         cert_file: env.get("SSL_CERT_FILE").filter(|path| !path.is_empty()).map(Into::into),
         ..Options::default()
     };

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use max_team_core::event::Event;
 use max_team_core::ledger::dollars;
-use max_team_core::plan::event::Proof;
+use max_team_core::plan::event::{Proof, TaskHeld};
 use max_team_core::plan::{Forecast, Plan, Status, TaskView, Waits, draw};
 
 use crate::terminal::text::{clean, width as measure};
@@ -117,6 +117,7 @@ pub(crate) fn waits(view: &TaskView<'_>, now_ms: i64, lang: Lang) -> String {
         Waits::Ruling => lang.waits_for_ruling().to_owned(),
         Waits::Budget => lang.waits_for_budget().to_owned(),
         Waits::Checks => lang.being_checked().to_owned(),
+        Waits::Server => lang.waits_for_server().to_owned(),
     }
 }
 
@@ -124,6 +125,9 @@ pub(crate) fn waits(view: &TaskView<'_>, now_ms: i64, lang: Lang) -> String {
 pub(crate) fn step(event: &Event, lang: Lang) -> Option<String> {
     Some(match event {
         Event::TaskStarted(started) => format!("{}: {}", started.task, lang.begun(started.attempt)),
+        Event::TaskHeld(TaskHeld { task, outage: Some(why), .. }) => {
+            format!("{task}: {} ({})", lang.waits_for_server(), clip(why, 300))
+        }
         Event::TaskDone(done) => format!("{}: {}", done.task, lang.done_with(&lang.outcome(&done.result))),
         Event::TaskFailed(failed) => {
             let error = clip(&failed.error, 300);

@@ -215,7 +215,7 @@ impl Lines {
                     "stop_reason": answer.stop, "usage": usage(answer.usage), "id": answer.request_id,
                 },
             })),
-            Outcome::Failed { failure, detail, retry_at_ms: Some(retry_at_ms) } => Some(json!({
+            Outcome::Failed { failure, detail, retry_at_ms: Some(retry_at_ms), .. } => Some(json!({
                 "type": "system", "subtype": "api_retry", "session_id": session, "uuid": new_id(),
                 "attempt": self.failures, "max_retries": self.retries_max,
                 "retry_delay_ms": retry_at_ms.saturating_sub(at_ms), "error": failure, "detail": detail,

@@ -150,7 +150,7 @@ phrases! {
     spent: "spent", "已花费";
     cap: "budget", "预算";
     spent_by_others: "of it by those who were called", "其中由被调用者花费";
-    maybe_spent: "of that, perhaps spent by calls that were cut off", "其中被中断的调用可能的花费";
+    maybe_spent: "of that, estimated (usage not reported)", "其中估算部分（未报告用量）";
     unpriced: "calls without a known price", "价格未知的调用";
     tokens_in: "input tokens", "输入 token";
     tokens_out: "output tokens", "输出 token";
@@ -308,9 +308,9 @@ impl Lang {
         }
     }
 
-    /// The line under a turn: tokens, money (if that is so, at most), time.
-    pub(crate) fn footer(self, input: u64, output: u64, nano: Option<u64>, at_most: bool, ms: u64) -> String {
-        let bound = if at_most { "≤ " } else { "" };
+    /// The line under a turn: tokens, money (estimated, if that is so), time.
+    pub(crate) fn footer(self, input: u64, output: u64, nano: Option<u64>, is_estimated: bool, ms: u64) -> String {
+        let bound = if is_estimated { "≈ " } else { "" };
         let money = nano.map_or_else(String::new, |nano| format!(" · {bound}{}", dollars(nano)));
         let (input, output) = (tokens(input), tokens(output));
         match self {

@@ -18,6 +18,7 @@ mod herald;
 mod house;
 mod keep;
 pub mod many;
+mod marks;
 mod memory;
 mod paths;
 mod plan;

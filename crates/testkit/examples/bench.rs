@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     let [bin, examples] = [bin, examples].map(|path| PathBuf::from(path).canonicalize().unwrap());
     let mut bench = Bench { bin, examples, scratch, json, missed: false, messages, kills, entries };
     type Step = fn(&mut Bench);
-    let steps: [(&str, Step); 16] = [
+    let steps: [(&str, Step); 17] = [
         ("version", Bench::version),
         ("first", Bench::first),
         ("first-million", Bench::first_million),
@@ -77,6 +77,7 @@ fn main() -> ExitCode {
         ("journal", Bench::journal),
         ("steps", steps::steps),
         ("plan", makespan::plan),
+        ("plan_coders", makespan::coders),
         ("teammates", mates::teammates),
         ("handoff", mates::handoff::handoff),
         ("mail", mates::mail),

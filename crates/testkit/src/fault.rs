@@ -28,6 +28,7 @@ pub(crate) enum Mark {
     Cut,
     End,
     Stall,
+    Drip(String, Duration),
     Malformed,
     Error(String),
 }
@@ -65,6 +66,11 @@ impl Reply {
     /// Keeps the connection open and sends nothing more until the server stops.
     pub fn stall_after(self, n_events: usize) -> Reply {
         self.mark(n_events, Mark::Stall)
+    }
+
+    /// Keeps the connection open and sends nothing but these bytes, again and again, until the server stops.
+    pub fn drip_after(self, n_events: usize, bytes: impl Into<String>, every: Duration) -> Reply {
+        self.mark(n_events, Mark::Drip(bytes.into(), every))
     }
 
     /// Puts in a `data:` line that is not JSON, then goes on as if nothing had happened.

@@ -5,7 +5,7 @@
 //! leave in a single system call.
 
 use std::sync::LazyLock;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -29,6 +29,8 @@ enum Step {
     Until(Instant),
     Gate(Gate),
     Stall,
+    /// The same bytes again and again.
+    Drip(Vec<u8>, Duration),
 }
 
 /// The body as it will leave, before framing.
@@ -36,6 +38,7 @@ enum Part {
     Bytes(Vec<u8>),
     Gate(Gate),
     Stall,
+    Drip(String, Duration),
     Cut,
 }
 
@@ -87,6 +90,12 @@ impl Plan {
                     plan.steps.push(Step::Stall);
                     return Ok(plan);
                 }
+                Part::Drip(bytes, every) => {
+                    plan.write(&mut pending);
+                    framing.frame(bytes.as_bytes(), &mut pending);
+                    plan.steps.push(Step::Drip(pending, every));
+                    return Ok(plan);
+                }
                 Part::Cut => {
                     plan.write(&mut pending);
                     plan.close = true;
@@ -106,6 +115,10 @@ impl Plan {
                 Step::Write(bytes) => connection.write(bytes).await?,
                 Step::Until(at) => clock.until(*at).await,
                 Step::Gate(gate) => gate.pass().await,
+                Step::Drip(bytes, every) => loop {
+                    connection.write(bytes).await?;
+                    clock.until(Instant::now() + *every).await;
+                },
                 // Ends when the server stops and drops this task.
                 Step::Stall => std::future::pending().await,
             }
@@ -147,6 +160,7 @@ fn parts(events: &[Vec<u8>], reply: &Reply, ask: &Ask) -> Result<Vec<Part>, Stri
                 Mark::Gate(gate) => out.push(Part::Gate(gate.clone())),
                 Mark::Cut => out.push(Part::Cut),
                 Mark::Stall => out.push(Part::Stall),
+                Mark::Drip(bytes, every) => out.push(Part::Drip(bytes.clone(), *every)),
                 Mark::Malformed => add(&mut out, b"data: {\"type\": \"content_block_delta\", \"index\n\n", join),
                 Mark::Error(kind) => {
                     add(&mut out, ask.error_event(kind).as_bytes(), join);

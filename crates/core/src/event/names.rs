@@ -1,7 +1,7 @@
 //! The names that events have in the journal, for whoever asks for some of them.
 
 /// Every name, in the order of the events.
-pub const NAMES: [&str; 68] = [
+pub const NAMES: [&str; 69] = [
     "session_opened",
     "said",
     "withdrawn",
@@ -49,6 +49,7 @@ pub const NAMES: [&str; 68] = [
     "task_assigned",
     "task_started",
     "task_asked",
+    "task_marked",
     "task_held",
     "task_answered",
     "task_resumed",

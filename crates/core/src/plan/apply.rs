@@ -50,6 +50,9 @@ impl Plan {
                 });
             }),
             Event::TaskAsked(event) => self.on(&event.task, |plan, task| plan.begin_asking(task, event)),
+            Event::TaskMarked(event) => self.on(&event.task, |plan, task| {
+                plan.slot(task, |slot| slot.tree = slot.tree.or(Some(event.tree)));
+            }),
             Event::TaskHeld(event) => self.on(&event.task, |plan, task| plan.stop_clock(task, event)),
             Event::TaskAnswered(event) => self.on(&event.task, |plan, task| plan.end_asking(task, event)),
             Event::TaskResumed(event) => self.on(&event.task, |plan, task| plan.works(task, event.deadline_ms)),
@@ -271,7 +274,9 @@ impl Plan {
             Some(State::Dispatched { deadline_ms } | State::Running { deadline_ms }) => {
                 deadline_ms.saturating_sub(asked.at_ms).max(0)
             }
-            Some(State::Held { left_ms } | State::Asking { left_ms, .. } | State::Answered { left_ms, .. }) => *left_ms,
+            Some(State::Held { left_ms, .. } | State::Asking { left_ms, .. } | State::Answered { left_ms, .. }) => {
+                *left_ms
+            }
             _ => 0,
         };
         self.leave(task);
@@ -293,7 +298,7 @@ impl Plan {
         let deadline_ms = *deadline_ms;
         self.clock.remove(&(deadline_ms, task));
         let left_ms = deadline_ms.saturating_sub(held.at_ms).max(0);
-        self.slot(task, |slot| slot.state = State::Held { left_ms });
+        self.slot(task, |slot| slot.state = State::Held { left_ms, outage: held.outage.is_some() });
     }
 
     /// Whoever is at a task that nobody needs any more keeps its paths until they have stopped.
@@ -346,6 +351,7 @@ impl Plan {
         self.slot(task, |slot| {
             slot.state = state;
             slot.output.clone_from(&reported.output);
+            slot.unknown.clone_from(&reported.unknown);
         });
     }
 

@@ -10,12 +10,14 @@ use super::apply::shape;
 use super::event::{
     About, Approve, Cached, Cause, Evidence, PlanAnswered, PlanAsked, PlanEdited, PlanEnd, PlanEnded, PlanProposed,
     PlanResumed, PlanStopped, PlanUnasked, Proof, Ruling, Say, Spent, TaskAnswered, TaskAsked, TaskCancelled, TaskDone,
-    TaskFailed, TaskHeld, TaskPaused, TaskReported, TaskResult, TaskResumed, TaskRuled, TaskStarted, TaskStopped,
+    TaskFailed, TaskHeld, TaskMarked, TaskPaused, TaskReported, TaskResult, TaskResumed, TaskRuled, TaskStarted,
+    TaskStopped,
 };
 use super::input::{Findings, Input, Now, Report};
 use super::machine::Plan;
 use super::slot::State;
 use crate::event::Event;
+use crate::hash::Hash;
 use crate::id::{EnvelopeId, QuestionId};
 use crate::limits::{RULED_RETRIES_MAX, TASK_BACKOFF_MS, TASK_BACKOFF_MS_MAX, TASK_TIMEOUT_MS_DEFAULT};
 use crate::policy::By;
@@ -71,7 +73,8 @@ impl Plan {
             }
             Input::Checked { task, attempt, findings } => self.checked(task, attempt, findings, now),
             Input::Asked { task, attempt, question, letter } => self.asks(task, attempt, question, letter, now),
-            Input::Held { task, attempt } => self.hold_clock(task, attempt, now),
+            Input::Marked { task, tree } => self.mark(task, tree),
+            Input::Held { task, attempt, outage } => self.hold_clock(task, attempt, outage, now),
             Input::Freed { task, attempt } => self.free_clock(task, attempt, now),
             Input::Told { task, answer, by } => self.told(task, answer, by),
             Input::Rule { task, ruling, by } => {
@@ -191,13 +194,14 @@ impl Plan {
     fn reported(&self, task: usize, attempt: u32, report: Report, spent: Spent, now: Now<'_>) -> Vec<Event> {
         let Some(id) = self.at_work(task, attempt) else { return self.stopped(task, attempt, spent) };
         match report {
-            Report::Done { output, findings: None } => {
-                vec![Event::TaskReported(TaskReported { task: id, attempt, output, spent })]
+            Report::Done { output, findings: None, unknown } => {
+                vec![Event::TaskReported(TaskReported { task: id, attempt, output, spent, unknown })]
             }
-            Report::Done { output, findings: Some(findings) } => {
+            Report::Done { output, findings: Some(findings), unknown } => {
                 let mut all = self.slots.get(task).map(|slot| slot.spent).unwrap_or_default();
                 all.add(spent);
-                vec![done(id, attempt, output, findings, all)]
+                let result = TaskResult { unknown, ..result(output, findings, all) };
+                vec![Event::TaskDone(TaskDone { task: id, attempt, result })]
             }
             Report::Failed { error } => {
                 vec![self.failure(task, attempt, Cause::Agent, error, Vec::new(), String::new(), spent, now)]
@@ -233,7 +237,9 @@ impl Plan {
             return Vec::new();
         }
         if findings.proof != Proof::Failed {
-            return vec![done(id, attempt, slot.output.clone(), findings, slot.spent)];
+            let result = result(slot.output.clone(), findings, slot.spent);
+            let result = TaskResult { unknown: slot.unknown.clone(), ..result };
+            return vec![Event::TaskDone(TaskDone { task: id, attempt, result })];
         }
         let wrong = findings.evidence.iter().filter(|evidence| !evidence.ok);
         let words: Vec<String> = wrong.map(|evidence| format!("{}: {}", evidence.what, evidence.detail)).collect();
@@ -282,10 +288,20 @@ impl Plan {
         vec![Event::TaskAsked(TaskAsked { task: id, attempt, question, letter, at_ms: now.at_ms })]
     }
 
-    fn hold_clock(&self, task: usize, attempt: u32, now: Now<'_>) -> Vec<Event> {
+    /// The first mark counts: what an attempt before this one has changed is the task's, too.
+    fn mark(&self, task: usize, tree: Hash) -> Vec<Event> {
+        match (self.name(task), self.slots.get(task)) {
+            (Some(task), Some(slot)) if slot.tree.is_none() && slot.state.is_at_work() => {
+                vec![Event::TaskMarked(TaskMarked { task, tree })]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn hold_clock(&self, task: usize, attempt: u32, outage: Option<String>, now: Now<'_>) -> Vec<Event> {
         match (self.name(task), self.slots.get(task)) {
             (Some(id), Some(slot)) if slot.attempt == attempt && self.deadline_ms(task).is_some() => {
-                vec![Event::TaskHeld(TaskHeld { task: id, attempt, at_ms: now.at_ms })]
+                vec![Event::TaskHeld(TaskHeld { task: id, attempt, at_ms: now.at_ms, outage })]
             }
             _ => Vec::new(),
         }
@@ -294,7 +310,7 @@ impl Plan {
     fn free_clock(&self, task: usize, attempt: u32, now: Now<'_>) -> Vec<Event> {
         match (self.name(task), self.slots.get(task)) {
             (Some(id), Some(slot)) if slot.attempt == attempt => match slot.state {
-                State::Held { left_ms } => vec![resumed(id, now.at_ms.saturating_add(left_ms))],
+                State::Held { left_ms, .. } => vec![resumed(id, now.at_ms.saturating_add(left_ms))],
                 _ => Vec::new(),
             },
             _ => Vec::new(),
@@ -385,13 +401,9 @@ impl Plan {
     }
 }
 
-fn done(task: String, attempt: u32, output: String, findings: Findings, spent: Spent) -> Event {
-    Event::TaskDone(TaskDone { task, attempt, result: result(output, findings, spent) })
-}
-
 fn result(output: String, findings: Findings, spent: Spent) -> TaskResult {
     let Findings { proof, evidence, artifacts } = findings;
-    TaskResult { output, artifacts, proof, evidence, spent, cached: None }
+    TaskResult { output, artifacts, proof, evidence, spent, unknown: Vec::new(), cached: None }
 }
 
 fn resumed(task: String, deadline_ms: i64) -> Event {

@@ -6,8 +6,8 @@ mod task;
 
 pub use task::{
     Artifact, ArtifactType, Cached, Cause, Evidence, Proof, Ruling, SkipReason, Spent, TaskAnswered, TaskAsked,
-    TaskAssigned, TaskCancelled, TaskDone, TaskFailed, TaskHeld, TaskPaused, TaskQueued, TaskReported, TaskResult,
-    TaskResumed, TaskRuled, TaskSkipped, TaskStarted, TaskStopped,
+    TaskAssigned, TaskCancelled, TaskDone, TaskFailed, TaskHeld, TaskMarked, TaskPaused, TaskQueued, TaskReported,
+    TaskResult, TaskResumed, TaskRuled, TaskSkipped, TaskStarted, TaskStopped,
 };
 
 use serde::{Deserialize, Serialize};

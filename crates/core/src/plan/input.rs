@@ -2,6 +2,7 @@
 
 use super::event::{Artifact, Cached, EditRefused, Evidence, PlanEdited, PlanProposed, Proof, Ruling, Say, Spent};
 use super::{Budget, Edit};
+use crate::hash::Hash;
 use crate::id::{EnvelopeId, QuestionId, TurnId};
 use crate::policy::By;
 
@@ -81,14 +82,23 @@ pub enum Input {
         /// The letter that asked.
         letter: EnvelopeId,
     },
-    /// An owner waits for a person.
+    /// How the working tree is, before an owner can change anything.
+    Marked {
+        /// The task's place in the plan.
+        task: usize,
+        /// Blob: how it is.
+        tree: Hash,
+    },
+    /// An owner waits for a person, or for a model server that cannot be reached.
     Held {
         /// The task's place in the plan.
         task: usize,
         /// Which attempt.
         attempt: u32,
+        /// Why the model server cannot be reached, if it waits for that.
+        outage: Option<String>,
     },
-    /// The person has answered.
+    /// It no longer waits.
     Freed {
         /// The task's place in the plan.
         task: usize,
@@ -150,6 +160,8 @@ pub enum Report {
         output: String,
         /// What was found, if nothing had to be looked at.
         findings: Option<Findings>,
+        /// What a crash interrupted: nobody knows whether it happened.
+        unknown: Vec<String>,
     },
     /// They could not.
     Failed {

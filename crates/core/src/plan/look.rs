@@ -106,11 +106,24 @@ impl Plan {
         self.slots.get(task)?.tree
     }
 
+    /// Whether all who are at work wait for a model server that cannot be reached.
+    pub fn is_parked(&self) -> bool {
+        let waits = |task: &usize| {
+            self.slots.get(*task).is_some_and(|slot| matches!(slot.state, State::Held { outage: true, .. }))
+        };
+        self.ended.is_none() && !self.active.is_empty() && self.active.iter().all(waits)
+    }
+
     /// Whether a failed task will be tried again by itself.
     pub fn is_retrying(&self) -> bool {
         let waits =
             |task: &usize| self.slots.get(*task).is_some_and(|slot| matches!(slot.state, State::Waiting { .. }));
         self.clock.iter().any(|(_, task)| waits(task))
+    }
+
+    /// Commands of a task's last attempt whose outcome is unknown.
+    pub fn unknown_outcomes(&self, task: usize) -> &[String] {
+        self.slots.get(task).map_or(&[], |slot| &slot.unknown)
     }
 
     /// What a task's owner said last.

@@ -171,6 +171,8 @@ pub enum Waits<'p> {
     Budget,
     /// For its checks.
     Checks,
+    /// For a model server that cannot be reached.
+    Server,
 }
 
 /// One task, for people.
@@ -365,6 +367,7 @@ impl Plan {
 
     fn waits<'p>(&'p self, index: usize, slot: &'p Slot) -> Waits<'p> {
         match &slot.state {
+            State::Held { outage: true, .. } => Waits::Server,
             State::Planned | State::Held { .. } => Waits::Approval,
             State::Approved if slot.open > 0 => {
                 let needs = self.graph.as_ref().map_or(&[][..], |graph| graph.needs(index));

@@ -36,6 +36,9 @@ pub(super) struct Slot {
     pub assigned_at_ms: i64,
     /// Times that somebody said it was to be tried again.
     pub retried: u32,
+    /// Commands of its last attempt whose outcome is unknown.
+    #[serde(default)]
+    pub unknown: Vec<String>,
     /// Hashes of its declared files when it was last given to somebody.
     pub before: Vec<Option<Hash>>,
     /// How the working tree was when it was first given to somebody.
@@ -65,9 +68,11 @@ pub(super) enum State {
     Running {
         deadline_ms: i64,
     },
-    /// Its owner waits for a person, and time for it.
+    /// Its owner waits for a person or for the model server, and time for it.
     Held {
         left_ms: i64,
+        #[serde(default)]
+        outage: bool,
     },
     /// Its owner asked something and holds nothing meanwhile.
     Asking {

@@ -144,11 +144,11 @@ impl Turn {
     }
 
     fn intend(&mut self, intent: &LlmIntent) {
-        let failed = match &self.phase {
+        let (failed, parked) = match &self.phase {
             Phase::Calling(calling) | Phase::Waiting(calling, _) if calling.intent.call == intent.call => {
-                calling.failed
+                (calling.failed, calling.parked)
             }
-            _ => 0,
+            _ => (0, false),
         };
         if let Some(current) = &mut self.current {
             current.fallback = intent.fallback;
@@ -161,19 +161,17 @@ impl Turn {
             self.window = intent.request.window;
         }
         self.ledger.reserve(intent.reserved_nano);
-        self.phase = Phase::Calling(Calling { intent: intent.clone(), failed });
+        self.phase = Phase::Calling(Calling { intent: intent.clone(), failed, parked });
     }
 
     fn end_call(&mut self, ended: &LlmEnded) {
         let Phase::Calling(mut calling) = std::mem::replace(&mut self.phase, Phase::Ready) else { return };
-        let reserved = calling.intent.reserved_nano;
-        let price = calling.intent.model.price;
+        self.ledger.settle(calling.intent.reserved_nano, ended.bill(&calling.intent));
         if let Some(current) = &mut self.current {
-            current.charge(&calling.intent, &ended.outcome);
+            current.charge(&calling.intent, ended);
         }
         match &ended.outcome {
             Outcome::Done(answer) => {
-                self.ledger.settle(reserved, answer.usage, price);
                 if calling.intent.summary.is_some() {
                     return;
                 }
@@ -189,20 +187,15 @@ impl Turn {
                     self.phase = Phase::Working(calls);
                 }
             }
-            Outcome::Failed { failure, retry_at_ms, .. } => {
-                if failure.may_have_cost() {
-                    self.ledger.lose(reserved);
-                } else {
-                    self.ledger.settle_nothing(reserved);
-                }
+            Outcome::Failed { retry_at_ms, parked, .. } => {
                 calling.failed += 1;
+                calling.parked = *parked;
                 self.phase = match retry_at_ms {
                     Some(at_ms) => Phase::Waiting(calling, *at_ms),
                     None => Phase::Calling(calling),
                 };
             }
-            Outcome::Cancelled { partial, usage } => {
-                self.ledger.settle(reserved, *usage, price);
+            Outcome::Cancelled { partial, .. } => {
                 if calling.intent.summary.is_some() {
                     return;
                 }
@@ -213,10 +206,7 @@ impl Turn {
                     current.text = partial.clone();
                 }
             }
-            Outcome::Lost => {
-                self.ledger.lose(reserved);
-                self.phase = Phase::Calling(calling);
-            }
+            Outcome::Lost => self.phase = Phase::Calling(calling),
         }
     }
 
@@ -243,6 +233,7 @@ impl Turn {
     }
 
     fn end_tool(&mut self, done: &ToolDone) {
+        self.note_outcome(done);
         let (content, is_error) = (done.content.clone(), done.is_error);
         let words = joined(&self.words(&done.key), &done.words);
         self.set_status(&done.key, Status::Done { content, is_error, ran: done.ending == Ending::Ran, words });
@@ -269,6 +260,23 @@ impl Turn {
             )));
         }
         self.push(Message::user(parts), false);
+    }
+
+    /// Keeps which calls have an unknown outcome, until the same one has run well.
+    fn note_outcome(&mut self, done: &ToolDone) {
+        let Phase::Working(calls) = &self.phase else { return };
+        let (Some(call), Some(current)) = (calls.iter().find(|call| call.key == done.key), &mut self.current) else {
+            return;
+        };
+        let target = match &call.status {
+            Status::Intended { action, .. } => &action.target,
+            _ => &call.tool,
+        };
+        match done.ending {
+            Ending::Unknown if !current.unknown.contains(target) => current.unknown.push(target.clone()),
+            Ending::Ran if !done.is_error => current.unknown.retain(|known| known != target),
+            _ => {}
+        }
     }
 
     fn set_status(&mut self, key: &str, status: Status) {

@@ -4,9 +4,9 @@ use super::apply::calls_of;
 use super::decide::{Ahead, ended};
 use super::tools::{close, finish_with};
 use super::{Call, Calling, Current, Now, Prepared, Turn};
-use crate::chat::{Answer, Part, Stop};
+use crate::chat::{Answer, Part, Stop, Streamed};
 use crate::context::{self, Weight, Window};
-use crate::event::{End, Ending, Event, LlmIntent, Nudged, Outcome, RequestRef, Short, TurnEnded};
+use crate::event::{End, Ending, Event, LlmEnded, LlmIntent, Nudged, Outcome, RequestRef, Short, TurnEnded};
 use crate::ledger::{Grant, Left};
 use crate::limits::{BYTES_PER_TOKEN_MAX, HAND_BACK_TOKENS, NUDGES_MAX};
 use crate::recovery::{self, Attempt, Failure, Remedy};
@@ -140,7 +140,7 @@ impl Turn {
     /// What a call of so many tokens may spend.
     pub(super) fn grant(&self, model: &Model, input_tokens: u64, freed_nano: u64, left: Left) -> Grant {
         let mut ledger = self.ledger.clone().within(left);
-        ledger.settle_nothing(freed_nano);
+        ledger.settle(freed_nano, None);
         match left.tokens {
             // A call that could not even say what it has is not worth making.
             Some(left) if is_too_little(left, input_tokens) => Grant::Exhausted,
@@ -169,14 +169,15 @@ impl Turn {
         &self,
         current: &Current,
         calling: &Calling,
-        outcome: Outcome,
-        ms: u64,
+        ended_call: LlmEnded,
+        streamed: Streamed,
         prepared: Vec<Prepared>,
         now: &Now,
     ) -> Vec<Event> {
-        let end = |outcome| Event::LlmEnded(calling.ended(outcome, ms));
         let mut current = current.clone();
-        current.charge(&calling.intent, &outcome);
+        current.charge(&calling.intent, &ended_call);
+        let LlmEnded { call, outcome, ms, summary, estimate } = ended_call;
+        let end = |outcome| Event::LlmEnded(LlmEnded { call, outcome, ms, summary, estimate });
         match outcome {
             Outcome::Done(answer) if calling.intent.summary.is_some() => {
                 let about = calling.intent.summary.iter();
@@ -200,7 +201,12 @@ impl Turn {
                 let over = TurnEnded { text: said.clone(), ..ended(&current, End::Interrupted, None) };
                 vec![end(Outcome::Cancelled { partial, usage }), Event::TurnEnded(over)]
             }
-            Outcome::Failed { failure, detail, .. } => self.failed(&current, calling, failure, detail, ms, now),
+            Outcome::Failed { failure, detail, .. } => {
+                let failed = (failure.clone(), detail.clone());
+                let outcome = Outcome::Failed { failure, detail, retry_at_ms: None, parked: false };
+                let ended_call = LlmEnded { call, outcome, ms, summary, estimate };
+                self.failed(&current, calling, failed, ended_call, streamed, now)
+            }
             Outcome::Lost => Vec::new(),
         }
     }
@@ -264,9 +270,9 @@ impl Turn {
         &self,
         current: &Current,
         calling: &Calling,
-        failure: Failure,
-        detail: String,
-        ms: u64,
+        (failure, detail): (Failure, String),
+        ended_call: LlmEnded,
+        streamed: Streamed,
         now: &Now,
     ) -> Vec<Event> {
         let window = calling.intent.request.window;
@@ -279,17 +285,20 @@ impl Turn {
             fallback: !is_summary
                 && !current.fallback
                 && self.settings.as_ref().is_some_and(|settings| settings.fallback.is_some()),
+            // What had come of an answer is paid for at each try.
+            can_park: !is_summary && current.is_planned() && streamed.bytes == 0,
             can_shrink: !is_summary && smaller != window,
             jitter: now.jitter,
         };
         let remedy = if current.interrupted.is_some() { Remedy::GiveUp } else { recovery::remedy(&failure, attempt) };
         let retry_at_ms = match remedy {
-            Remedy::Retry { after_ms } => Some(now.at_ms.saturating_add_unsigned(after_ms)),
+            Remedy::Retry { after_ms } | Remedy::Park { after_ms } => Some(now.at_ms.saturating_add_unsigned(after_ms)),
             _ => None,
         };
-        let freed = if failure.may_have_cost() { 0 } else { calling.intent.reserved_nano };
-        let outcome = Outcome::Failed { failure: failure.clone(), detail: detail.clone(), retry_at_ms };
-        let mut events = vec![Event::LlmEnded(calling.ended(outcome, ms))];
+        let freed = ended_call.freed_nano(&calling.intent);
+        let parked = matches!(remedy, Remedy::Park { .. });
+        let outcome = Outcome::Failed { failure: failure.clone(), detail: detail.clone(), retry_at_ms, parked };
+        let mut events = vec![Event::LlmEnded(LlmEnded { outcome, ..ended_call })];
         if failure == Failure::ContextOverflow
             && current.interrupted.is_none()
             && let Some(summary) = self.make_room_for(current, calling, freed, now)
@@ -298,7 +307,7 @@ impl Turn {
             return events;
         }
         match remedy {
-            Remedy::Retry { .. } => {}
+            Remedy::Retry { .. } | Remedy::Park { .. } => {}
             Remedy::Fallback => events.extend(self.again(current, calling, window, true, freed, now)),
             Remedy::Shrink => events.extend(self.again(current, calling, smaller, calling.intent.fallback, freed, now)),
             Remedy::GiveUp if current.interrupted.is_some() => {

@@ -7,11 +7,9 @@ use std::sync::Arc;
 use super::review::{is_settling, left_alone, moot};
 use super::tools::{PUT_OFF, came_to, close, close_idle, finish_with, told};
 use super::{Call, Calling, Current, Input, Now, Phase, Status, Turn};
-use crate::chat::Part;
+use crate::chat::{Part, Streamed};
 use crate::context::Weight;
-use crate::event::{
-    Configured, End, Ending, Event, Interrupted, LlmEnded, Outcome, Stopper, ToolDone, TurnEnded, TurnStarted,
-};
+use crate::event::{Configured, End, Ending, Event, Interrupted, Outcome, Stopper, ToolDone, TurnEnded, TurnStarted};
 use crate::recovery::{self, Reopen};
 use crate::team::{Definition, Settings};
 
@@ -28,8 +26,11 @@ impl Turn {
 
     /// A budget that is used up may not have been spent: how much of it nobody knows belongs to its end.
     fn tell_unknown(&self, events: &mut [Event]) {
-        let is_lost = |event: &Event| matches!(event, Event::LlmEnded(ended) if ended.outcome == Outcome::Lost);
-        let losing = if events.iter().any(is_lost) { self.ledger.reserved_nano } else { 0 };
+        let billed = events.iter().filter_map(|event| match event {
+            Event::LlmEnded(ended) => ended.bill(self.calling()?).map(|bill| bill.unknown_nano),
+            _ => None,
+        });
+        let losing = billed.fold(0, u64::saturating_add);
         if let Some(Event::TurnEnded(ended)) = events.last_mut()
             && ended.end == End::Budget
         {
@@ -61,8 +62,11 @@ impl Turn {
 
     fn decide_busy(&self, current: &Current, input: Input, now: &Now) -> Vec<Event> {
         match (input, &self.phase) {
-            (Input::ModelEnded { call, outcome, ms, prepared }, Phase::Calling(calling)) if calling.is(call) => {
-                self.model_ended(current, calling, outcome, ms, prepared, now)
+            (Input::ModelEnded { call, outcome, ms, streamed, prepared }, Phase::Calling(calling))
+                if calling.is(call) =>
+            {
+                let ended = self.call_ended(calling, outcome, streamed, ms);
+                self.model_ended(current, calling, ended, streamed, prepared, now)
             }
             (Input::Woke, Phase::Waiting(calling, until_ms)) if now.at_ms >= *until_ms => {
                 self.again(current, calling, calling.intent.request.window, calling.intent.fallback, 0, now)
@@ -119,7 +123,7 @@ impl Turn {
             (Input::Broken { detail }, Phase::Working(calls)) if current.reviewing.is_some() => {
                 left_alone(current, calls, &detail)
             }
-            (Input::Broken { detail }, phase) => broken(current, phase, detail),
+            (Input::Broken { detail }, phase) => broken(self, current, phase, detail),
             (Input::Recovered, phase) => self.recover(current, phase, now),
             _ => Vec::new(),
         }
@@ -154,18 +158,22 @@ impl Turn {
     fn recover(&self, current: &Current, phase: &Phase, now: &Now) -> Vec<Event> {
         let interrupted = current.interrupted.is_some();
         match phase {
+            // Whoever starts the program again wants to know at once whether the server is back.
+            Phase::Waiting(calling, _) if calling.parked && !interrupted => {
+                self.again(current, calling, calling.intent.request.window, calling.intent.fallback, 0, now)
+            }
             Phase::Idle | Phase::Waiting(..) => Vec::new(),
             Phase::Ready if interrupted => vec![Event::TurnEnded(ended(current, End::Interrupted, None))],
             Phase::Ready => self.go_on(current, now),
             Phase::Calling(calling) => {
-                let lost = calling.ended(Outcome::Lost, 0);
+                let lost = self.call_ended(calling, Outcome::Lost, Streamed::default(), 0);
                 let mut charged = current.clone();
-                charged.charge(&calling.intent, &lost.outcome);
-                let current = &charged;
+                charged.charge(&calling.intent, &lost);
+                let (current, freed) = (&charged, lost.freed_nano(&calling.intent));
                 let next = if interrupted {
                     vec![Event::TurnEnded(ended(current, End::Interrupted, None))]
                 } else {
-                    self.again(current, calling, calling.intent.request.window, calling.intent.fallback, 0, now)
+                    self.again(current, calling, calling.intent.request.window, calling.intent.fallback, freed, now)
                 };
                 [Event::LlmEnded(lost)].into_iter().chain(next).collect()
             }
@@ -198,10 +206,6 @@ pub(super) fn unknown(calls: &[Call], interrupted: bool) -> impl Iterator<Item =
 }
 
 impl Calling {
-    pub(super) fn ended(&self, outcome: Outcome, ms: u64) -> LlmEnded {
-        LlmEnded { call: self.intent.call, outcome, ms, summary: self.intent.summary.is_some() }
-    }
-
     fn is(&self, (call, attempt): (u32, u32)) -> bool {
         self.intent.call == call && self.intent.attempt == attempt
     }
@@ -235,15 +239,15 @@ fn interrupted_again(by: Stopper) -> Vec<Event> {
 }
 
 /// Ends a turn that nobody can go on with.
-fn broken(current: &Current, phase: &Phase, detail: String) -> Vec<Event> {
+fn broken(turn: &Turn, current: &Current, phase: &Phase, detail: String) -> Vec<Event> {
     let end = |detail| if current.interrupted.is_some() { End::Interrupted } else { End::Broken { detail } };
     match phase {
         Phase::Idle => Vec::new(),
         Phase::Ready | Phase::Waiting(..) => vec![Event::TurnEnded(ended(current, end(detail), None))],
         Phase::Calling(calling) => {
-            let lost = calling.ended(Outcome::Lost, 0);
+            let lost = turn.call_ended(calling, Outcome::Lost, Streamed::default(), 0);
             let mut charged = current.clone();
-            charged.charge(&calling.intent, &lost.outcome);
+            charged.charge(&calling.intent, &lost);
             vec![Event::LlmEnded(lost), Event::TurnEnded(ended(&charged, end(detail), None))]
         }
         Phase::Working(calls) => {

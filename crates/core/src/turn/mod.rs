@@ -6,6 +6,7 @@
 //! died, and goes on.
 
 mod apply;
+mod bill;
 mod call;
 mod compact;
 mod decide;
@@ -23,13 +24,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::chat::{Message, Part, Usage};
+use crate::chat::{Message, Part, Streamed};
 use crate::context::summary::Compacted;
 use crate::context::{BYTES_PER_KILOTOKEN, Weight, Window};
-use crate::event::{End, Ending, LlmIntent, Outcome, Steered, Stopper, TurnEnded};
+use crate::event::{End, Ending, LlmEnded, LlmIntent, Outcome, Steered, Stopper, TurnEnded};
 use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
-use crate::ledger::{Charge, Ledger, Left};
+use crate::ledger::{Bill, Charge, Ledger, Left};
 use crate::mates::requests::Requests;
 use crate::mates::{AgentEnded, CommandBegun};
 use crate::memory::Recall;
@@ -157,6 +158,9 @@ struct Current {
     /// It has done more than look.
     #[serde(default)]
     acted: bool,
+    /// Targets of calls that a crash interrupted: their outcome is unknown, and they have not run well since.
+    #[serde(default)]
+    unknown: Vec<String>,
     /// Nobody waits for what comes of it.
     #[serde(default)]
     quiet: bool,
@@ -184,6 +188,7 @@ impl Current {
             unsummarised: false,
             misfits: 0,
             acted: false,
+            unknown: Vec::new(),
             quiet: false,
             reviewing: None,
         }
@@ -198,14 +203,8 @@ impl Current {
 
 impl Current {
     /// What is known of the cost once a call has ended.
-    fn charge(&mut self, intent: &LlmIntent, outcome: &Outcome) {
-        let priced = |usage| intent.model.price.map_or(0, |price| price.of(usage));
-        let (usage, nano, unknown_nano) = match outcome {
-            Outcome::Done(answer) => (answer.usage, priced(answer.usage), 0),
-            Outcome::Cancelled { usage, .. } => (*usage, priced(*usage), 0),
-            Outcome::Failed { failure, .. } if !failure.may_have_cost() => return,
-            Outcome::Failed { .. } | Outcome::Lost => (Usage::default(), intent.reserved_nano, intent.reserved_nano),
-        };
+    fn charge(&mut self, intent: &LlmIntent, ended: &LlmEnded) {
+        let Some(Bill { usage, nano, unknown_nano, .. }) = ended.bill(intent) else { return };
         match self.charges.iter_mut().find(|charge| charge.model == intent.model.name) {
             Some(charge) => {
                 charge.calls += 1;
@@ -218,6 +217,11 @@ impl Current {
                 self.charges.push(Charge { model, calls: 1, usage, nano, unknown_nano });
             }
         }
+    }
+
+    /// Whether it is a plan's: its time stands still while it waits.
+    fn is_planned(&self) -> bool {
+        self.assignment.as_ref().is_some_and(|given| given.plan.is_some())
     }
 
     /// What is known once an answer has been heard.
@@ -252,6 +256,9 @@ enum Phase {
 struct Calling {
     intent: LlmIntent,
     failed: u32,
+    /// Whether its retries are used up and it waits for a model server that cannot be reached.
+    #[serde(default)]
+    parked: bool,
 }
 
 /// The key of an answer's tool call: the number of the model call and the position in the answer.
@@ -403,6 +410,8 @@ pub enum Input {
         outcome: Outcome,
         /// Milliseconds it took.
         ms: u64,
+        /// How much of an answer had come, where there is none.
+        streamed: Streamed,
         /// Its first calls, where looking at them took no time: they are then judged in the same commit.
         prepared: Vec<Prepared>,
     },
@@ -548,6 +557,11 @@ impl Turn {
         self.current.as_ref()?.interrupted.as_deref()
     }
 
+    /// The targets of calls of this turn whose outcome is unknown, because the process died while they ran.
+    pub fn unknown_outcomes(&self) -> &[String] {
+        self.current.as_ref().map_or(&[], |current| &current.unknown)
+    }
+
     /// The keys of the calls that nobody can say of whether they happened, if the process that made them is gone.
     pub fn unknown(&self) -> Vec<&str> {
         let interrupted = self.stopped_by().is_some();
@@ -575,6 +589,11 @@ impl Turn {
             Phase::Calling(calling) | Phase::Waiting(calling, _) => Some(&calling.intent),
             _ => None,
         }
+    }
+
+    /// Whether the turn waits for a model server that cannot be reached.
+    pub fn is_parked(&self) -> bool {
+        matches!(&self.phase, Phase::Calling(calling) | Phase::Waiting(calling, _) if calling.parked)
     }
 
     /// What the turn that runs has cost so far, by model.

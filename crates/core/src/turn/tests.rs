@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::*;
-use crate::chat::{self, Stop, Usage};
+use crate::chat::{self, Stop, Streamed, Usage};
 use crate::event::{AgentStarted, End, Ending, Event, ToolDone};
 use crate::ledger::Price;
 use crate::limits::{NUDGES_MAX, REPEATS_MAX};
@@ -13,11 +13,13 @@ use crate::recovery::Failure;
 use crate::team::Model;
 
 mod apart;
+mod bills;
 mod compact;
 mod mates;
 mod merge;
 mod past;
 mod steer;
+mod unknown;
 
 fn id(n: u128) -> Uuid {
     Uuid::from_u128(n)
@@ -58,7 +60,7 @@ fn uses(tools: &[(&str, Value)]) -> Outcome {
 }
 
 fn fails(failure: Failure) -> Outcome {
-    Outcome::Failed { failure, detail: "d".into(), retry_at_ms: None }
+    Outcome::Failed { failure, detail: "d".into(), retry_at_ms: None, parked: false }
 }
 
 /// A world in which the model answers by call number and the tools keep a ledger of what they did.
@@ -174,6 +176,7 @@ impl World {
                     call: (intent.call, intent.attempt),
                     outcome,
                     ms: 1,
+                    streamed: Streamed::default(),
                     prepared: Vec::new(),
                 })
             }
@@ -280,13 +283,23 @@ fn calls_that_were_looked_at_are_judged_with_their_answer() {
         Prepared { key: call_key(1, 0), found: Ok((Action::read("a"), Class::Pure)) },
         Prepared { key: call_key(1, 1), found: Err(Obstacle::Told("there is no tool `fly`".into())) },
     ];
-    assert!(world.input(Input::ModelEnded { call: (1, 1), outcome, ms: 1, prepared }).is_ok());
+    assert!(
+        world
+            .input(Input::ModelEnded { call: (1, 1), outcome, ms: 1, streamed: Streamed::default(), prepared })
+            .is_ok()
+    );
     assert_eq!(names(&world)[2..], ["llm_ended", "tool_done", "tool_intent"]);
     // Where none of them can run, the next call is made at once, with both messages in its window.
     let mut other = World::new(vec![]);
     assert!(other.begin().is_ok());
     let prepared = vec![Prepared { key: call_key(1, 0), found: Err(Obstacle::Told("there is no tool `fly`".into())) }];
-    let input = Input::ModelEnded { call: (1, 1), outcome: uses(&[("fly", json!({}))]), ms: 1, prepared };
+    let input = Input::ModelEnded {
+        call: (1, 1),
+        outcome: uses(&[("fly", json!({}))]),
+        ms: 1,
+        streamed: Streamed::default(),
+        prepared,
+    };
     assert!(other.input(input).is_ok());
     assert_eq!(names(&other)[2..], ["llm_ended", "tool_done", "llm_intent"]);
     let Some(Event::LlmIntent(intent)) = other.log.last() else { panic!("{:?}", other.log.last()) };
@@ -456,7 +469,17 @@ fn a_turn_that_nobody_can_go_on_with_ends_wherever_it_stands() {
     let mut world = World::new(vec![]);
     assert!(world.begin().is_ok());
     let outcome = uses(&[("read", json!({})), ("read", json!({"n": 1}))]);
-    assert!(world.input(Input::ModelEnded { call: (1, 1), outcome, ms: 1, prepared: Vec::new() }).is_ok());
+    assert!(
+        world
+            .input(Input::ModelEnded {
+                call: (1, 1),
+                outcome,
+                ms: 1,
+                streamed: Streamed::default(),
+                prepared: Vec::new()
+            })
+            .is_ok()
+    );
     assert!(world.input(broken()).is_ok());
     assert!(matches!(world.end(), End::Broken { .. }));
     assert_eq!(world.turn.history().last().unwrap().parts.len(), 2, "no tool use is left dangling");
@@ -469,7 +492,11 @@ fn what_cannot_be_mended_ends_the_turn() {
     let found = Err(Obstacle::Fatal("the project folder is gone".into()));
     let prepared = vec![Prepared { key: call_key(1, 0), found }];
     let outcome = uses(&[("read", json!({})), ("read", json!({"n": 1}))]);
-    assert!(world.input(Input::ModelEnded { call: (1, 1), outcome, ms: 1, prepared }).is_ok());
+    assert!(
+        world
+            .input(Input::ModelEnded { call: (1, 1), outcome, ms: 1, streamed: Streamed::default(), prepared })
+            .is_ok()
+    );
     assert!(matches!(world.end(), End::Broken { .. }));
     assert_eq!(world.turn.history().last().unwrap().parts.len(), 2, "no tool use is left dangling");
 }
@@ -634,7 +661,17 @@ fn an_interrupt_leaves_a_history_that_can_go_on() {
     assert!(world.input(Input::Interrupt { by: "me".into() }).is_ok());
     assert_eq!(world.turn.pending(), [Effect::CancelAll]);
     let cancelled = Outcome::Cancelled { partial: "half a".into(), usage: Usage::default() };
-    assert!(world.input(Input::ModelEnded { call: (1, 1), outcome: cancelled, ms: 1, prepared: Vec::new() }).is_ok());
+    assert!(
+        world
+            .input(Input::ModelEnded {
+                call: (1, 1),
+                outcome: cancelled,
+                ms: 1,
+                streamed: Streamed::default(),
+                prepared: Vec::new()
+            })
+            .is_ok()
+    );
     assert_eq!((world.end(), world.turn.last().unwrap().text.as_str()), (&End::Interrupted, "half a"));
     assert_eq!(world.turn.history().last().unwrap(), &Message::assistant(vec![Part::text("half a")]));
 

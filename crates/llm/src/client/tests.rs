@@ -33,7 +33,13 @@ fn proxy(answer: &'static str) -> String {
 /// What one call through a proxy comes to.
 async fn through_proxy(proxy: &str, to: &str) -> (Failure, String) {
     let lines = Lines::by(&[("ALL_PROXY", proxy)]);
-    let client = Client { inner: Arc::new(Inner { idle_timeout: Duration::from_secs(20), lines }) };
+    let client = Client {
+        inner: Arc::new(Inner {
+            idle_timeout: Duration::from_secs(20),
+            progress_timeout: Duration::from_secs(20),
+            lines,
+        }),
+    };
     let catalog = Arc::new(Catalog::builtin().clone());
     let endpoint = Endpoint::new(catalog.provider("anthropic").unwrap(), Some(to), None).unwrap();
     let model = catalog.resolve("claude-sonnet-4-6", None).unwrap();

@@ -121,6 +121,14 @@ impl Reader {
         }
     }
 
+    /// Bytes of content so far: words, thinking, calls and their input; not what only keeps the connection alive.
+    pub(crate) fn content_bytes(&self) -> usize {
+        match self {
+            Self::Anthropic(reader) => reader.content_bytes(),
+            Self::OpenaiChat(reader) => reader.content_bytes(),
+        }
+    }
+
     /// The usage so far.
     pub(crate) fn usage(&self) -> Usage {
         match self {

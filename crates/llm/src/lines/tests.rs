@@ -58,7 +58,7 @@ fn endpoint(url: &str) -> Endpoint {
 
 async fn ask(lines: &Lines, endpoint: &Endpoint) -> String {
     let body = Body::new(b"{}".to_vec(), &Head { bytes: Bytes::new(), has_tools: false }, Vec::new());
-    let mut reply = lines.ask(endpoint, HeaderMap::new(), body.to_http(), false).await.unwrap();
+    let mut reply = lines.ask(endpoint, HeaderMap::new(), body.to_http(&Arc::default()), false).await.unwrap();
     let mut text = Vec::new();
     while let Some(piece) = reply.chunk().await.unwrap() {
         text.extend_from_slice(&piece);
@@ -335,7 +335,9 @@ async fn a_silent_connection_is_asked_for_a_sign() {
     let (line, _there) = silent(&lines, &place).await;
     let body = Body::new(b"{}".to_vec(), &Head { bytes: Bytes::new(), has_tools: false }, Vec::new());
     let began = Instant::now();
-    let Err(Broken::Sent { error, .. }) = line.ask(&endpoint, HeaderMap::new(), body.to_http(), &place).await else {
+    let Err(Broken::Sent { error, .. }) =
+        line.ask(&endpoint, HeaderMap::new(), body.to_http(&Arc::default()), &place).await
+    else {
         panic!("there is nobody");
     };
     assert!(error.is_timeout(), "{error:?}");

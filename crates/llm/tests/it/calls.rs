@@ -1,6 +1,6 @@
 //! Calls that work.
 
-use max_team_core::chat::{Message, Part, Stop, Usage};
+use max_team_core::chat::{Message, Part, Stop, Streamed, Usage};
 use max_team_llm::{Delta, Dialect, Options};
 use max_team_testkit::{Gate, ModelServer, Reply};
 use serde_json::{Value, json};
@@ -126,7 +126,8 @@ async fn cancelling_returns_at_once_with_what_there_is() {
             .await;
         let input = if dialect == Dialect::Anthropic { 100 } else { 0 };
         let usage = Usage { input, output: u64::from(input > 0), ..Usage::default() };
-        assert_eq!(ended, Err(max_team_llm::CallError::Cancelled { partial: "one two ".into(), usage }));
+        let streamed = Streamed { is_sent: true, usage, bytes: "one two ".len() };
+        assert_eq!(ended, Err(max_team_llm::CallError::Cancelled { partial: "one two ".into(), streamed }));
     }
 }
 
@@ -143,5 +144,13 @@ async fn cancelling_before_the_first_byte_works_too() {
         cancel.cancel();
     };
     let (ended, ()) = tokio::join!(call, stop);
-    assert_eq!(ended, Err(max_team_llm::CallError::Cancelled { partial: String::new(), usage: Usage::default() }));
+    let streamed = Streamed { is_sent: true, ..Streamed::default() };
+    assert_eq!(ended, Err(max_team_llm::CallError::Cancelled { partial: String::new(), streamed }));
+    // Where nobody listens, nothing was sent.
+    let nowhere = crate::router(Dialect::Anthropic, "http://127.0.0.1:1", options());
+    let cancel = CancellationToken::new();
+    cancel.cancel();
+    let ended = nowhere.call(&request, &cancel, |_| {}).await;
+    let streamed = Streamed::default();
+    assert_eq!(ended, Err(max_team_llm::CallError::Cancelled { partial: String::new(), streamed }));
 }

@@ -45,7 +45,7 @@ async fn providers_failures_are_typed() {
             let dropped = matches!(want, Failure::Network)
                 && ended.as_ref().is_err_and(|error| error.to_string().contains("without an answer"));
             match &ended {
-                Err(CallError::Failed { failure, detail, request_id }) => {
+                Err(CallError::Failed { failure, detail, request_id, .. }) => {
                     assert_eq!(failure, want, "{dialect:?} {reply:?}");
                     assert!(detail.starts_with(provider(dialect)), "{detail}");
                     assert_eq!(request_id.as_deref(), (!dropped).then_some("req_y"), "{detail}");
@@ -72,6 +72,52 @@ async fn silence_times_out() {
                 format!("{}: nothing came for 60ms; try again, or raise `llm.timeout`", provider(dialect))
             );
         }
+    }
+}
+
+/// Comments, pings, empty pieces and single bytes keep a connection alive, and are no answer.
+#[tokio::test]
+async fn a_stream_without_new_content_times_out() {
+    let short = || Options {
+        idle_timeout: Duration::from_millis(400),
+        progress_timeout: Duration::from_millis(700),
+        ..options()
+    };
+    let every = Duration::from_millis(20);
+    let empty = |dialect| match dialect {
+        Dialect::Anthropic => {
+            "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"\"}}\n\n"
+        }
+        Dialect::OpenaiChat => "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\"}}]}\n\n",
+    };
+    for dialect in DIALECTS {
+        let ping = "event: ping\ndata: {\"type\": \"ping\"}\n\n";
+        for reply in [
+            spoken().drip_after(0, ": still here\n\n", every),
+            spoken().drip_after(3, ping, every),
+            spoken().drip_after(3, empty(dialect), every),
+            spoken().drip_after(3, "d", every),
+            spoken().json_instead().drip_after(1, " ", every),
+        ] {
+            let server = ModelServer::start([reply.clone()]);
+            let (failure, detail) = failed(ask(&router(dialect, &server.url(), short()), dialect).await);
+            assert_eq!(failure, Failure::Timeout, "{dialect:?} {reply:?}: {detail}");
+            assert!(detail.contains("`llm.progress_timeout`"), "{dialect:?} {reply:?}: {detail}");
+        }
+    }
+}
+
+/// What had come of an answer that broke off is known, so that it can be charged.
+#[tokio::test]
+async fn a_failure_tells_how_much_had_come() {
+    for dialect in DIALECTS {
+        let server = ModelServer::start([spoken().end_after(4), Reply::status(500)]);
+        let router = router(dialect, &server.url(), options());
+        let Err(CallError::Failed { streamed, .. }) = ask(&router, dialect).await else { panic!("it broke off") };
+        assert!(streamed.is_sent && streamed.bytes > 0, "{streamed:?}");
+        assert_eq!(streamed.usage.input > 0, dialect == Dialect::Anthropic, "{streamed:?}");
+        let Err(CallError::Failed { streamed, .. }) = ask(&router, dialect).await else { panic!("it was refused") };
+        assert_eq!((streamed.bytes, streamed.usage), (0, Default::default()));
     }
 }
 

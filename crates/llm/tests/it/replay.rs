@@ -1,6 +1,6 @@
 //! Models that answer from a recording, through the same seam as real ones.
 
-use max_team_core::chat::{Message, Part, Stop, Usage};
+use max_team_core::chat::{Message, Part, Stop, Streamed, Usage};
 use max_team_core::context::Window;
 use max_team_core::recovery::Failure;
 use max_team_llm::{BadRecording, Call, CallError, Delta, Dialect, Replay, Request, Router, Transcript};
@@ -84,7 +84,8 @@ async fn a_shown_answer_can_be_cancelled() {
             }
         })
         .await;
-    assert_eq!(ended, Err(CallError::Cancelled { partial: "one two ".into(), usage: Usage::default() }));
+    let streamed = Streamed { is_sent: true, bytes: "one two ".len(), ..Streamed::default() };
+    assert_eq!(ended, Err(CallError::Cancelled { partial: "one two ".into(), streamed }));
 }
 
 #[test]

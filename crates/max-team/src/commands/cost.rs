@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::desk::{self, Desk, stop};
 use super::sessions::local;
-use super::table::{at_most, money, short, table, tokens};
+use super::table::{estimated, money, short, table, tokens};
 use crate::args::{self, CostBy};
 use crate::exit::Exit;
 use crate::setup::{self, Place};
@@ -127,7 +127,7 @@ fn cells(name: &str, sum: &Sum) -> Vec<String> {
         tokens(sum.usage.input_total()),
         tokens(sum.usage.cache_read),
         tokens(sum.usage.output),
-        if sum.unknown_nano > 0 { at_most(sum.nano) } else { money(sum.nano) },
+        if sum.unknown_nano > 0 { estimated(sum.nano) } else { money(sum.nano) },
     ]
 }
 
@@ -202,6 +202,6 @@ mod tests {
             assert_eq!(total.unknown_nano, 5);
         }
         let sum = Sum { nano: 2_000_000, unknown_nano: 1_000_000, ..Sum::default() };
-        assert_eq!(cells("leo", &sum).last().unwrap(), "≤ $0.0020", "what may not have been paid is marked");
+        assert_eq!(cells("leo", &sum).last().unwrap(), "≈ $0.0020", "an estimate is marked");
     }
 }

@@ -7,7 +7,7 @@ use max_team_tools::shell::Job;
 use serde_json::{Value, json};
 
 use super::desk::{self, Desk, stop};
-use super::table::{at_most, between, clip, money, short, table, tokens};
+use super::table::{between, clip, estimated, money, short, table, tokens};
 use crate::args;
 use crate::exit::Exit;
 use crate::setup::Place;
@@ -85,7 +85,7 @@ pub(super) fn cost(person: &Person) -> String {
     match (person.unpriced, person.nano, person.unknown_nano) {
         (true, 0, _) => "?".to_owned(),
         (_, nano, 0) => money(nano),
-        (_, nano, _) => at_most(nano),
+        (_, nano, _) => estimated(nano),
     }
 }
 

@@ -50,9 +50,9 @@ pub(crate) fn short(id: &impl ToString) -> String {
     full.get(from..).unwrap_or_default().to_owned()
 }
 
-/// Money that may not all have been paid: the outcome of some calls is unknown.
-pub(super) fn at_most(nano: u64) -> String {
-    format!("≤ {}", money(nano))
+/// Money that is partly estimated.
+pub(super) fn estimated(nano: u64) -> String {
+    format!("≈ {}", money(nano))
 }
 
 /// `$0.0012`; what costs anything is never shown as nothing.

@@ -115,6 +115,7 @@ impl Headless {
         signals: &mut Signals,
     ) -> anyhow::Result<Exit> {
         let last = async {
+            self.tell_of_parked(session, tally)?;
             self.tell_of_the_stopped(session, tally, stopped, exit)?;
             self.tell_of_copies(session).await?;
             self.leave(session, stopped.is_none(), signals).await
@@ -126,6 +127,16 @@ impl Headless {
             }
             ended => ended.map(|()| exit),
         }
+    }
+
+    /// That a plan waits for the model server, and how to go on with it.
+    fn tell_of_parked(&self, session: SessionId, tally: &Tally) -> anyhow::Result<()> {
+        for (plan, ..) in &tally.plans {
+            if self.handle.plan(*plan)?.is_parked() {
+                talk(&self.lang.plan_parked(&plan.to_string(), &session.to_string()));
+            }
+        }
+        Ok(())
     }
 
     /// That a run was stopped, and how to go on where something is left to go on with.

@@ -35,6 +35,9 @@ impl Verdict {
             Some(PlanEnd::Stopped) => (Exit::Limit, "stopped", "the plan was stopped: its time was over"),
             Some(PlanEnd::Rejected) => (Exit::Denied, "rejected", "the plan was rejected"),
             None if is_asked(&About::Budget) => (Exit::Budget, "budget", "the plan waits for a larger budget"),
+            None if plan.is_parked() => {
+                (Exit::Failed, "parked", "the model server cannot be reached: the plan is parked and goes on with `-c`")
+            }
             None if plan.asked().next().is_some() => (Exit::Denied, "needs_approval", "the plan waits for a person"),
             None => (Exit::Partial, "partial", "the plan is partly done"),
         };

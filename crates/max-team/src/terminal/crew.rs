@@ -26,7 +26,7 @@ pub(super) struct Crew {
     /// What was spent in turns that are not over: the house counts a turn when it is.
     running: HashMap<AgentId, u64>,
     /// Whether some of what was heard of since the house has counted may not have been paid.
-    is_at_most: bool,
+    is_estimated: bool,
     /// What all of them have spent since they were first heard of.
     spent_nano: u64,
 }
@@ -114,7 +114,7 @@ impl Mate {
 
 impl Crew {
     pub(super) fn new(lang: Lang, settings: Settings) -> Self {
-        Self { lang, settings, mates: Vec::new(), running: HashMap::new(), is_at_most: false, spent_nano: 0 }
+        Self { lang, settings, mates: Vec::new(), running: HashMap::new(), is_estimated: false, spent_nano: 0 }
     }
 
     /// What everybody has spent as far as it was heard of, also those whose turns are over.
@@ -124,13 +124,13 @@ impl Crew {
 
     /// The house has counted all turns that are over: what they came to, as it was heard here.
     pub(super) fn counted_by_house(&mut self) -> u64 {
-        self.is_at_most = false;
+        self.is_estimated = false;
         self.spent_nano.saturating_sub(self.running.values().sum())
     }
 
     /// Whether somebody had a call since then whose outcome nobody knows.
-    pub(super) fn is_at_most(&self) -> bool {
-        self.is_at_most
+    pub(super) fn is_estimated(&self) -> bool {
+        self.is_estimated
     }
 
     fn spend(&mut self, agent: AgentId, nano: u64) {
@@ -143,7 +143,7 @@ impl Crew {
     fn settle(&mut self, agent: AgentId, ended: &TurnEnded) -> u64 {
         let unknown = ended.charges.iter().fold(0, |sum: u64, charge| sum.saturating_add(charge.unknown_nano));
         self.spent_nano = self.spent_nano.saturating_add(unknown);
-        self.is_at_most |= unknown > 0;
+        self.is_estimated |= unknown > 0;
         self.running.remove(&agent);
         unknown
     }

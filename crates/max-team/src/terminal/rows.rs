@@ -62,7 +62,7 @@ pub(super) enum Row {
         output: u64,
         nano: Option<u64>,
         /// Whether some of that may not have been paid.
-        at_most: bool,
+        is_estimated: bool,
         ms: u64,
     },
     /// Something worth knowing.
@@ -173,9 +173,13 @@ impl Row {
                 };
                 marked("■", style, &words, style, look)
             }
-            Self::Footer { input, output, nano, at_most, ms } => {
-                marked("─", theme.faint(), &lang.footer(*input, *output, *nano, *at_most, *ms), theme.faint(), look)
-            }
+            Self::Footer { input, output, nano, is_estimated, ms } => marked(
+                "─",
+                theme.faint(),
+                &lang.footer(*input, *output, *nano, *is_estimated, *ms),
+                theme.faint(),
+                look,
+            ),
             Self::Note(words) => wrapped(words, theme.faint(), look.columns),
             Self::Error(words) => marked("✗", theme.bad(), words, theme.bad(), look),
             Self::Table(rows) => table(rows, look),

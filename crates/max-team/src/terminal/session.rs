@@ -294,9 +294,9 @@ impl Session {
     }
 
     /// Whether some of that may not have been paid: the outcome of a call is unknown.
-    pub(super) fn is_at_most(&self) -> bool {
+    pub(super) fn is_estimated(&self) -> bool {
         let is_unknown = |status: &Status| status.ledger.unknown_nano > 0 || status.others_unknown_nano > 0;
-        self.crew.is_at_most() || self.status.as_ref().is_some_and(is_unknown)
+        self.crew.is_estimated() || self.status.as_ref().is_some_and(is_unknown)
     }
 
     /// How the last turn ended, if one did.

@@ -434,6 +434,7 @@ fn escape_and_ctrl_c_interrupt_clear_and_leave() {
         outcome: Outcome::Cancelled { partial: "so far".into(), usage: Default::default() },
         ms: 1,
         summary: false,
+        estimate: None,
     }));
     stage.end(End::Interrupted);
     assert!(stage.glass.screen().contains("so far"));
@@ -499,9 +500,10 @@ fn retries_and_gaps_are_told() {
         let failure = Failure::Overloaded { retry_after_ms: None };
         Event::LlmEnded(LlmEnded {
             call: 1,
-            outcome: Outcome::Failed { failure, detail: "529".into(), retry_at_ms },
+            outcome: Outcome::Failed { failure, detail: "529".into(), retry_at_ms, parked: false },
             ms: 5,
             summary: false,
+            estimate: None,
         })
     };
     stage.event(failed(Some(stage::START_MS + 2_100)));

@@ -76,7 +76,7 @@ struct Turn {
     /// `None` once a call was made whose price nobody knows.
     nano: Option<u64>,
     /// Whether some of it may not have been paid: the outcome of a call is unknown.
-    at_most: bool,
+    is_estimated: bool,
     call: Option<Call>,
     tools: Vec<Tool>,
     retry_at_ms: Option<i64>,
@@ -184,7 +184,7 @@ impl Transcript {
         for charge in charges {
             turn.usage += charge.usage;
             turn.nano = turn.nano.map(|nano| nano.saturating_add(charge.nano));
-            turn.at_most |= charge.unknown_nano > 0;
+            turn.is_estimated |= charge.unknown_nano > 0;
         }
     }
 
@@ -339,24 +339,20 @@ impl Transcript {
     fn answered(&mut self, ended: &LlmEnded, at_ms: i64, out: &mut Vec<Item>) {
         let Self { turn: Some(turn), settings, lang } = self else { return };
         let Some(mut call) = turn.call.take() else { return };
+        turn.pay(ended, call.price);
         match &ended.outcome {
             // What it says is for the model, not for the user.
-            Outcome::Done(Answer { usage, .. }) | Outcome::Cancelled { usage, .. } if ended.summary => {
-                turn.spend(*usage, call.price);
-                turn.failed = 0;
-            }
+            Outcome::Done(_) | Outcome::Cancelled { .. } if ended.summary => turn.failed = 0,
             Outcome::Done(answer) => {
                 call.end_thought(at_ms, out);
                 call.settle(answer, *lang, out);
-                turn.spend(answer.usage, call.price);
                 turn.failed = 0;
                 turn.tools = tools_of(ended.call, answer);
                 turn.spoke |= answer.message.parts.iter().any(|part| matches!(part, Part::Text { .. }));
             }
-            Outcome::Cancelled { partial, usage } => {
+            Outcome::Cancelled { partial, .. } => {
                 call.end_thought(at_ms, out);
                 call.settle_text(partial, *lang, out);
-                turn.spend(*usage, call.price);
                 turn.spoke |= !partial.is_empty();
             }
             Outcome::Failed { failure, retry_at_ms, .. } => {
@@ -440,8 +436,9 @@ impl Transcript {
             let ms = since(turn.started_at_ms, at_ms);
             // What may have been paid counts as paid, as in every other sum.
             let unknown = ended.charges.iter().fold(0, |sum: u64, charge| sum.saturating_add(charge.unknown_nano));
-            let (nano, at_most) = (turn.nano.map(|nano| nano.saturating_add(unknown)), turn.at_most || unknown > 0);
-            out.push(Item::Row(Row::Footer { input, output, nano, at_most, ms }));
+            let (nano, is_estimated) =
+                (turn.nano.map(|nano| nano.saturating_add(unknown)), turn.is_estimated || unknown > 0);
+            out.push(Item::Row(Row::Footer { input, output, nano, is_estimated, ms }));
         }
     }
 }
@@ -452,7 +449,7 @@ impl Turn {
             started_at_ms,
             usage: Usage::default(),
             nano: Some(0),
-            at_most: false,
+            is_estimated: false,
             call: None,
             tools: Vec::new(),
             retry_at_ms: None,
@@ -464,9 +461,16 @@ impl Turn {
         }
     }
 
-    fn spend(&mut self, usage: Usage, price: Option<Price>) {
+    /// Counts what a call used. The money of what is estimated is told by the end of the turn.
+    fn pay(&mut self, ended: &LlmEnded, price: Option<Price>) {
+        let (usage, is_known) = match (&ended.outcome, ended.estimate) {
+            (_, Some(usage)) => (usage, false),
+            (Outcome::Done(Answer { usage, .. }) | Outcome::Cancelled { usage, .. }, None) => (*usage, true),
+            (Outcome::Failed { .. } | Outcome::Lost, None) => return,
+        };
         self.usage += usage;
-        self.nano = self.nano.zip(price).map(|(nano, price)| nano.saturating_add(price.of(usage)));
+        let cost = |price: Price| if is_known { price.of(usage) } else { 0 };
+        self.nano = self.nano.zip(price).map(|(nano, price)| nano.saturating_add(cost(price)));
     }
 }
 

@@ -182,7 +182,7 @@ fn footer(chat: &Chat, look: Look) -> Line<'static> {
         parts.push(format!("{percent}% {}", look.lang.context()));
     }
     if session.nano() > 0 {
-        parts.push(spent(session.nano(), u64::from(session.is_at_most())));
+        parts.push(spent(session.nano(), u64::from(session.is_estimated())));
     }
     let taken = text::width(&parts.join(" · ")) + 5;
     let room = look.columns.saturating_sub(taken).min(CWD_COLUMNS_MAX);

@@ -111,8 +111,8 @@ impl Lang {
     pub(crate) fn unknown_outcome(self, money: &str) -> String {
         say!(
             self,
-            "≤: up to {money} of it for calls whose outcome is unknown",
-            "≤：其中至多 {money} 属于结果未知的调用"
+            "≈: {money} of it is estimated, for calls whose usage the provider did not report",
+            "≈：其中 {money} 为估算：服务商未报告这些调用的用量"
         )
     }
 
@@ -193,6 +193,7 @@ impl Lang {
             (Reason::LEAD, "负责人"),
             (Reason::USER, "用户"),
             (Reason::PLACE, "空位"),
+            (Reason::SERVER, "模型服务"),
             (Reason::COPIES, "项目副本"),
             (Reason::BUDGET, "预算已用完"),
             (Reason::STOPPED, "被停止"),

@@ -47,8 +47,8 @@ impl Lang {
         let money = Some(ended.unknown_nano).filter(|nano| *nano > 0).map(dollars)?;
         Some(say!(
             self,
-            "up to {money} of that budget is set aside for calls that were cut off: what they cost is not known, and it may be nothing; raise the budget by as much to have all of it",
-            "该预算中至多 {money} 为被中断的调用预留：其实际花费未知，也可能没有花费；将预算提高同样数额即可全额使用"
+            "{money} of that budget is estimated: the provider did not report the usage of calls that were cut off",
+            "该预算中有 {money} 为估算：服务商未报告被中断调用的用量"
         ))
     }
 
@@ -221,6 +221,17 @@ impl Lang {
                 "在回答之前被人停止，回答未包含其结果：{names}"
             ),
         }
+    }
+
+    /// That a plan waits for the model server.
+    pub(crate) fn plan_parked(self, plan: &str, session: &str) -> String {
+        say!(
+            self,
+            "plan `{plan}` is parked: the model server cannot be reached; nothing is lost, go on with `max-team -c`, \
+             or without a chat with `max-team -r {session} -p \"\"`",
+            "计划 `{plan}` 已暂停：无法连接模型服务；没有丢失任何内容，可用 `max-team -c` 继续，\
+             不用聊天界面时用 `max-team -r {session} -p \"\"`"
+        )
     }
 
     /// How to go on with a session without a chat.

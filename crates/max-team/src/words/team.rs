@@ -33,6 +33,7 @@ phrases! {
     why: "why", "原因";
     result: "result", "结果";
     waits_for_approval: "waits for your approval", "等待您的批准";
+    waits_for_server: "waits for the model server; it is tried again by itself", "等待模型服务恢复，将自动重试";
     waits_for_place: "waits for a free place", "等待空位";
     waits_for_ruling: "failed; waits for a decision", "已失败，等待处理决定";
     waits_for_budget: "waits for more budget", "等待追加预算";
@@ -249,8 +250,7 @@ impl Lang {
     pub(crate) fn came_to(self, end: PlanEnd, tally: &Tally, money: &str) -> String {
         let end = self.plan_end(end);
         let Tally { tasks, ran, done, verified, failed, cached, .. } = tally;
-        // What was set aside for calls of unknown outcome may not have been paid.
-        let bound = if tally.spent.unknown_nano > 0 { "≤ " } else { "" };
+        let bound = if tally.spent.unknown_nano > 0 { "≈ " } else { "" };
         let spared = match cached {
             0 => String::new(),
             _ => say!(self, ", {cached} from the cache", "，{cached} 个来自缓存"),
@@ -275,6 +275,10 @@ impl Lang {
     pub(crate) fn outcome(self, result: &TaskResult) -> String {
         let proof = self.proof(result.proof);
         match &result.cached {
+            None if !result.unknown.is_empty() => {
+                let commands = result.unknown.join("`, `");
+                say!(self, "{proof}; outcome unknown: `{commands}`", "{proof}；结果未知：`{commands}`")
+            }
             None => proof.to_owned(),
             Some(cached) => {
                 let age = self.age(Age::of(cached.age_ms));

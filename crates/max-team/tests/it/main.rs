@@ -33,6 +33,7 @@ mod mates;
 mod mates_killed;
 mod memory;
 mod obeyed;
+mod outages;
 mod plans;
 mod program;
 mod remembering;

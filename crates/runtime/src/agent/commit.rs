@@ -123,6 +123,7 @@ impl Agent {
         answered.iter().for_each(|call| self.floor.release(call));
         self.head += events.len() as u64;
         self.reviewed |= reviewed;
+        self.tries_first &= !events.iter().any(|event| matches!(event, Event::LlmEnded(_)));
         events.iter().skip(seen).for_each(|event| self.turn.apply(event));
         for event in &events {
             if let Event::Steered(steered) = event {

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use max_team_core::chat::{Message, Part};
+use max_team_core::chat::{Message, Part, Streamed};
 use max_team_core::event::{Ending, LlmIntent, Outcome};
 use max_team_core::limits::CALLS_PER_ANSWER_MAX;
 use max_team_core::policy::{Action, Class, Deed, Settled};
@@ -151,11 +151,13 @@ impl Agent {
                     shared.herald.show(&Notice::Delta { session, from: Arc::clone(&from), delta });
                 }
             };
-            let outcome = match shared.router.call(&request, &cancel, show).await {
-                Ok(answer) => Outcome::Done(answer),
-                Err(CallError::Cancelled { partial, usage }) => Outcome::Cancelled { partial, usage },
-                Err(CallError::Failed { failure, detail, .. }) => {
-                    Outcome::Failed { failure, detail, retry_at_ms: None }
+            let (outcome, streamed) = match shared.router.call(&request, &cancel, show).await {
+                Ok(answer) => (Outcome::Done(answer), Streamed::default()),
+                Err(CallError::Cancelled { partial, streamed }) => {
+                    (Outcome::Cancelled { partial, usage: streamed.usage }, streamed)
+                }
+                Err(CallError::Failed { failure, detail, streamed, .. }) => {
+                    (Outcome::Failed { failure, detail, retry_at_ms: None, parked: false }, streamed)
                 }
             };
             drop(calling);
@@ -165,7 +167,7 @@ impl Agent {
                 _ => Vec::new(),
             };
             let call = (intent.call, intent.attempt);
-            Landed { flight, input: Some(Input::ModelEnded { call, outcome, ms, prepared }) }
+            Landed { flight, input: Some(Input::ModelEnded { call, outcome, ms, streamed, prepared }) }
         })
     }
 
@@ -235,7 +237,12 @@ impl Agent {
         let (registry, cx) = (Arc::clone(&self.frame.registry), self.tool_context(&key, attended));
         let cancel = self.cancel.clone();
         let (shared, seen, key_of) = (Arc::clone(&self.floor.shared), Arc::clone(&self.seen), key.clone());
+        let marked = self.floor.marks.wait(self.origin.agent.filter(|_| !action.deed.only_looks()));
         Box::pin(async move {
+            tokio::select! {
+                () = marked => {}
+                () = cancel.cancelled() => {}
+            }
             let started = Instant::now();
             let work = move || {
                 let watch = Witness::begin(&shared, &registry, &cx, &key_of, &tool, &action);

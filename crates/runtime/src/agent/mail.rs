@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use max_team_core::chat::Part;
-use max_team_core::event::{End, Ending, Event, QuestionAsked, Short, Stopper, TurnEnded};
+use max_team_core::event::{End, Ending, Event, Outcome, QuestionAnswered, QuestionAsked, Short, Stopper, TurnEnded};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, TurnId};
 use max_team_core::ledger::dollars;
@@ -439,24 +439,42 @@ impl Agent {
         self.step(Input::Unanswered { key, action }, Extra::acks(vec![letter.id])).await
     }
 
-    /// The letter that tells whoever waits for this turn that it waits for a person, or that it goes on.
+    /// The message that tells a plan that this turn waits (for a person, or for a model server that cannot be reached), or
+    /// that it goes on.
     pub(super) fn held_letter(&self, event: &Event, at_ms: i64) -> Option<Envelope> {
         let is_mate = self.turn.mate().is_some();
         let assignment = self.turn.engaged().or(self.turn.assignment());
         let assignment = assignment.filter(|assignment| is_mate || assignment.plan.is_some())?;
-        let (kind, question, what) = match event {
+        let (kind, about, what, more) = match event {
             Event::QuestionAsked(asked) if is_mate => return Some(self.bubbled(assignment, asked, at_ms)),
-            Event::QuestionAsked(asked) => (Kind::PermissionRequest, asked.question, "asks"),
+            Event::QuestionAsked(QuestionAsked { question, .. }) => {
+                (Kind::PermissionRequest, question.to_string(), "asks", json!({ "question": question }))
+            }
             // A plan waits for it; a lead sees who rests.
-            Event::QuestionAnswered(answered) if !is_mate => (Kind::PermissionResponse, answered.question, "goes on"),
+            Event::QuestionAnswered(QuestionAnswered { question, .. }) if !is_mate => {
+                (Kind::PermissionResponse, question.to_string(), "goes on", json!({ "question": question }))
+            }
+            Event::LlmEnded(ended) if !is_mate => {
+                let about = format!("call {}", ended.call);
+                match (&ended.outcome, self.turn.is_parked()) {
+                    (Outcome::Failed { parked: true, .. }, true) => return None,
+                    (Outcome::Failed { parked: true, detail, .. }, false) => {
+                        (Kind::PermissionRequest, about, "parks", json!({ "outage": detail }))
+                    }
+                    (_, true) => (Kind::PermissionResponse, about, "goes on", json!({})),
+                    (_, false) => return None,
+                }
+            }
             _ => return None,
         };
+        let mut body = more;
+        add(&mut body, "assignment", assignment);
         Some(Envelope::new(
-            derived(&[self.stream.as_bytes(), question.to_string().as_bytes(), what.as_bytes()]),
+            derived(&[self.stream.as_bytes(), about.as_bytes(), what.as_bytes()]),
             &self.stream,
             &assignment.reply_to,
             kind,
-            json!({ "assignment": assignment, "question": question }),
+            body,
             at_ms,
         ))
     }
@@ -521,7 +539,12 @@ impl Agent {
             "assignment": assignment, "call": assignment.task, "ok": ok, "is_error": !ok, "text": text,
             "output": ended.text, "error": error, "end": ended.end, "spent": spent, "ms": spent.ms,
             "left": left, "own": own, "by": &*self.origin.name, "structured": ended.structured,
+            "acted": !self.turn.only_looked(),
         });
+        let unknown = self.turn.unknown_outcomes();
+        if !unknown.is_empty() {
+            add(&mut body, "unknown", &unknown);
+        }
         if let (Life::Background, Some(agent)) = (&assignment.life, self.origin.agent) {
             let handle = rows::handle(&self.origin.name, agent);
             add(&mut body, "session", &self.floor.session);

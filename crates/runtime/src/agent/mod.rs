@@ -42,7 +42,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
-use max_team_core::chat::Usage;
+use max_team_core::chat::{Streamed, Usage};
 use max_team_core::event::{Ending, Event, Outcome, Stopper};
 use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::ledger::Left;
@@ -216,6 +216,8 @@ pub(crate) struct Agent {
     patient_ms: i64,
     /// Set until this process has run something itself: what is pending then was left open by another one.
     resumed: bool,
+    /// Whether a call that was parked is being made for the first time by this process.
+    tries_first: bool,
     /// The floor's rules that its settings are known to keep to.
     followed: Option<u64>,
     /// What its commands were seen to do to files, and is not in the journal yet.
@@ -280,6 +282,7 @@ impl Agent {
             redefined: None,
             patient_ms: if seat.resumed { now_ms().saturating_add(SHUTDOWN_RESUMED_MS) } else { 0 },
             resumed: seat.resumed,
+            tries_first: false,
             followed: None,
             seen: Arc::default(),
             deadline: deadline::Deadline::default(),
@@ -362,6 +365,7 @@ impl Agent {
         if self.resumed {
             self.stop_first().await?;
             self.step(Input::Recovered, Extra::default()).await?;
+            self.tries_first = self.turn.is_parked();
             self.ask_no_more().await?;
         }
         let mut mail = true;
@@ -489,7 +493,8 @@ impl Agent {
         }
         let unmade = self.turn.calling().map(|intent| {
             let outcome = Outcome::Cancelled { partial: String::new(), usage: Usage::default() };
-            Input::ModelEnded { call: (intent.call, intent.attempt), outcome, ms: 0, prepared: Vec::new() }
+            let (call, streamed) = ((intent.call, intent.attempt), Streamed::default());
+            Input::ModelEnded { call, outcome, ms: 0, streamed, prepared: Vec::new() }
         });
         self.step(unmade.unwrap_or(Input::Recovered), Extra::default()).await?;
         Ok(!self.turn.is_busy())
@@ -511,7 +516,9 @@ impl Agent {
             return if self.preparing.is_empty() { Activity::Idle } else { Activity::Busy };
         }
         if self.turn.calling().is_some() {
-            return Activity::Busy;
+            // Who waits for a model server that is away does nothing, also while it is tried again: but for the first time
+            // since the program was started.
+            return if self.turn.is_parked() && !self.tries_first { Activity::Waiting } else { Activity::Busy };
         }
         let waits = |effect: &Effect| match effect {
             Effect::Ask { .. } => true,

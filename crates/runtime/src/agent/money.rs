@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use max_team_core::chat::Usage;
 use max_team_core::context::{self, BYTES_PER_KILOTOKEN};
-use max_team_core::event::{Event, Outcome, TurnEnded};
+use max_team_core::event::{Event, TurnEnded};
 use max_team_core::ledger::Left;
 use max_team_core::plan::event::Spent;
 use max_team_core::turn::Input;
@@ -40,7 +40,8 @@ impl Agent {
         for event in &events {
             match event {
                 Event::LlmEnded(ended) => {
-                    let used = self.used(&ended.outcome);
+                    let bill = self.turn.calling().and_then(|intent| ended.bill(intent));
+                    let used = bill.map_or((0, 0), |bill| (bill.nano, purse::tokens(bill.usage)));
                     self.purse.settle(std::mem::take(&mut self.held), used);
                 }
                 Event::LlmIntent(intent) => {
@@ -52,18 +53,6 @@ impl Agent {
             }
         }
         events
-    }
-
-    /// What a call that ended has used; one that may have been paid counts as paid.
-    fn used(&self, outcome: &Outcome) -> (u64, u64) {
-        let price = self.turn.calling().and_then(|intent| intent.model.price);
-        let paid = |usage| (price.map_or(0, |price| price.of(usage)), purse::tokens(usage));
-        match outcome {
-            Outcome::Done(answer) => paid(answer.usage),
-            Outcome::Cancelled { usage, .. } => paid(*usage),
-            Outcome::Failed { failure, .. } if !failure.may_have_cost() => (0, 0),
-            Outcome::Failed { .. } | Outcome::Lost => self.held,
-        }
     }
 
     /// What everybody else in the session has spent; what cannot be read now is still in their own ledgers.

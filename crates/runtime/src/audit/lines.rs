@@ -142,7 +142,7 @@ fn called(ended: &LlmEnded) -> Option<Line<'_>> {
             };
             Some((AuditLevel::Info, "llm_call", Data::Called(data)))
         }
-        Outcome::Failed { failure, detail, retry_at_ms } => {
+        Outcome::Failed { failure, detail, retry_at_ms, .. } => {
             let level = if retry_at_ms.is_some() { AuditLevel::Warn } else { AuditLevel::Error };
             Some((level, "error", Data::Other(json!({ "failure": failure, "error": detail }))))
         }
@@ -188,7 +188,10 @@ fn task(from: &Origin, event: &Event) -> Option<Line<'static>> {
         Event::TaskAssigned(of) => (&of.task, "dispatched", Some(of.attempt), json!({ "member": of.member })),
         Event::TaskStarted(of) => (&of.task, "running", Some(of.attempt), json!({})),
         Event::TaskAsked(of) => (&of.task, "asking", Some(of.attempt), json!({ "question": of.question })),
-        Event::TaskHeld(of) => (&of.task, "waiting for a person", Some(of.attempt), json!({})),
+        Event::TaskHeld(of) => match &of.outage {
+            None => (&of.task, "waiting for a person", Some(of.attempt), json!({})),
+            Some(why) => (&of.task, "waiting for the model server", Some(of.attempt), json!({ "error": why })),
+        },
         Event::TaskAnswered(of) => (&of.task, "answered", None, json!({ "by": of.by })),
         Event::TaskResumed(of) => (&of.task, "running", None, json!({})),
         Event::TaskReported(of) => (&of.task, "checking", Some(of.attempt), json!({})),
@@ -304,7 +307,7 @@ mod tests {
         let message = Message::assistant(vec![Part::text("hm"), call]);
         let (stop, usage) = (Stop::ToolUse, Usage { input: 7, output: 2, ..Usage::default() });
         let outcome = Outcome::Done(Answer { message, stop, usage, request_id: None, model: "m".into() });
-        Event::LlmEnded(LlmEnded { call: 1, outcome, ms: 3, summary: false })
+        Event::LlmEnded(LlmEnded { call: 1, outcome, ms: 3, summary: false, estimate: None })
     }
 
     #[test]

@@ -75,6 +75,8 @@ impl Reason {
     pub const USER: &str = "the user";
     /// What a task waits for that could begin.
     pub const PLACE: &str = "a free place";
+    /// What a task waits for whose model cannot be asked.
+    pub const SERVER: &str = "the model server";
     /// What a team that is about to begin waits for.
     pub const COPIES: &str = "copies of the project";
     /// The same, where nobody runs the session.
@@ -670,6 +672,7 @@ fn of_task(view: &TaskView<'_>) -> Option<(Standing, Option<Reason>, Option<Doin
         Waits::Budget => ready(Reason::Blocked(Reason::BUDGET.to_owned())),
         Waits::Answer(_) => ready(Reason::WaitingFor(Reason::LEAD.to_owned())),
         Waits::Place => ready(Reason::WaitingFor(Reason::PLACE.to_owned())),
+        Waits::Server => Some((Standing::Ready, Some(Reason::WaitingFor(Reason::SERVER.to_owned())), None)),
         Waits::No | Waits::For(_) | Waits::Approval => None,
     }
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use max_team_core::chat::Usage;
-use max_team_core::event::{Approval, Ending, Event, LlmIntent, Outcome, ToolDone, ToolIntent};
+use max_team_core::event::{Approval, Ending, Event, LlmEnded, LlmIntent, Outcome, ToolDone, ToolIntent};
 use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId};
 use max_team_core::message::Assignment;
 use max_team_core::plan::event::{PlanEnd, Proof, Say};
@@ -261,7 +261,7 @@ impl Reader<'_> {
                     let keyed = uses.map(|(index, (_, name, _))| (call_key(ended.call, index), name.to_owned()));
                     self.names.extend(keyed);
                 }
-                self.end_call(at_ms, &ended.outcome, ended.ms);
+                self.end_call(at_ms, ended);
             }
             Event::QuestionAsked(asked) => {
                 let name = format!("may it {} {}?", asked.tool, asked.action.target);
@@ -350,31 +350,26 @@ impl Reader<'_> {
         self.put(span);
     }
 
-    fn end_call(&mut self, at_ms: i64, outcome: &Outcome, ms: u64) {
+    fn end_call(&mut self, at_ms: i64, ended: &LlmEnded) {
         let Some((intent, mut span)) = self.calling.take() else { return };
-        let mut pay = |usage: Usage| {
-            (span.usage, span.nano) = (usage, intent.model.price.map_or(0, |price| price.of(usage)));
-        };
-        let words = match outcome {
-            Outcome::Done(answer) => {
-                pay(answer.usage);
-                "ok".to_owned()
-            }
+        if let Some(bill) = ended.bill(&intent) {
+            (span.usage, span.nano) = (bill.usage, bill.nano);
+        }
+        let ms = ended.ms;
+        let words = match &ended.outcome {
+            Outcome::Done(_) => "ok".to_owned(),
             Outcome::Failed { detail, retry_at_ms, .. } => {
                 let then = if retry_at_ms.is_some() { "; tried again" } else { "" };
                 format!("failed: {}{then}", preview(detail))
             }
-            Outcome::Cancelled { usage, .. } => {
-                pay(*usage);
-                "stopped".to_owned()
-            }
+            Outcome::Cancelled { .. } => "stopped".to_owned(),
             Outcome::Lost => "lost with its process".to_owned(),
         };
         span.end(at_ms, words);
         if ms > 0 {
             span.ms = Some(ms);
         }
-        span.failed = !matches!(outcome, Outcome::Done(_));
+        span.failed = !matches!(ended.outcome, Outcome::Done(_));
         self.put(span);
     }
 

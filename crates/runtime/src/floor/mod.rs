@@ -37,6 +37,7 @@ use tokio::task::JoinSet;
 use crate::agent::Frame;
 use crate::error::RuntimeError;
 use crate::handle::{Mate, Team};
+use crate::marks::Marks;
 use crate::paths::Paths;
 use crate::purse::Purse;
 use crate::shared::{Shared, lock, new_id, now_ms};
@@ -65,6 +66,7 @@ pub(crate) struct Floor {
     /// Of those with a budget of their own.
     own_purses: Mutex<HashMap<AgentId, Arc<Purse>>>,
     pub paths: Paths,
+    pub marks: Marks,
     /// By name, and whether it is a teammate's.
     frames: Mutex<HashMap<(String, bool, bool), Frame>>,
     /// What those who have called somebody work under now, by address.
@@ -125,6 +127,7 @@ impl Floor {
             plan_purses: Mutex::new(HashMap::new()),
             own_purses: Mutex::new(HashMap::new()),
             paths: Paths::default(),
+            marks: Marks::default(),
             frames: Mutex::new(HashMap::new()),
             bonds: Mutex::new(HashMap::new()),
             rules: AtomicU64::new(0),

@@ -1,7 +1,8 @@
 //! Looking at what a task left behind: code, not a model's word.
 //!
 //! Declared files must be there, declared commands must pass, and what a role always leaves (a diff, a test report) is
-//! collected here. The verdict follows from what was seen: nothing declared and nothing seen is `unverified`.
+//! collected here. The verdict follows from what was seen: nothing declared and nothing seen is `unverified`. A file
+//! proves nothing where a command of the task was interrupted by a crash: it may be half of what it should be.
 
 use std::path::Path;
 use std::time::Duration;
@@ -82,6 +83,8 @@ pub(crate) struct Look<'a> {
     pub sight: &'a Sight,
     /// What its commands are kept within.
     pub walls: &'a Walls,
+    /// Commands of the task whose outcome is unknown.
+    pub unknown: &'a [String],
     /// Hashes of the declared files then.
     pub outputs_before: &'a [Option<max_team_core::hash::Hash>],
 }
@@ -93,9 +96,14 @@ impl Look<'_> {
     }
 }
 
-/// Whether anything has to be looked at; what is only words needs no look.
-pub(crate) fn needs_a_look(task: &Task, leaves: Leaves) -> bool {
-    !task.outputs.is_empty() || !task.verify.is_empty() || matches!(leaves, Leaves::Diff | Leaves::Tests)
+/// Whether anything has to be looked at; what is only words needs no look, and there is no diff of who did nothing.
+pub(crate) fn needs_a_look(task: &Task, leaves: Leaves, acted: bool) -> bool {
+    let leaves_any = match leaves {
+        Leaves::Diff => acted,
+        Leaves::Tests => true,
+        Leaves::Design | Leaves::Report | Leaves::Words => false,
+    };
+    !task.outputs.is_empty() || !task.verify.is_empty() || leaves_any
 }
 
 /// What the words alone amount to.
@@ -114,7 +122,7 @@ pub(crate) fn look(look: &Look<'_>, cancel: &CancellationToken) -> Findings {
     for (index, path) in look.task.outputs.iter().enumerate() {
         let before = look.outputs_before.get(index).copied().flatten();
         let (evidence, changed) = output(look.root, look.files, path, before);
-        proven += usize::from(evidence.ok && changed);
+        proven += usize::from(evidence.ok && changed && look.unknown.is_empty());
         if evidence.ok {
             findings.artifacts.push(Artifact {
                 name: path.clone(),

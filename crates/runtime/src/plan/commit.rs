@@ -45,7 +45,14 @@ impl PlanLoop {
         }
         let at_ms = now_ms();
         let beginning = self.prepare(&mut batch).await?;
-        let mut blobs = self.remember(&mut batch.events).await;
+        self.remember(&mut batch.events).await;
+        let begun = batch.events.iter().filter_map(|event| match event {
+            Event::TaskAssigned(assigned) => self.plan.graph()?.index(&assigned.task),
+            _ => None,
+        });
+        let begun: Vec<usize> = begun.collect();
+        let unmarked = self.hold_unmarked(&begun);
+        let mut blobs = std::mem::take(&mut batch.blobs);
         // Before anybody it lets begin can look.
         self.floor.plan_purse(self.id, Some(self.plan.budget()));
         let word = self.floor.shared.herald.word();
@@ -74,6 +81,7 @@ impl PlanLoop {
             self.head += count as u64;
             newcomers.into_iter().for_each(|newcomer| newcomer.begin(&self.floor));
         }
+        self.mark(unmarked);
         self.after(&batch.events);
         // Only now: what was given up is in the log.
         for plan in self.floor.paths.settle(self.id, &self.plan) {

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use max_team_core::calling::cache::Asked;
 use max_team_core::event::Event;
 use max_team_core::hash::Hash;
+use max_team_core::id::AgentId;
 use max_team_core::message::{Assignment, Envelope};
+use max_team_core::plan::Input;
 use max_team_core::plan::event::{Approve, Proof, TaskAssigned};
 use max_team_core::policy::Sight;
 use max_team_core::team::Settings;
@@ -20,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::apart::{self, Apart};
 use super::check::{self, Leaves, Look};
-use super::{Before, Flight, Landed, PlanLoop};
+use super::{Batch, Before, Flight, Landed, PlanLoop};
 use crate::agent::Newcomer;
 use crate::error::RuntimeError;
 use crate::floor::under;
@@ -89,48 +91,86 @@ impl PlanLoop {
         settings
     }
 
-    /// How things are before tasks begin, for what they will be found to have changed; hands back what the journal is
-    /// to keep of it.
-    pub(super) async fn remember(&mut self, events: &mut [Event]) -> Vec<Vec<u8>> {
+    /// How declared files are before tasks begin: written down with the assignment, so that the next process measures
+    /// against the same.
+    pub(super) async fn remember(&mut self, events: &mut [Event]) {
         let mut begun = Vec::new();
         for event in events.iter() {
             let Event::TaskAssigned(assigned) = event else { continue };
             let Some(index) = self.plan.graph().and_then(|graph| graph.index(&assigned.task)) else { continue };
             let outputs = self.plan.draft().and_then(|draft| draft.tasks.get(index)).map(|task| task.outputs.clone());
             let outputs = outputs.unwrap_or_default();
-            // A copy knows by itself how it was.
-            let coder = self.leaves(index) == Leaves::Diff && self.plan.tree(index).is_none() && !self.is_apart(index);
-            if !self.before.contains_key(&index) && (coder || !outputs.is_empty()) {
-                begun.push((index, outputs, coder));
+            if !self.before.contains_key(&index) && !outputs.is_empty() {
+                begun.push((index, outputs));
             }
         }
-        if begun.is_empty() {
-            return Vec::new();
+        if !begun.is_empty() {
+            let (root, files) = (self.floor.root.clone(), self.files());
+            let look = move || {
+                let seen = begun.into_iter().map(|(index, outputs)| {
+                    let outputs = outputs.iter().map(|path| check::hash(&root, &files, path)).collect();
+                    (index, Before { tree: None, outputs })
+                });
+                seen.collect::<Vec<_>>()
+            };
+            self.before.extend(tokio::task::spawn_blocking(look).await.unwrap_or_default());
         }
-        let (root, files, cancel) = (self.floor.root.clone(), self.files(), self.cancel.clone());
-        let look = move || {
-            let any = begun.iter().any(|(_, _, coder)| *coder);
-            let tree = if any { git::snapshot(&root, &cancel).ok().flatten() } else { None };
-            let seen = begun.into_iter().map(|(index, outputs, coder)| {
-                let outputs = outputs.iter().map(|path| check::hash(&root, &files, path)).collect();
-                (index, Before { tree: tree.clone().filter(|_| coder), outputs })
-            });
-            seen.collect::<Vec<_>>()
-        };
-        self.before.extend(tokio::task::spawn_blocking(look).await.unwrap_or_default());
-        let mut kept = Vec::new();
         for event in events {
             let Event::TaskAssigned(assigned) = event else { continue };
             let index = self.plan.graph().and_then(|graph| graph.index(&assigned.task));
-            // Written down with the assignment, so that the next process measures against the same.
             if let Some(before) = index.and_then(|index| self.before.get(&index)) {
                 assigned.before.clone_from(&before.outputs);
-                let tree = before.tree.as_ref().and_then(|tree| serde_json::to_vec(tree).ok());
-                assigned.tree = tree.as_ref().map(Hash::of);
-                kept.extend(tree.filter(|tree| !kept.contains(tree)));
             }
         }
-        kept
+    }
+
+    /// Coders who are about to begin, or to go on, in the project itself, and before whom nobody has looked at how it is.
+    /// They change nothing until that is written down (`TaskMarked`).
+    pub(super) fn hold_unmarked(&mut self, tasks: &[usize]) -> Vec<(usize, AgentId)> {
+        let coders = tasks.iter().copied().filter(|index| {
+            // A copy knows by itself how it was.
+            self.leaves(*index) == Leaves::Diff && self.plan.tree(*index).is_none() && !self.is_apart(*index)
+        });
+        let held: Vec<(usize, AgentId)> =
+            coders.filter_map(|index| Some((index, self.plan.task(index)?.agent?))).collect();
+        self.marking.extend(held.iter().map(|(_, agent)| *agent));
+        self.floor.marks.begin(held.iter().map(|(_, agent)| *agent));
+        held
+    }
+
+    /// Looks at the working tree once for all of them, beside their first calls.
+    pub(super) fn mark(&mut self, tasks: Vec<(usize, AgentId)>) {
+        if tasks.is_empty() {
+            return;
+        }
+        let (root, cancel) = (self.floor.root.clone(), self.cancel.clone());
+        self.flights.push(Box::pin(async move {
+            let looked = tokio::task::spawn_blocking(move || git::snapshot(&root, &cancel).ok().flatten()).await;
+            Landed::Marked { tasks, tree: looked.ok().flatten() }
+        }));
+    }
+
+    /// Writes down how the tree was, and lets those change something who waited for it.
+    pub(super) async fn marked(
+        &mut self,
+        tasks: Vec<(usize, AgentId)>,
+        tree: Option<git::Snapshot>,
+    ) -> Result<(), RuntimeError> {
+        let mut batch = Batch::default();
+        if let Some((tree, bytes)) = tree.and_then(|tree| serde_json::to_vec(&tree).ok().map(|bytes| (tree, bytes))) {
+            let hash = Hash::of(&bytes);
+            batch.blobs.push(bytes);
+            for (task, _) in &tasks {
+                self.decide(Input::Marked { task: *task, tree: hash }, &mut batch);
+                if self.plan.tree(*task) == Some(hash) {
+                    self.before.entry(*task).or_default().tree = Some(tree.clone());
+                }
+            }
+        }
+        let written = self.commit(batch).await;
+        tasks.iter().for_each(|(_, agent)| drop(self.marking.remove(agent)));
+        self.floor.marks.end(tasks.into_iter().map(|(_, agent)| agent));
+        written
     }
 
     /// How the working tree was when a task was first given to somebody, also by a process before this one.
@@ -149,6 +189,7 @@ impl PlanLoop {
         let sight = owner.as_ref().map(seen).unwrap_or_default();
         let risks = self.plan.proposed().map(|proposed| proposed.risks.clone()).unwrap_or_default();
         let output = self.plan.output(index).to_owned();
+        let unknown = self.plan.unknown_outcomes(index).to_vec();
         let mut before = self.before.get(&index).cloned().unwrap_or_default();
         before.tree = self.tree(index);
         // What was written down with the first attempt is what the task is measured against.
@@ -197,6 +238,7 @@ impl PlanLoop {
                     risks: &risks,
                     sight: &sight,
                     walls: &walls,
+                    unknown: &unknown,
                     outputs_before: &before.outputs,
                 };
                 let mut findings = check::look(&look, &cancel);

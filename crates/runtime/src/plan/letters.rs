@@ -279,20 +279,31 @@ pub(crate) fn summary(plan: &Plan) -> String {
     text
 }
 
-/// What something cost; what nobody knows to have been paid is marked.
+/// What something cost; estimates are marked.
 fn cost(spent: Spent) -> String {
     let all = format!("${:.4}", dollars(spent.nano));
     match spent.unknown_nano {
         0 => all,
-        unknown => format!("{all} (up to ${:.4} of it for calls whose outcome is unknown)", dollars(unknown)),
+        unknown => format!("{all} (${:.4} of it estimated)", dollars(unknown)),
+    }
+}
+
+fn proof_words(proof: Proof) -> &'static str {
+    if proof == Proof::Verified { "verified" } else { "unverified" }
+}
+
+/// That nobody knows what came of some commands.
+fn unknown_words(commands: &[String]) -> String {
+    match commands {
+        [] => String::new(),
+        commands => format!("; outcome unknown, interrupted by a crash: `{}`", commands.join("`, `")),
     }
 }
 
 fn line(view: &TaskView<'_>) -> String {
     let proof = match view.result {
         Some(TaskResult { cached: Some(cached), .. }) => format!(" (unverified, {})", cached.words()),
-        Some(result) if result.proof == Proof::Verified => " (verified)".to_owned(),
-        Some(_) => " (unverified)".to_owned(),
+        Some(result) => format!(" ({}{})", proof_words(result.proof), unknown_words(&result.unknown)),
         None => String::new(),
     };
     let mut line =

@@ -56,7 +56,8 @@ impl PlanLoop {
             }
             Kind::PermissionRequest => {
                 let (task, attempt) = self.assigned(body)?;
-                Some(Input::Held { task, attempt })
+                let outage = body.get("outage").and_then(Value::as_str).map(str::to_owned);
+                Some(Input::Held { task, attempt, outage })
             }
             Kind::PermissionResponse => {
                 let (task, attempt) = self.assigned(body)?;
@@ -112,9 +113,12 @@ impl PlanLoop {
             _ if ok => {
                 let written = self.plan.draft()?.tasks.get(task)?;
                 let leaves = self.leaves(task);
-                let looked = !self.is_apart(task) && !check::needs_a_look(written, leaves);
+                // Who has only looked has changed nothing; an attempt before may have.
+                let acted = attempt > 1 || body.get("acted").and_then(Value::as_bool).unwrap_or(true);
+                let looked = !self.is_apart(task) && !check::needs_a_look(written, leaves, acted);
                 let findings = looked.then(|| check::words(leaves, &output));
-                Report::Done { output, findings }
+                let unknown = body.get("unknown").and_then(|unknown| Vec::deserialize(unknown).ok());
+                Report::Done { output, findings, unknown: unknown.unwrap_or_default() }
             }
             End::Budget => {
                 let left = body.get("left").and_then(|left| Budget::deserialize(left).ok());

@@ -61,6 +61,11 @@ enum Landed {
         attempt: u32,
         findings: Findings,
     },
+    /// The working tree was looked at, before these change anything in it.
+    Marked {
+        tasks: Vec<(usize, AgentId)>,
+        tree: Option<git::Snapshot>,
+    },
     /// A copy is gone.
     Cleared,
     Woke {
@@ -93,6 +98,8 @@ pub(crate) struct PlanLoop {
     clearing: usize,
     asleep_until: Option<i64>,
     before: HashMap<usize, Before>,
+    /// Those who wait until it is written down how the working tree is.
+    marking: HashSet<AgentId>,
     cancel: CancellationToken,
     /// It was told to go in the middle of a commit, which the next process makes.
     parked: bool,
@@ -108,6 +115,7 @@ struct Batch {
     events: Vec<Event>,
     acks: Vec<EnvelopeId>,
     sends: Vec<Envelope>,
+    blobs: Vec<Vec<u8>>,
 }
 
 /// What somebody is told who had asked.
@@ -141,6 +149,7 @@ impl PlanLoop {
             clearing: 0,
             asleep_until: None,
             before: HashMap::new(),
+            marking: HashSet::new(),
             cancel: CancellationToken::new(),
             parked: false,
             replaced: false,
@@ -156,12 +165,17 @@ impl PlanLoop {
         {
             self.floor.tell_stopped(&self.stream, error);
         }
+        self.floor.marks.end(self.marking.drain());
         self.cancel.cancel();
     }
 
     async fn work(&mut self) -> Result<(), RuntimeError> {
         self.floor.plan_purse(self.id, Some(self.plan.budget()));
         self.recover().await?;
+        // Those who have begun have changed nothing yet, or it would be written down how the tree was.
+        let active: Vec<usize> = self.plan.active().collect();
+        let unmarked = self.hold_unmarked(&active);
+        self.mark(unmarked);
         self.reseat()?;
         loop {
             self.take_mail().await?;
@@ -407,6 +421,7 @@ impl PlanLoop {
                 self.asleep_until = None;
                 self.step(Input::Woke).await
             }
+            Landed::Marked { tasks, tree } => self.marked(tasks, tree).await,
             Landed::Cleared => {
                 self.clearing -= 1;
                 Ok(())

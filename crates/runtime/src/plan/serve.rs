@@ -106,7 +106,7 @@ impl PlanLoop {
         mate.definition.cache.as_ref()?;
         let task = self.plan.graph()?.index(&assigned.task)?;
         let written = self.plan.draft()?.tasks.get(task)?;
-        if check::needs_a_look(written, self.leaves(task)) || self.is_apart(task) {
+        if check::needs_a_look(written, self.leaves(task), true) || self.is_apart(task) {
             return None;
         }
         let (root, files, upstream) = (self.floor.root.clone(), self.files(), upstream(&self.plan, task));

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use max_team_core::chat::Part;
+use max_team_core::chat::{Part, Streamed};
 use max_team_core::event::{Configured, Event, LlmIntent, Outcome};
 use max_team_core::id::{EnvelopeId, PlanId};
 use max_team_core::message::Assignment;
@@ -85,7 +85,8 @@ pub(super) fn followed(today: &Turn, frame: &Frame, event: &Event, next: Option<
             let LlmIntent { call, attempt, .. } = today.calling()?;
             let outcome = Outcome::clone(&ended.outcome);
             matches!(outcome, Outcome::Done(_)).then_some(())?;
-            Input::ModelEnded { call: (*call, *attempt), outcome, ms: ended.ms, prepared: Vec::new() }
+            let streamed = Streamed::default();
+            Input::ModelEnded { call: (*call, *attempt), outcome, ms: ended.ms, streamed, prepared: Vec::new() }
         }
         Event::QuestionAnswered(of) => Input::Answered { question: of.question, answer: of.answer.clone() },
         _ => return None,

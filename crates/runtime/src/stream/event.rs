@@ -376,7 +376,7 @@ pub enum TaskStep {
     Asking,
     /// Its owner was told.
     Answered,
-    /// Its owner waits for a person.
+    /// Its owner waits for a person; or for the model server, if the message says why that cannot be reached.
     Waiting,
     /// Its owner says that it is done.
     Checking,
@@ -414,7 +414,7 @@ pub enum ApprovalStep {
 pub enum BudgetStep {
     /// A call was paid.
     Spent,
-    /// A call may have been paid: its process died.
+    /// What a call cost is estimated: the provider has not told what it used.
     Unknown,
     /// There is too little left to go on.
     Reached,

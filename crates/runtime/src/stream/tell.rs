@@ -58,6 +58,7 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         Event::TaskAssigned(_)
         | Event::TaskStarted(_)
         | Event::TaskAsked(_)
+        | Event::TaskMarked(_)
         | Event::TaskHeld(_)
         | Event::TaskAnswered(_)
         | Event::TaskResumed(_)
@@ -182,20 +183,25 @@ fn called(bench: &Bench, ended: &LlmEnded) -> Vec<What> {
         plan: None,
         task: None,
     };
+    let estimated = ended.estimate.map(|usage| paid(BudgetStep::Unknown, Some(usage)));
     match &ended.outcome {
         Outcome::Done(answer) => {
-            let spent = paid(BudgetStep::Spent, Some(answer.usage));
+            let spent = estimated.unwrap_or_else(|| paid(BudgetStep::Spent, Some(answer.usage)));
             // The words of the last answer are the end of the turn.
             let goes_on = !ended.summary && answer.message.tool_uses().next().is_some();
             let words = Some(answer.message.text()).filter(|words| goes_on && !words.is_empty());
             let words = words.map(|message| said(bench, message));
             words.into_iter().chain([spent]).collect()
         }
-        Outcome::Failed { detail, retry_at_ms, .. } => vec![failed(detail.clone(), *retry_at_ms)],
-        Outcome::Cancelled { usage, .. } => vec![paid(BudgetStep::Spent, Some(*usage))],
+        Outcome::Failed { detail, retry_at_ms, .. } => {
+            [failed(detail.clone(), *retry_at_ms)].into_iter().chain(estimated).collect()
+        }
+        Outcome::Cancelled { usage, .. } => {
+            vec![estimated.unwrap_or_else(|| paid(BudgetStep::Spent, Some(*usage)))]
+        }
         Outcome::Lost => {
             let words = "the process died while the model was called".to_owned();
-            vec![failed(words, None), paid(BudgetStep::Unknown, None)]
+            vec![failed(words, None), estimated.unwrap_or_else(|| paid(BudgetStep::Unknown, None))]
         }
     }
 }

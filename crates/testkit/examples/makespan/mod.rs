@@ -1,10 +1,11 @@
-//! Bench `plan`: how long a plan of model calls takes, against the minimal client in the same run.
+//! Bench `plan`: how long a plan of model calls takes, against the minimal client in the same run. Bench `plan_coders`: the
+//! same for coders in a git repository, before and after whom the working tree is looked at.
 //!
 //! Ten layers of ten tasks, every task after all of the layer before, every answer 50 ms after its question. Both are
 //! timed by the server, from the first task's request to the end of the last task's answer, so neither starting nor
 //! the lead's report counts. What it never does is trust the shape: a run whose layers overlap stops the bench.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -20,6 +21,9 @@ const RUNS: usize = 7;
 /// How much longer than the minimal client we may take.
 const BAR: f64 = 1.03;
 
+/// The same for coders, against what the answers alone take.
+const CODERS_BAR: f64 = 1.15;
+
 const TEAM: &str = "\
 agents:
   - name: max
@@ -27,7 +31,7 @@ agents:
     system_prompt: You lead the team and report what it did.
     tools: [submit_plan]
   - name: worker
-    role: worker
+    role: ROLE
     system_prompt: You do one task and answer in one word.
     tools: [read_file]
 ";
@@ -45,15 +49,45 @@ struct Run {
     cpu: f64,
 }
 
+/// A folder with the plan and the team in it; and those.
+fn written(bench: &Bench, name: &str, role: &str) -> (PathBuf, PathBuf, PathBuf) {
+    let folder = bench.scratch.path().join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    let (plan, team) = (folder.join("plan.yaml"), folder.join("agents.yaml"));
+    std::fs::write(&plan, plan_file()).unwrap();
+    std::fs::write(&team, TEAM.replace("ROLE", role)).unwrap();
+    (folder, plan, team)
+}
+
+pub(crate) fn coders(bench: &mut Bench) {
+    if !knows_run(bench) {
+        return bench.skip("plan_coders", "the program has no command `run` with `--max-parallel` yet");
+    }
+    let (folder, plan, team) = written(bench, "plan_coders", "coder");
+    let project = bench.project();
+    let identity = ["-c", "user.name=bench", "-c", "user.email=bench@example.invalid"];
+    for words in [&["init", "-q"][..], &["add", "."], &["commit", "-q", "-m", "first"]] {
+        let ran = Command::new("git").args(identity).args(words).current_dir(&project).output().unwrap();
+        assert!(ran.status.success(), "{ran:?}");
+    }
+    ours(bench, &folder, &plan, &team);
+    let runs: Vec<Run> = (0..RUNS).map(|_| ours(bench, &folder, &plan, &team)).collect();
+    // Other benches want a project without a repository.
+    std::fs::remove_dir_all(project.join(".git")).unwrap();
+    let of = |value: fn(&Run) -> f64| median(runs.iter().map(value));
+    let (mine, ideal) = (of(|run| run.makespan), DELAY.as_secs_f64() * 1e3 * LAYERS as f64);
+    let more = json!({
+        "makespan_ms": tenth(mine), "ideal_ms": ideal, "turn_ms": of(|run| run.turn), "spread_ms": of(|run| run.spread),
+        "cpu_ms": of(|run| run.cpu),
+    });
+    bench.report("plan_coders", mine / ideal, "x ideal", CODERS_BAR, None, more);
+}
+
 pub(crate) fn plan(bench: &mut Bench) {
     if !knows_run(bench) {
         return bench.skip("plan", "the program has no command `run` with `--max-parallel` yet");
     }
-    let folder = bench.scratch.path().join("plan");
-    std::fs::create_dir_all(&folder).unwrap();
-    let (plan, team) = (folder.join("plan.yaml"), folder.join("agents.yaml"));
-    std::fs::write(&plan, plan_file()).unwrap();
-    std::fs::write(&team, TEAM).unwrap();
+    let (folder, plan, team) = written(bench, "plan", "worker");
     // The first run makes the journal, and says how large a request the minimal client has to match.
     let bytes = ours(bench, &folder, &plan, &team).bytes;
     let (ours, floor): (Vec<Run>, Vec<Run>) =

@@ -45,6 +45,15 @@ pub struct TaskStarted {
     pub attempt: u32,
 }
 
+/// How the working tree was before its owner could change anything.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskMarked {
+    /// The task.
+    pub task: String,
+    /// Blob: how the tree was.
+    pub tree: Hash,
+}
+
 /// Its owner needs to know something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskAsked {
@@ -60,7 +69,7 @@ pub struct TaskAsked {
     pub at_ms: i64,
 }
 
-/// Its owner waits for a person: its time stands still until they have answered.
+/// Its owner waits for a person, or for a model server that cannot be reached: its time stands still until that is over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskHeld {
     /// The task.
@@ -69,6 +78,9 @@ pub struct TaskHeld {
     pub attempt: u32,
     /// Since when.
     pub at_ms: i64,
+    /// Why the model server cannot be reached, if it waits for that and not for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outage: Option<String>,
 }
 
 /// They were told.
@@ -102,6 +114,9 @@ pub struct TaskReported {
     pub output: String,
     /// What it used.
     pub spent: Spent,
+    /// Commands that a crash interrupted: their outcome is unknown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<String>,
 }
 
 /// A task ended well.
@@ -131,6 +146,9 @@ pub struct TaskResult {
     /// What it used, over all attempts.
     #[serde(default)]
     pub spent: Spent,
+    /// Commands that a crash interrupted: their outcome is unknown, and what they left proves nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<String>,
     /// Nobody was asked: it had been answered before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<Cached>,

@@ -222,7 +222,7 @@ fn what_comes_late_or_twice_decides_nothing() {
     play.wake_at(play.now + 1_000);
     let letter = EnvelopeId::new(Uuid::from_u128(7));
     let question = QuestionId::new(Uuid::from_u128(7));
-    let done = || Report::Done { output: "x".into(), findings: None };
+    let done = || Report::Done { output: "x".into(), findings: None, unknown: Vec::new() };
     let late = |task: usize, attempt: u32| {
         vec![
             Input::Begun { task, attempt },
@@ -270,7 +270,7 @@ fn recovery_renews_the_time_of_those_at_work_and_no_others() {
     play.step(Input::Begun { task: 0, attempt: 1 });
     play.asks("asks");
     play.fails("fails");
-    play.report("checks", Report::Done { output: "x".into(), findings: None });
+    play.report("checks", Report::Done { output: "x".into(), findings: None, unknown: Vec::new() });
     play.now += 9_000_000;
     let log = play.log.len();
     play.crash();
@@ -291,7 +291,7 @@ fn spending_adds_up_over_attempts() {
     play.wake_at(play.now + 1_000);
     out_of_money(&mut play, "a");
     play.say(Say::Approve);
-    play.report("a", Report::Done { output: "x".into(), findings: None });
+    play.report("a", Report::Done { output: "x".into(), findings: None, unknown: Vec::new() });
     play.checked("a", Proof::Failed);
     play.wake_at(play.now + 2_000);
     play.done("a");

@@ -48,7 +48,7 @@ fn failures_are_tried_again_with_growing_waits() {
 #[test]
 fn the_next_attempt_knows_of_the_last() {
     let mut play = Play::running(vec![task("a")], 1);
-    play.report("a", Report::Done { output: "done".into(), findings: None });
+    play.report("a", Report::Done { output: "done".into(), findings: None, unknown: Vec::new() });
     let failed = play.checked("a", Proof::Failed);
     assert!(
         matches!(&failed[0], Event::TaskFailed(failed) if failed.cause == Cause::Checks && failed.output == "done")

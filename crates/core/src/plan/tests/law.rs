@@ -9,6 +9,7 @@ pub(super) fn subject(event: &Event) -> Option<&str> {
         Event::TaskAssigned(event) => &event.task,
         Event::TaskStarted(event) => &event.task,
         Event::TaskAsked(event) => &event.task,
+        Event::TaskMarked(event) => &event.task,
         Event::TaskHeld(event) => &event.task,
         Event::TaskAnswered(event) => &event.task,
         Event::TaskResumed(event) => &event.task,

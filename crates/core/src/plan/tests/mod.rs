@@ -185,7 +185,14 @@ impl Play {
     }
 
     fn done(&mut self, id: &str) -> Vec<Event> {
-        self.report(id, Report::Done { output: format!("{id} is done"), findings: Some(found(Proof::Verified)) })
+        self.report(
+            id,
+            Report::Done {
+                output: format!("{id} is done"),
+                findings: Some(found(Proof::Verified)),
+                unknown: Vec::new(),
+            },
+        )
     }
 
     fn fails(&mut self, id: &str) -> Vec<Event> {

@@ -78,8 +78,8 @@ fn random_proposal(bytes: &mut Bytes<'_>) -> PlanProposed {
 fn random_report(bytes: &mut Bytes<'_>) -> Report {
     let proof = [Proof::Verified, Proof::Unverified][bytes.below(2)];
     match bytes.below(12) {
-        0..=4 => Report::Done { output: "done".into(), findings: Some(found(proof)) },
-        5..=7 => Report::Done { output: "done".into(), findings: None },
+        0..=4 => Report::Done { output: "done".into(), findings: Some(found(proof)), unknown: Vec::new() },
+        5..=7 => Report::Done { output: "done".into(), findings: None, unknown: Vec::new() },
         8 | 9 => Report::Failed { error: "no".into() },
         10 => {
             let left = bytes.is_one_in(2).then(|| Budget { nano: Some(bytes.next() as u64), ..Budget::default() });
@@ -208,7 +208,8 @@ impl Play {
             }
             1 => {
                 let task = self.any_task(bytes, works);
-                Input::Held { task, attempt: self.any_attempt(bytes, task) }
+                let outage = (task % 2 == 0).then(|| "away".to_owned());
+                Input::Held { task, attempt: self.any_attempt(bytes, task), outage }
             }
             2 => {
                 let task = self.any_task(bytes, |state| matches!(state, State::Held { .. }));
@@ -252,7 +253,7 @@ impl Play {
             return Input::Checked { task, attempt, findings: found(Proof::Verified) };
         }
         if let Some((task, attempt)) = first(&works) {
-            let report = Report::Done { output: "done".into(), findings: None };
+            let report = Report::Done { output: "done".into(), findings: None, unknown: Vec::new() };
             return Input::Reported { task, attempt, report, spent: used(1) };
         }
         if let Some((task, _)) = first(&|state| matches!(state, State::Asking { .. })) {

@@ -84,8 +84,8 @@ fn the_clock_stands_still_while_a_person_is_asked_or_the_machine_sleeps() {
     let timed = |id: &str| Task { timeout_ms: Some(10_000), ..task(id) };
     let mut play = Play::running(vec![timed("a"), timed("b")], 2);
     play.now += 4_000;
-    assert_eq!(told_short(&play.step(Input::Held { task: 0, attempt: 1 })), ["task_held a"]);
-    assert!(play.step(Input::Held { task: 0, attempt: 1 }).is_empty());
+    assert_eq!(told_short(&play.step(Input::Held { task: 0, attempt: 1, outage: None })), ["task_held a"]);
+    assert!(play.step(Input::Held { task: 0, attempt: 1, outage: None }).is_empty());
     assert_eq!((play.view("a").waits, play.status("a")), (Waits::Approval, Status::Running));
     play.now += 1_000_000;
     assert_eq!(told_short(&play.step(Input::Slept { ms: 1_000_000 })), ["task_resumed b"]);
@@ -178,7 +178,7 @@ fn the_same_letter_asks_once() {
 fn a_report_from_one_who_asked_waits_for_a_place_to_be_checked() {
     let mut play = Play::running(vec![task("a"), task("b"), task("c")], 1);
     play.asks("a");
-    play.report("a", Report::Done { output: "done after all".into(), findings: None });
+    play.report("a", Report::Done { output: "done after all".into(), findings: None, unknown: Vec::new() });
     assert_eq!((play.at_work(), play.view("a").waits), (vec!["b"], Waits::Place));
     play.done("b");
     assert_eq!(play.at_work(), ["a"], "it comes before what is new");
@@ -193,7 +193,7 @@ fn reports_are_checked_before_they_count() {
     let mut play = Play::running(vec![task("a")], 1);
     let (task, attempt) = (0, 1);
     assert_eq!(told_short(&play.step(Input::Begun { task, attempt })), ["task_started a"]);
-    play.report("a", Report::Done { output: "done".into(), findings: None });
+    play.report("a", Report::Done { output: "done".into(), findings: None, unknown: Vec::new() });
     assert_eq!(play.plan.pending(), [Effect::Check { task, attempt }]);
     assert_eq!(play.view("a").waits, Waits::Checks);
     play.crash();

@@ -27,7 +27,17 @@ fn at(reply_to: Option<&str>, stopped: bool) -> Turn {
         let stop = Input::Interrupt { by: "me".into() };
         assert!(world.input(stop).is_ok());
         let outcome = Outcome::Cancelled { partial: String::new(), usage: Usage::default() };
-        assert!(world.input(Input::ModelEnded { call: (1, 1), outcome, ms: 1, prepared: Vec::new() }).is_ok());
+        assert!(
+            world
+                .input(Input::ModelEnded {
+                    call: (1, 1),
+                    outcome,
+                    ms: 1,
+                    streamed: Streamed::default(),
+                    prepared: Vec::new()
+                })
+                .is_ok()
+        );
     }
     world.turn
 }

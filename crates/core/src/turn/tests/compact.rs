@@ -174,7 +174,11 @@ fn stopping_it_stops_the_turn_and_leaves_no_words_behind() {
     assert!(world.input(Input::Interrupt { by: "me".into() }).is_ok());
     let outcome = Outcome::Cancelled { partial: "half a summ".into(), usage: Usage::default() };
     let call = world.turn.calling().map(|intent| (intent.call, intent.attempt)).unwrap();
-    assert!(world.input(Input::ModelEnded { call, outcome, ms: 1, prepared: vec![] }).is_ok());
+    assert!(
+        world
+            .input(Input::ModelEnded { call, outcome, ms: 1, streamed: Streamed::default(), prepared: vec![] })
+            .is_ok()
+    );
     assert_eq!((world.end(), world.turn.last().unwrap().text.as_str()), (&End::Interrupted, ""));
     assert_eq!(world.turn.history().len(), 9);
 }

@@ -102,7 +102,7 @@ impl Team {
             let outcome = uses(&[("plan", json!({}))]);
             let action = Action { deed: Deed::Propose, ..Action::read("plan") };
             let prepared = vec![Prepared { key: call_key(1, 0), found: Ok((action, Class::Pure)) }];
-            team.decide(Input::ModelEnded { call: (1, 1), outcome, ms: 1, prepared });
+            team.decide(Input::ModelEnded { call: (1, 1), outcome, ms: 1, streamed: Streamed::default(), prepared });
             team.question = team.mate.iter().find_map(|event| match event {
                 Event::QuestionAsked(asked) => Some(asked.question),
                 _ => None,
@@ -253,7 +253,7 @@ impl Team {
             Some(_) => Outcome::Cancelled { partial: String::new(), usage: Usage::default() },
             None => says("done"),
         };
-        self.decide(Input::ModelEnded { call, outcome, ms: 1, prepared: Vec::new() });
+        self.decide(Input::ModelEnded { call, outcome, ms: 1, streamed: Streamed::default(), prepared: Vec::new() });
         self.run();
     }
 

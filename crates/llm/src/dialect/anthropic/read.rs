@@ -29,6 +29,8 @@ pub(crate) struct Reader {
     stop: Option<String>,
     blocks: Vec<Block>,
     ended: bool,
+    /// Whether the end has told the usage: the beginning only tells that of the first token.
+    has_told_usage: bool,
 }
 
 #[derive(Debug)]
@@ -197,7 +199,9 @@ impl Reader {
                 if let Some(reason) = data.pointer("/delta/stop_reason").and_then(Value::as_str) {
                     self.stop = Some(reason.to_owned());
                 }
-                self.count(data.get("usage").and_then(Counts::of), sink);
+                let counts = data.get("usage").and_then(Counts::of);
+                self.has_told_usage |= counts.is_some();
+                self.count(counts, sink);
             }
             "message_stop" => self.ended = true,
             "error" => return Err(failure::in_stream(&data)),
@@ -227,6 +231,7 @@ impl Reader {
             Some("message_delta") => {
                 let Ok(Ending { delta, usage }) = serde_json::from_str(data) else { return Ok(false) };
                 self.stop = delta.and_then(|delta| delta.stop_reason).or(self.stop.take());
+                self.has_told_usage |= usage.is_some();
                 self.count(usage, sink);
             }
             // The end counts only where it is whole itself.
@@ -254,7 +259,7 @@ impl Reader {
             self.blocks.push(block);
         }
         self.count(Counts::of(&whole.usage), sink);
-        self.ended = true;
+        (self.ended, self.has_told_usage) = (true, true);
         Ok(())
     }
 
@@ -264,6 +269,10 @@ impl Reader {
 
     pub(crate) fn partial(&self) -> String {
         self.blocks.iter().filter(|block| block.kind() == "text").map(|block| block.field("text")).collect()
+    }
+
+    pub(crate) fn content_bytes(&self) -> usize {
+        self.blocks.iter().map(Block::content_bytes).sum()
     }
 
     pub(crate) fn draft(self) -> Draft {
@@ -284,7 +293,8 @@ impl Reader {
             Some(other) => Stop::Other(other.to_owned()),
         };
         let native = (!native.is_empty()).then(|| format!("[{}]", native.join(",")));
-        Draft { parts, native, stop, usage: self.usage, id: self.id, model: self.model }
+        let output = if self.has_told_usage { self.usage.output } else { 0 };
+        Draft { parts, native, stop, usage: Usage { output, ..self.usage }, id: self.id, model: self.model }
     }
 
     /// Counts are cumulative and some events leave some of them out (or say 0), so the largest is the truth.
@@ -415,6 +425,23 @@ impl Block {
                 fields.insert(key.to_owned(), json!(piece));
             }
         }
+    }
+
+    fn content_bytes(&self) -> usize {
+        let body = match &self.body {
+            Body::Text(text) => text.len(),
+            Body::Tool { name, .. } => name.len(),
+            Body::Other(fields) => {
+                let held = fields.iter().filter(|(key, _)| *key != "type").map(|(_, value)| match value {
+                    Value::String(text) => text.len(),
+                    Value::Array(items) => items.len(),
+                    Value::Object(fields) => fields.len(),
+                    _ => 0,
+                });
+                held.sum()
+            }
+        };
+        body + self.input.len()
     }
 
     /// Tells the watchers what the block says from the start.

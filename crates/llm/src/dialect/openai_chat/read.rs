@@ -82,6 +82,11 @@ impl Reader {
         self.text.clone()
     }
 
+    pub(crate) fn content_bytes(&self) -> usize {
+        let calls = self.calls.iter().map(|call| call.name.len() + call.arguments.len()).sum::<usize>();
+        self.text.len() + self.refusal.len() + self.thinking.len() + calls
+    }
+
     pub(crate) fn draft(mut self) -> Draft {
         self.name_calls();
         let mut parts = Vec::new();

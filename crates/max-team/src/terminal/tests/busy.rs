@@ -386,7 +386,7 @@ fn a_lost_call_that_was_stopped_is_not_said_to_be_made_again() {
             let by = Interrupted { by: "cli".into(), who: None, ends: false, held: None };
             stage.event(Event::Interrupted(by));
         }
-        let ended = LlmEnded { call: 1, outcome: Outcome::Lost, ms: 0, summary: false };
+        let ended = LlmEnded { call: 1, outcome: Outcome::Lost, ms: 0, summary: false, estimate: None };
         stage.event(Event::LlmEnded(ended));
         assert_eq!(stage.glass.screen().contains("it is made again"), !is_stopped, "{}", stage.glass.screen());
     }
@@ -421,7 +421,7 @@ fn copies_that_are_made_for_a_team_have_a_row_until_they_are_there() {
 #[test]
 fn a_turn_whose_cost_is_a_bound_says_so() {
     // What is unknown is in the sum, as it is in the status line's.
-    for (unknown_nano, shown) in [(0, " · $0.0087 · "), (5_000_000, " · ≤ $0.0137 · ")] {
+    for (unknown_nano, shown) in [(0, " · $0.0087 · "), (5_000_000, " · ≈ $0.0137 · ")] {
         let mut stage = busy(WhileBusy::Steer);
         stage.call();
         stage.answer(vec![Part::text("Done.")]);

@@ -188,7 +188,7 @@ impl House {
 
     pub(super) fn does(&mut self, task: &str, proof: Proof) {
         let findings = Findings { proof, ..Findings::default() };
-        self.reports(task, Report::Done { output: "Done.".into(), findings: Some(findings) });
+        self.reports(task, Report::Done { output: "Done.".into(), findings: Some(findings), unknown: Vec::new() });
     }
 
     pub(super) fn fails(&mut self, task: &str, error: &str) {

@@ -516,7 +516,7 @@ fn a_bound_is_not_shown_as_a_sum() {
         busy: false,
     };
     for (unknown, shown) in
-        [((0, 0), " · $0.0030 · "), ((487_000_000, 0), " · ≤ $0.49 · "), ((0, 487_000_000), " · ≤ $0.49 · ")]
+        [((0, 0), " · $0.0030 · "), ((487_000_000, 0), " · ≈ $0.49 · "), ((0, 487_000_000), " · ≈ $0.49 · ")]
     {
         let mut stage = stage(Lang::En);
         stage.chat.done(Done::Status { reason: Reason::Footer, outcome: Ok(Box::new(status(unknown))) });

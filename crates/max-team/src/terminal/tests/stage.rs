@@ -353,7 +353,7 @@ pub(super) fn answer(call: u32, parts: Vec<Part>) -> Event {
         request_id: None,
         model: "m".into(),
     };
-    Event::LlmEnded(LlmEnded { call, outcome: Outcome::Done(answer), ms: 10, summary: false })
+    Event::LlmEnded(LlmEnded { call, outcome: Outcome::Done(answer), ms: 10, summary: false, estimate: None })
 }
 
 pub(crate) fn answered(call: u32, text: &str) -> Event {

@@ -173,7 +173,7 @@ fn a_plan_that_is_over_leaves_a_summary() {
         house.begin("tests");
         let evidence = vec![Evidence { what: "make smoke".into(), ok: true, detail: "passed".into() }];
         let findings = Findings { proof: Proof::Verified, evidence, ..Findings::default() };
-        house.reports("tests", Report::Done { output: "ok".into(), findings: Some(findings) });
+        house.reports("tests", Report::Done { output: "ok".into(), findings: Some(findings), unknown: Vec::new() });
         house.stage.wait(1_000);
         assert!(!house.stage.chat.session().is_team_at_work());
         assert_eq!(house.stage.chat.changes_at_ms(), None, "nothing wakes an idle chat");
@@ -483,6 +483,6 @@ fn the_cost_in_the_status_line_does_not_go_down_while_others_work() {
     let Event::TurnEnded(ended) = stage::ended(End::Answered) else { unreachable!() };
     let lost = Charge { model: "m".into(), calls: 1, usage: Usage::default(), nano: 7, unknown_nano: 7 };
     stage.event_from(origin, Event::TurnEnded(TurnEnded { charges: vec![lost], ..ended }));
-    assert_eq!((stage.chat.session().nano(), stage.chat.session().is_at_most()), (heard + 7, true));
+    assert_eq!((stage.chat.session().nano(), stage.chat.session().is_estimated()), (heard + 7, true));
     assert_eq!(told(&mut stage, heard + 7), heard + 7);
 }

@@ -142,7 +142,9 @@ pub(super) fn of_task(plan: PlanId, event: &Event) -> Vec<What> {
         }
         Event::TaskStarted(of) => plain(&of.task, TaskStep::Running, Some(of.attempt), ""),
         Event::TaskAsked(of) => plain(&of.task, TaskStep::Asking, Some(of.attempt), &of.question),
-        Event::TaskHeld(of) => plain(&of.task, TaskStep::Waiting, Some(of.attempt), ""),
+        Event::TaskHeld(of) => {
+            plain(&of.task, TaskStep::Waiting, Some(of.attempt), of.outage.as_deref().unwrap_or_default())
+        }
         Event::TaskAnswered(of) => ruled(task(plan, &of.task, TaskStep::Answered, None, &of.answer), &of.by),
         Event::TaskResumed(of) => plain(&of.task, TaskStep::Running, None, ""),
         Event::TaskReported(of) => plain(&of.task, TaskStep::Checking, Some(of.attempt), &of.output),

@@ -1,0 +1,67 @@
+//! Members who must not change anything yet: how the working tree is before their task is being written down.
+//!
+//! The look takes some runs of git. A member's first model call takes longer, so nobody waits for the look but a tool
+//! that changes something.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use max_team_core::id::AgentId;
+use tokio::sync::watch;
+
+use crate::shared::lock;
+
+/// Whom a look is awaited for.
+#[derive(Debug, Default)]
+pub(crate) struct Marks {
+    pending: Mutex<HashMap<AgentId, watch::Sender<()>>>,
+}
+
+impl Marks {
+    /// A look is about to be made for these.
+    pub(crate) fn begin(&self, agents: impl Iterator<Item = AgentId>) {
+        let mut pending = lock(&self.pending);
+        agents.for_each(|agent| drop(pending.entry(agent).or_default().subscribe()));
+    }
+
+    /// It is written down, or will not be.
+    pub(crate) fn end(&self, agents: impl Iterator<Item = AgentId>) {
+        let mut pending = lock(&self.pending);
+        agents.for_each(|agent| drop(pending.remove(&agent)));
+    }
+
+    /// Waits until an agent may change something.
+    pub(crate) fn wait(&self, agent: Option<AgentId>) -> impl Future<Output = ()> + Send + use<> {
+        let pending = agent.and_then(|agent| lock(&self.pending).get(&agent).map(watch::Sender::subscribe));
+        async move {
+            if let Some(mut pending) = pending {
+                // The sender says nothing: it goes.
+                while pending.changed().await.is_ok() {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn only_who_is_looked_for_waits() {
+        let (marks, agent) = (Marks::default(), |n| AgentId::new(Uuid::from_u128(n)));
+        marks.begin([agent(1), agent(2)].into_iter());
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut first = pin!(marks.wait(Some(agent(1))));
+        let mut second = pin!(marks.wait(Some(agent(2))));
+        assert!(pin!(marks.wait(Some(agent(3)))).poll(&mut cx).is_ready());
+        assert!(pin!(marks.wait(None)).poll(&mut cx).is_ready());
+        assert!(first.as_mut().poll(&mut cx).is_pending() && second.as_mut().poll(&mut cx).is_pending());
+        marks.end([agent(1)].into_iter());
+        assert_eq!((first.poll(&mut cx), second.poll(&mut cx)), (Poll::Ready(()), Poll::Pending));
+    }
+}
