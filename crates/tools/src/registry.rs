@@ -157,6 +157,12 @@ impl Registry {
         self.checked(cx, name, input).map_err(ToolError::bounded)
     }
 
+    /// Whether an input has the shape that a tool takes.
+    pub fn validate(&self, name: &str, input: &Value) -> Result<(), ToolError> {
+        let entry = self.entry(name).ok_or_else(|| ToolError::correctable(self.unknown(name)))?;
+        validate(entry, input).map_err(ToolError::bounded)
+    }
+
     fn checked(&self, cx: &Cx, name: &str, input: &Value) -> Result<Prepared, ToolError> {
         let entry = self.entry(name).ok_or_else(|| ToolError::correctable(self.unknown(name)))?;
         let spec = entry.tool.spec();

@@ -3,7 +3,7 @@
 use super::apply::calls_of;
 use super::decide::{Ahead, ended};
 use super::tools::{close, finish_with};
-use super::{Call, Calling, Current, Now, Prepared, Turn};
+use super::{Call, Calling, Current, Now, Obstacle, Prepared, Turn};
 use crate::chat::{Answer, Part, Stop, Streamed};
 use crate::context::{self, Weight, Window};
 use crate::event::{End, Ending, Event, LlmEnded, LlmIntent, Nudged, Outcome, RequestRef, Short, TurnEnded};
@@ -13,8 +13,8 @@ use crate::recovery::{self, Attempt, Failure, Remedy};
 use crate::team::Model;
 
 const NUDGE_EMPTY: &str = "(Your answer was empty. Answer the user, or call a tool.)";
-const NUDGE_STRUCTURED: &str =
-    "(Call the `structured_output` tool now with your final answer; plain text is not accepted.)";
+const NUDGE_STRUCTURED: &str = "(Call the `structured_output` tool now with your final answer, or answer with nothing but \
+                                that JSON object.)";
 const NUDGE_HAND_BACK: &str =
     "(The budget is used up. Tools are off. Hand back what you have: what is done, what is left, what you know.)";
 pub(super) const TOLD_INTERRUPTED: &str = "Not finished: the user interrupted the turn.";
@@ -190,7 +190,7 @@ impl Turn {
                 let calls = calls_of(calling.intent.call, &answer.message);
                 current.hear(&answer.message, &calls);
                 let next = if calls.is_empty() {
-                    self.answered_in_words(&current, calling, &answer, now)
+                    self.answered_in_words(&current, calling, &answer, prepared, now)
                 } else {
                     self.answered_with_calls(&current, calling, &answer, &calls, prepared, now)
                 };
@@ -233,8 +233,16 @@ impl Turn {
         finish_with(done, ended(heard, end, None))
     }
 
-    /// What an answer without tools leads to: the end, or another word to the model.
-    fn answered_in_words(&self, heard: &Current, calling: &Calling, answer: &Answer, now: &Now) -> Vec<Event> {
+    /// What an answer without tools leads to: the end, or another word to the model. Where a shape was agreed, `checked` says
+    /// whether the JSON in the text has it.
+    fn answered_in_words(
+        &self,
+        heard: &Current,
+        calling: &Calling,
+        answer: &Answer,
+        checked: Vec<Prepared>,
+        now: &Now,
+    ) -> Vec<Event> {
         let over = |end| vec![Event::TurnEnded(ended(heard, end, None))];
         if heard.interrupted.is_some() {
             return over(End::Interrupted);
@@ -249,10 +257,15 @@ impl Turn {
             Stop::Pause => self.next_call(heard, said, now),
             Stop::MaxTokens if !empty => over(End::Truncated),
             _ if empty => self.nudge(heard, said, NUDGE_EMPTY, End::Empty, now),
-            _ if self.settings.as_ref().is_some_and(|settings| settings.structured) => {
-                self.nudge(heard, said, NUDGE_STRUCTURED, End::Unstructured, now)
-            }
-            _ => over(End::Answered),
+            _ if !self.settings.as_ref().is_some_and(|settings| settings.structured) => over(End::Answered),
+            _ => match (checked.into_iter().next().map(|checked| checked.found), json_in(&answer.message.text())) {
+                (Some(Ok(_)), Some(value)) => vec![Event::TurnEnded(ended(heard, End::Answered, Some(value)))],
+                (Some(Err(Obstacle::Told(why))), _) => {
+                    let words = format!("({why})\n{NUDGE_STRUCTURED}");
+                    self.nudge(heard, said, &words, End::Unstructured, now)
+                }
+                _ => self.nudge(heard, said, NUDGE_STRUCTURED, End::Unstructured, now),
+            },
         }
     }
 
@@ -321,6 +334,20 @@ impl Turn {
         }
         events
     }
+}
+
+/// The JSON object that a text consists of: bare, or as its only fenced block.
+pub fn json_in(text: &str) -> Option<serde_json::Value> {
+    let parsed = |text: &str| serde_json::from_str(text).ok().filter(serde_json::Value::is_object);
+    if let Some(value) = parsed(text.trim()) {
+        return Some(value);
+    }
+    let mut parts = text.split("```");
+    let (_, block, _) = (parts.next()?, parts.next()?, parts.next()?);
+    // A second block leaves open which of them is the answer.
+    parts.next().is_none().then_some(())?;
+    let body = block.strip_prefix("json").or_else(|| block.strip_prefix("JSON")).unwrap_or(block);
+    parsed(body.trim())
 }
 
 /// Whether so many tokens are no answer to so many.

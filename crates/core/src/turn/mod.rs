@@ -41,6 +41,7 @@ use crate::rewind::Told;
 use crate::stop::Held;
 use crate::team::{Definition, Settings};
 
+pub use call::json_in;
 pub use mail::{is_note, is_stop};
 pub use past::{Forked, Past};
 pub use tools::{SETTLE, STRUCTURED_OUTPUT, SUBMIT_PLAN};
@@ -412,7 +413,8 @@ pub enum Input {
         ms: u64,
         /// How much of an answer had come, where there is none.
         streamed: Streamed,
-        /// Its first calls, where looking at them took no time: they are then judged in the same commit.
+        /// Its first calls, where looking at them took no time: they are then judged in the same commit. Of an answer without
+        /// calls that consists of JSON: whether it has the shape that was agreed.
         prepared: Vec<Prepared>,
     },
     /// It is time for the retry.

@@ -602,6 +602,50 @@ fn a_structured_answer_is_taken_from_its_tool() {
     assert_eq!((world.end(), world.model_calls.len()), (&End::Unstructured, 3));
 }
 
+#[test]
+fn an_answer_in_text_is_taken_if_it_was_found_to_fit() {
+    let settings = Settings { structured: true, ..Settings::new(model("m")) };
+    let fits = || Ok((Action::read("answer"), Class::Pure));
+    let misfits = || Err(Obstacle::Told("`/x`: not a number".into()));
+    let play = |text: &str, found: Option<Result<_, _>>| {
+        let mut world = World::with(settings.clone(), vec![]);
+        assert!(world.begin().is_ok());
+        let prepared = found.into_iter().map(|found| Prepared { key: call_key(1, 0), found }).collect();
+        assert!(world.input(Input::ModelEnded { call: (1, 1), outcome: says(text), ms: 1, prepared }).is_ok());
+        world
+    };
+    for text in ["{\"x\": 1}", "```json\n{\"x\": 1}\n```", "Here it is:\n```\n{\"x\": 1}\n```\nDone."] {
+        let world = play(text, Some(fits()));
+        assert_eq!((world.end(), &world.turn.last().unwrap().structured), (&End::Answered, &Some(json!({"x": 1}))));
+    }
+    let last = |world: &World| world.turn.history().last().unwrap().text();
+    let world = play("{\"x\": \"a\"}", Some(misfits()));
+    assert!(last(&world).contains("not a number") && last(&world).contains("structured_output"), "{}", last(&world));
+    assert!(last(&play("prose", None)).contains("structured_output"));
+}
+
+#[test]
+fn json_is_found_in_text_where_it_is_the_answer() {
+    let whole = Some(json!({"x": 1}));
+    let table = [
+        ("{\"x\":1}", whole.clone()),
+        (" \n{\"x\":1}\n", whole.clone()),
+        ("```json\n{\"x\":1}\n```", whole.clone()),
+        ("```\n{\"x\":1}\n```", whole.clone()),
+        ("I looked.\n\n```json\n{\"x\":1}\n```\n", whole),
+        ("```json\n{\"x\":1}\n```\n```json\n{\"x\":2}\n```", None),
+        ("[1]", None),
+        ("7", None),
+        ("{\"x\":1", None),
+        ("seven", None),
+        ("", None),
+        ("```", None),
+    ];
+    for (text, want) in table {
+        assert_eq!(json_in(text), want, "{text}");
+    }
+}
+
 /// Somebody whose answer has a shape that was agreed has one more try, in whatever process.
 #[test]
 fn an_answer_under_contract_is_sent_back_once() {

@@ -165,6 +165,30 @@ fn a_schema_gives_a_structured_answer() {
 }
 
 #[test]
+fn a_schema_takes_an_answer_in_text_that_fits() {
+    let schema = r#"{"type":"object","properties":{"score":{"type":"integer"}},"required":["score"]}"#;
+    for text in [r#"{"score": 7}"#, "```json\n{\"score\": 7}\n```", "My rating:\n\n```\n{\"score\": 7}\n```"] {
+        let server = ModelServer::start([Reply::text(text)]);
+        let program = Program::with(&server);
+        let ran = program.run(&["-p", "rate", "--json-schema", schema, "--output-format", "json"]);
+        let result = ran.json();
+        assert_eq!((ran.code, &result["structured_output"]), (0, &json!({"score": 7})), "{text}: {ran:?}");
+        let ran = program.run(&["-c", "-p", "", "--json-schema", schema]);
+        assert_eq!((ran.code, ran.out.as_str(), server.count()), (0, "{\"score\":7}\n", 1), "{ran:?}");
+    }
+    // What does not fit is named to the model, as often as any other answer that does not.
+    let wrong = || Reply::text(r#"{"score": "seven"}"#);
+    let server = ModelServer::start([wrong(), Reply::text(r#"{"score": 7}"#)]);
+    let ran = Program::with(&server).run(&["-p", "rate", "--json-schema", schema]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "{\"score\":7}\n"), "{ran:?}");
+    assert!(server.requests()[1].contains("/score"), "{}", server.requests()[1].body);
+    let server = ModelServer::start([wrong(), wrong(), wrong()]);
+    let ran = Program::with(&server).run(&["-p", "rate", "--json-schema", schema, "--output-format", "json"]);
+    assert_eq!((ran.code, &ran.json()["subtype"]), (7, &json!("error_max_structured_output_retries")), "{ran:?}");
+    assert!(ran.err.contains("structured") && ran.json()["error"].is_string(), "{ran:?}");
+}
+
+#[test]
 fn limits_have_their_own_exit_codes() {
     let loops = |n: usize| Script::tool_loop(n, "read_file", json!({"path": "a.txt", "offset": 1}), "end");
     let server = ModelServer::start(loops(50));

@@ -12,7 +12,7 @@ use max_team_core::event::{Ending, LlmIntent, Outcome};
 use max_team_core::limits::CALLS_PER_ANSWER_MAX;
 use max_team_core::policy::{Action, Class, Deed, Settled};
 use max_team_core::team::Model;
-use max_team_core::turn::{Effect, Input, Obstacle, Prepared, SETTLE, call_key};
+use max_team_core::turn::{Effect, Input, Obstacle, Prepared, SETTLE, STRUCTURED_OUTPUT, call_key, json_in};
 use max_team_llm::{Call, CallError, Request, Transcript};
 use max_team_tools::command::Walls;
 use max_team_tools::{Cx, Output, Progress, Registry, ToolError};
@@ -163,7 +163,11 @@ impl Agent {
             drop(calling);
             let ms = millis(started);
             let prepared = match &outcome {
-                Outcome::Done(answer) if !is_summary => look_at_once(&registry, &cx, intent.call, &answer.message),
+                Outcome::Done(answer) if !is_summary => {
+                    let mut prepared = look_at_once(&registry, &cx, intent.call, &answer.message);
+                    prepared.extend(look_at_words(&registry, intent.call, &answer.message));
+                    prepared
+                }
                 _ => Vec::new(),
             };
             let call = (intent.call, intent.attempt);
@@ -317,6 +321,18 @@ fn look_at_once(registry: &Registry, cx: &Cx, call: u32, message: &Message) -> V
     let first = message.tool_uses().enumerate().take(CALLS_PER_ANSWER_MAX);
     let pure = first.take_while(|(_, (_, name, _))| is_pure(name));
     pure.map(|(index, (_, name, input))| look_at(registry, cx, call_key(call, index), name, input)).collect()
+}
+
+/// Whether an answer in words is JSON of the shape that was agreed. Models answer so in spite of the tool for it.
+pub(crate) fn look_at_words(registry: &Registry, call: u32, message: &Message) -> Option<Prepared> {
+    registry.get(STRUCTURED_OUTPUT).filter(|_| message.tool_uses().next().is_none())?;
+    let value = json_in(&message.text())?;
+    let found = match registry.validate(STRUCTURED_OUTPUT, &value) {
+        Ok(()) => Ok((Action { deed: Deed::Answer, ..Action::read("answer") }, Class::Pure)),
+        Err(ToolError::Correctable(words)) => Err(Obstacle::Told(words)),
+        Err(ToolError::Fatal(words)) => Err(Obstacle::Fatal(words)),
+    };
+    Some(Prepared { key: call_key(call, 0), found })
 }
 
 fn look_at(registry: &Registry, cx: &Cx, key: String, tool: &str, input: &serde_json::Value) -> Prepared {

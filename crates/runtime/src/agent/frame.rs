@@ -36,7 +36,7 @@ pub(crate) struct Frame {
     root: PathBuf,
     definition: Arc<Definition>,
     settings: Arc<Settings>,
-    pub(super) registry: Arc<Registry>,
+    pub(crate) registry: Arc<Registry>,
     /// Whom it may call, as its tools say.
     callees: Arc<[Callee]>,
     beneath: Arc<Root>,

@@ -68,6 +68,7 @@ pub(crate) use acts::shown;
 pub(crate) use calls::EXPERT;
 pub use calls::TIME_OVER;
 use commit::Extra;
+pub(crate) use flight::look_at_words;
 use flight::{Flight, Landed};
 pub(crate) use frame::Frame;
 pub(crate) use hold::{Halt, since_of};

@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::Tape;
 use super::strict::{Change, Piece};
-use crate::agent::{Frame, text_at};
+use crate::agent::{Frame, look_at_words, text_at};
 use crate::error::RuntimeError;
 use crate::floor::Floor;
 use crate::plan::{letters, plan_stream};
@@ -84,9 +84,10 @@ pub(super) fn followed(today: &Turn, frame: &Frame, event: &Event, next: Option<
         Event::LlmEnded(ended) if !counts && !ended.summary => {
             let LlmIntent { call, attempt, .. } = today.calling()?;
             let outcome = Outcome::clone(&ended.outcome);
-            matches!(outcome, Outcome::Done(_)).then_some(())?;
+            let Outcome::Done(answer) = &outcome else { return None };
+            let prepared = look_at_words(&frame.registry, *call, &answer.message).into_iter().collect();
             let streamed = Streamed::default();
-            Input::ModelEnded { call: (*call, *attempt), outcome, ms: ended.ms, streamed, prepared: Vec::new() }
+            Input::ModelEnded { call: (*call, *attempt), outcome, ms: ended.ms, streamed, prepared }
         }
         Event::QuestionAnswered(of) => Input::Answered { question: of.question, answer: of.answer.clone() },
         _ => return None,
