@@ -68,8 +68,7 @@ impl Turn {
                 // What was asked about a piece of work says nothing about how that ended.
                 if self.reviewing().is_none() {
                     self.last = Some(ended.clone());
-                    let stopped = self.current.take().filter(|_| ended.end == End::Interrupted);
-                    self.halted = stopped.and_then(Current::halted);
+                    self.halted = self.current.take().and_then(|current| current.halted(&ended.end));
                 }
                 self.current = None;
                 self.phase = Phase::Idle;

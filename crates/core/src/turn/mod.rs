@@ -121,6 +121,16 @@ pub struct Halted {
     pub assignment: Option<Arc<Assignment>>,
 }
 
+/// What has stopped a turn whose next call could not be paid.
+const OUT_OF_BUDGET: &str = "budget";
+
+impl Halted {
+    /// Whether the next call could not be paid.
+    pub fn is_out_of_budget(&self) -> bool {
+        matches!(&self.who, Some(By::Rule(rule)) if rule == OUT_OF_BUDGET)
+    }
+}
+
 /// What is known of the turn that runs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Current {
@@ -195,10 +205,14 @@ impl Current {
         }
     }
 
-    /// What is kept of it if somebody has stopped it.
-    fn halted(self) -> Option<Box<Halted>> {
-        let (assignment, who) = (self.assignment, self.stopper);
-        self.interrupted.map(|by| Box::new(Halted { by, who, assignment }))
+    /// What is kept of it if it was stopped, or cut off by the budget: both can be gone on with.
+    fn halted(self, end: &End) -> Option<Box<Halted>> {
+        let (by, who) = match end {
+            End::Interrupted => (self.interrupted?, self.stopper),
+            End::Budget => (OUT_OF_BUDGET.to_owned(), Some(By::Rule(OUT_OF_BUDGET.to_owned()))),
+            _ => return None,
+        };
+        Some(Box::new(Halted { by, who, assignment: self.assignment }))
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use max_team_core::chat::Part;
-use max_team_core::event::Event;
+use max_team_core::event::{End, Event};
 use max_team_core::id::{EnvelopeId, SessionId, TurnId};
 use max_team_core::message::{Address, Envelope, Kind};
 use max_team_journal::Entry;
@@ -121,6 +121,8 @@ struct Taken {
     turn: TurnId,
     began: u64,
     ended: Option<u64>,
+    /// It ended before a model had answered.
+    is_unheard: bool,
     letters: Vec<EnvelopeId>,
 }
 
@@ -243,11 +245,14 @@ impl Census<'_> {
                         mailbox.letters.push((entry.seq, letter));
                     }
                     let letters = std::iter::once(started.envelope).chain(started.letters).collect();
-                    reading.turns.push(Taken { turn: started.turn, began: entry.seq, ended: None, letters });
+                    let turn = started.turn;
+                    reading.turns.push(Taken { turn, began: entry.seq, ended: None, is_unheard: false, letters });
                 }
                 Event::TurnEnded(ended) => {
                     let turn = reading.turns.iter_mut().rfind(|taken| taken.turn == ended.turn);
-                    turn.into_iter().for_each(|taken| taken.ended = Some(entry.seq));
+                    // No model was told where none could be paid or reached.
+                    let is_cut = matches!(ended.end, End::Budget | End::Failed { .. }) && ended.charges.is_empty();
+                    turn.into_iter().for_each(|taken| (taken.ended, taken.is_unheard) = (Some(entry.seq), is_cut));
                 }
                 Event::LetterRefused(refused) => drop(reading.refused.insert(refused.letter, refused.why)),
                 _ => {}
@@ -279,6 +284,13 @@ impl Reading {
         };
         match (began.or_else(|| taken.and_then(during)), taken) {
             (Some(Taken { turn, ended: None, .. }), _) => Fate::Read(Some(*turn)),
+            // The next turn that a model hears is told what came before, too.
+            (Some(Taken { turn, began, is_unheard: true, .. }), _) => {
+                match self.turns.iter().find(|later| later.began > *began && !later.is_unheard) {
+                    Some(later) if later.ended.is_some() => Fate::Acted(Some(later.turn)),
+                    later => Fate::Read(Some(later.map_or(*turn, |later| later.turn))),
+                }
+            }
             (Some(Taken { turn, .. }), _) => Fate::Acted(Some(*turn)),
             (None, Some(_)) => Fate::Acted(None),
             (None, None) if is_run => Fate::Delivered,

@@ -44,8 +44,8 @@ struct Stopped {
 }
 
 impl Post<'_> {
-    /// The teammates and the tasks in the background of a session that a person has interrupted, or whose letters wait since then,
-    /// and that have begun nothing since.
+    /// The teammates and the tasks in the background of a session that a person has interrupted, whose letters wait since then, or
+    /// that the session's budget has cut off, and that have begun nothing since.
     pub fn stopped(&self, session: SessionId) -> Result<Vec<Reader>, RuntimeError> {
         Ok(self.halted(session)?.iter().map(|halted| reader(&halted.row)).collect())
     }
@@ -103,8 +103,15 @@ impl Post<'_> {
             if !turn.is_apart(row.assignment.as_deref(), &mail) {
                 continue;
             }
-            let halted =
-                turn.halted().filter(|halted| is_person(halted)).and_then(|halted| halted.assignment.as_deref());
+            // More money for the session is none for an agent that has used up a budget of its own.
+            let has_own_budget = turn.settings().is_some_and(|settings| !crate::plan::cap(settings).is_empty());
+            let goes_on = |halted: &&Halted| match halted.is_out_of_budget() {
+                true => !has_own_budget,
+                false => is_person(halted),
+            };
+            let cut_off = turn.halted().filter(goes_on);
+            let is_unpaid = cut_off.is_some_and(Halted::is_out_of_budget) && turn.gone().is_none();
+            let halted = cut_off.and_then(|halted| halted.assignment.as_deref());
             // Whoever was stopped where nobody ran it is in the middle of it until it reads that.
             let is_halting = turn.is_busy() && mail.iter().any(is_stop);
             let halted = if is_halting { turn.assignment() } else { halted };
@@ -112,7 +119,7 @@ impl Post<'_> {
             let is_ours = |given: &Assignment| !given.life.is_call() || given.is_for_user();
             let given = halted.filter(|given| turn.gone().is_none() && is_ours(given)).cloned();
             let is_held = turn.gone().is_none() && turn.waiting(&mail, false) > 0;
-            if given.is_some() || is_held || census.takes_none(session, &turn, &mail)? {
+            if given.is_some() || is_held || is_unpaid || census.takes_none(session, &turn, &mail)? {
                 found.push(Stopped { row: row.clone(), given, is_held, head });
             }
         }
