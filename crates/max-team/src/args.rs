@@ -104,6 +104,15 @@ pub(crate) fn wished(words: impl Iterator<Item = String>) -> Option<String> {
     flag.strip_prefix("--lang=").map(str::to_owned).or_else(|| words.next())
 }
 
+/// Whether a result object is asked for, also in words that cannot be understood as a whole.
+pub(crate) fn wants_json(words: impl Iterator<Item = String>) -> bool {
+    const FLAG: &str = "--output-format";
+    let mut words = words.skip_while(|word| !word.starts_with(FLAG));
+    let flag = words.next().unwrap_or_default();
+    let format = flag.strip_prefix(FLAG).and_then(|value| value.strip_prefix('=')).map(str::to_owned);
+    matches!(format.or_else(|| words.next()).as_deref(), Some("json" | "stream-json"))
+}
+
 /// The command that was probably meant, if one of the first words is nearly one.
 pub(crate) fn meant(mut words: impl Iterator<Item = String>) -> Option<String> {
     let mut command = Cli::command();

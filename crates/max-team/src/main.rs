@@ -71,6 +71,9 @@ fn main() -> ExitCode {
             }
             // Nobody left to tell if this fails.
             drop(error.print());
+            if exit == Exit::Usage && args::wants_json(words()) {
+                print_failure(exit, error.to_string().trim_end().to_owned());
+            }
             if let Some(meant) = args::meant(words()).filter(|_| exit == Exit::Usage) {
                 headless::talk(&spoken().did_you_mean(&meant));
             }
@@ -78,7 +81,7 @@ fn main() -> ExitCode {
         }
     };
     let lang = cli.talk.lang.clone();
-    let wants_json = cli.talk.print.is_some() && cli.talk.output_format != args::Format::Text;
+    let wants_json = args::wants_json(std::env::args().skip(1));
     match run(cli) {
         Ok(exit) => exit.into(),
         // Whoever read the output has gone; there is nobody to tell.
@@ -86,12 +89,18 @@ fn main() -> ExitCode {
         Err(error) => {
             headless::talk(&told(&error, spoken(lang)));
             if wants_json {
-                // Whoever parses the output finds the failure there too; if they are gone, nothing is lost.
-                drop(commands::print(&format!("{}\n", stream_json::failure(&error.to_string()))));
+                print_failure(exit_of(&error), error.to_string());
             }
             exit_of(&error).into()
         }
     }
+}
+
+/// A program that parses the output finds a failure there, too.
+fn print_failure(exit: Exit, error: String) {
+    let verdict = headless::Verdict::of_error(exit, error);
+    // If the reader is gone, nothing is lost.
+    drop(commands::print(&format!("{}\n", stream_json::RunResult::early(&verdict).json())));
 }
 
 fn is_broken_pipe(error: &std::io::Error) -> bool {

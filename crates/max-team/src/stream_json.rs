@@ -3,54 +3,20 @@
 //! Lines are `system`, `assistant`, `user` and `result` objects; what those cannot say comes as `type: "max"`,
 //! which other readers skip: events of the one stream that `max-team events` reads, too.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use max_team_core::chat::{Message, Part, Usage};
 use max_team_core::context::summary::{Compacted, Why};
-use max_team_core::event::{End, Event, LlmEnded, Outcome, TurnEnded};
-use max_team_core::id::{PlanId, QuestionId, SessionId};
+use max_team_core::event::{Event, LlmEnded, Outcome, TurnEnded};
+use max_team_core::id::{QuestionId, SessionId};
 use max_team_core::ledger::dollars;
 use max_team_core::turn::call_key;
 use max_team_runtime::{Delta, Open, Opened, Recovered, Status, StreamEvent, What, new_id};
 use serde_json::{Map, Value, json};
 
 use crate::exit::Exit;
-use crate::words::Lang;
-
-/// What a result is called that is an error without a name of its own.
-const ERROR: &str = "error_during_execution";
-
-/// Why a run is an error that has no error of its lead's turn: a word for scripts, and words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Cut {
-    reason: &'static str,
-    error: Cow<'static, str>,
-}
-
-impl Cut {
-    pub(crate) fn new(reason: &'static str, error: &'static str) -> Self {
-        Self { reason, error: Cow::Borrowed(error) }
-    }
-
-    /// The time for it was over; the words say which.
-    pub(crate) fn late(words: String) -> Self {
-        Self { reason: "stopped", error: Cow::Owned(words) }
-    }
-
-    /// What a code says without a plan.
-    pub(crate) fn of(exit: Exit) -> Option<Self> {
-        match exit {
-            // One word for one thing: whoever was stopped, and by whomever.
-            Exit::Interrupted | Exit::Terminated => {
-                Some(Self::new("stopped", "stopped before everything asked for was done"))
-            }
-            Exit::Partial => Some(Self::new("partial", "somebody of the team could not begin")),
-            _ => None,
-        }
-    }
-}
+use crate::headless::{Verdict, end_name};
 
 /// The first line.
 pub(crate) fn init(opened: &Opened, open: &Open, cwd: &std::path::Path, key_source: &str) -> Value {
@@ -86,38 +52,6 @@ pub(crate) fn of_stream(event: &StreamEvent) -> Option<Value> {
             "event": event,
         })
     })
-}
-
-/// The last line of a run whose plan waits for a person, which somebody may have stopped.
-pub(crate) fn waits(
-    session: SessionId,
-    plan: PlanId,
-    question: Option<QuestionId>,
-    exit: Exit,
-    cut: Option<&Cut>,
-) -> Value {
-    let subtype = match exit {
-        Exit::Budget => "error_max_budget_usd",
-        Exit::Denied => "needs_approval",
-        _ => ERROR,
-    };
-    json!({
-        "type": "result", "subtype": subtype, "is_error": true, "session_id": session, "uuid": new_id(),
-        "plan": plan, "question": question, "terminal_reason": cut.map(|cut| cut.reason), "error": cut.map(|cut| &cut.error),
-    })
-}
-
-/// The last line of a run in which the lead has said nothing: what came of it, of which plan if it was one, and who was stopped.
-pub(crate) fn silent(session: SessionId, plan: Option<PlanId>, cut: Option<&Cut>, stopped: &[&str]) -> Value {
-    let mut line = json!({
-        "type": "result", "subtype": if cut.is_some() { ERROR } else { "success" }, "is_error": cut.is_some(), "result": "",
-        "session_id": session, "uuid": new_id(), "terminal_reason": cut.map_or("done", |cut| cut.reason),
-        "error": cut.map(|cut| &cut.error), "permission_denials": [], "stopped": stopped, "answered_before": false,
-    });
-    if let (Some(plan), Some(line)) = (plan, line.as_object_mut()) {
-        line.insert("plan".to_owned(), json!(plan));
-    }
-    line
 }
 
 /// Turns events into lines. It remembers the provider's ids of tool calls (the journal knows calls by key) and how
@@ -301,77 +235,73 @@ fn usage(usage: Usage) -> Value {
     })
 }
 
-/// The last line.
-pub(crate) struct Result<'a> {
-    pub(crate) session: SessionId,
-    pub(crate) ended: &'a TurnEnded,
+/// The `result` object. It has every field in every ending; what is not known, or does not apply, is `null`.
+pub(crate) struct RunResult<'a> {
+    pub(crate) verdict: &'a Verdict,
+    /// None if the run failed before there was one.
+    pub(crate) session: Option<SessionId>,
+    /// The lead's turn that the result is about.
+    pub(crate) ended: Option<&'a TurnEnded>,
+    /// The question that a plan waits with.
+    pub(crate) question: Option<QuestionId>,
     pub(crate) rounds: u32,
     pub(crate) duration_ms: u64,
     pub(crate) api_ms: u64,
     pub(crate) first_ms: Option<u64>,
     pub(crate) denials: &'a [Value],
-    pub(crate) status: &'a Status,
-    /// Those whom somebody has stopped and who have begun nothing since.
+    /// What was spent; none if nothing could say it in time.
+    pub(crate) status: Option<&'a Status>,
+    /// Agents that were stopped and have begun nothing since.
     pub(crate) stopped: &'a [&'a str],
-    /// Why the run is an error, whatever its lead has said.
-    pub(crate) cut: Option<&'a Cut>,
     /// Whether it was answered before the run.
     pub(crate) repeated: bool,
 }
 
-impl Result<'_> {
-    pub(crate) fn json(&self) -> Value {
-        let end = end_name(&self.ended.end);
-        let cut = self.cut;
-        let (subtype, is_error) = match subtype(&self.ended.end) {
-            (_, false) if cut.is_some() => (ERROR, true),
-            known => known,
-        };
-        let reason = cut.map_or_else(|| end.clone(), |cut| json!(cut.reason));
-        let ledger = &self.status.ledger;
-        // A model without a price has no known cost; zero would be a claim.
-        let cost =
-            (ledger.unpriced_calls == 0).then(|| dollars(ledger.spent_nano.saturating_add(self.status.others_nano)));
-        let models = self.status.usage_by_model();
-        let models: Map<String, Value> = models.into_iter().map(|(model, used)| (model, usage(used))).collect();
-        let error = cut.map(|cut| cut.error.to_string()).or_else(|| Lang::En.ended_because(&self.ended.end));
-        json!({
-            "type": "result", "subtype": subtype, "is_error": is_error, "result": self.ended.text,
-            "structured_output": self.ended.structured, "session_id": self.session, "uuid": new_id(),
-            "num_turns": self.rounds, "duration_ms": self.duration_ms, "duration_api_ms": self.api_ms,
-            "ttft_ms": self.first_ms, "total_cost_usd": cost, "usage": usage(self.status.usage()),
-            "modelUsage": models, "stop_reason": end, "terminal_reason": reason,
-            "permission_denials": self.denials, "error": error, "unknown_cost_usd": dollars(ledger.unknown_nano),
-            "stopped": self.stopped, "answered_before": self.repeated,
-        })
-    }
-}
-
-/// The last line where there was no session to speak of.
-pub(crate) fn failure(error: &str) -> Value {
-    json!({
-        "type": "result", "subtype": ERROR, "is_error": true, "result": "", "error": error,
-        "uuid": new_id(), "num_turns": 0, "total_cost_usd": 0, "permission_denials": [],
-    })
-}
-
-fn subtype(end: &End) -> (&'static str, bool) {
-    match end {
-        End::Answered | End::Proposed => ("success", false),
-        End::Truncated | End::Refused | End::Empty | End::Looping | End::Failed { .. } | End::Broken { .. } => {
-            (ERROR, true)
+impl<'a> RunResult<'a> {
+    /// The result of a run that failed before its session was open.
+    pub(crate) fn early(verdict: &'a Verdict) -> Self {
+        let (session, ended, question, first_ms, status) = (None, None, None, None, None);
+        let (rounds, duration_ms, api_ms, denials, stopped) = (0, 0, 0, [].as_slice(), [].as_slice());
+        let repeated = false;
+        Self {
+            verdict,
+            session,
+            ended,
+            question,
+            rounds,
+            duration_ms,
+            api_ms,
+            first_ms,
+            denials,
+            status,
+            stopped,
+            repeated,
         }
-        End::Interrupted => (ERROR, true),
-        End::Unstructured => ("error_max_structured_output_retries", true),
-        End::Rounds => ("error_max_turns", true),
-        End::Budget => ("error_max_budget_usd", true),
     }
-}
 
-fn end_name(end: &End) -> Value {
-    let value = serde_json::to_value(end).unwrap_or_default();
-    match value {
-        Value::Object(fields) => fields.keys().next().cloned().map_or(Value::Null, Value::String),
-        other => other,
+    pub(crate) fn json(&self) -> Value {
+        let Verdict { exit, reason, error, plan } = self.verdict;
+        let ledger = self.status.map(|status| &status.ledger);
+        // A model without a price has no known cost; zero would be a claim. Without a session nothing was spent.
+        let spent = |status: &Status| dollars(status.ledger.spent_nano.saturating_add(status.others_nano));
+        let cost = match self.status {
+            Some(status) => (status.ledger.unpriced_calls == 0).then(|| spent(status)),
+            None => self.session.is_none().then_some(0.0),
+        };
+        let used = self.status.map(Status::usage).or(self.session.is_none().then(Usage::default)).map(usage);
+        let models = self.status.map(Status::usage_by_model).unwrap_or_default();
+        let of_models: Map<String, Value> = models.into_iter().map(|(model, used)| (model, usage(used))).collect();
+        json!({
+            "type": "result", "subtype": self.verdict.subtype(), "is_error": *exit != Exit::Ok, "exit_code": *exit as u8,
+            "result": self.ended.map_or("", |ended| &ended.text), "error": error,
+            "structured_output": self.ended.and_then(|ended| ended.structured.as_ref()),
+            "session_id": self.session, "uuid": new_id(), "plan": plan, "question": self.question,
+            "num_turns": self.rounds, "duration_ms": self.duration_ms, "duration_api_ms": self.api_ms,
+            "ttft_ms": self.first_ms, "total_cost_usd": cost,
+            "unknown_cost_usd": dollars(ledger.map_or(0, |ledger| ledger.unknown_nano)), "usage": used,
+            "modelUsage": of_models, "stop_reason": self.ended.map(|ended| end_name(&ended.end)),
+            "terminal_reason": reason, "permission_denials": self.denials, "stopped": self.stopped,
+            "answered_before": self.repeated,
+        })
     }
 }

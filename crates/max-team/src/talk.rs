@@ -382,9 +382,10 @@ fn drive<F: Future<Output = anyhow::Result<Exit>>>(
             _ = again.next() => Ok(()),
         };
         // What went wrong first is what the user needs to know.
-        let exit = exit?;
-        closed.map_err(setup::failed)?;
-        anyhow::Ok(exit)
+        match exit? {
+            Exit::Failed => anyhow::Ok(Exit::Failed),
+            exit => closed.map(|()| exit).map_err(|error| setup::failed(error).into()),
+        }
     };
     max_team_runtime::block_on(&runtime, std::pin::pin!(async { exit = whole.await }));
     // A tool that does not stop must not keep the program: its intent is in the journal.

@@ -1,7 +1,7 @@
 //! What can go wrong in the runtime, in words that say what to do next.
 
 use max_team_core::hash::Hash;
-use max_team_core::id::SessionId;
+use max_team_core::id::{PlanId, SessionId};
 use max_team_journal::JournalError;
 
 /// Ids that a message lists.
@@ -105,6 +105,9 @@ pub enum RuntimeError {
     /// Nobody asks this.
     #[error("there is no open question `{0}`; `max-team inbox` shows those there are")]
     NoQuestion(String),
+    /// An answer about a plan that is being stopped would change nothing.
+    #[error("plan `{0}` is being stopped: the answer was not sent; `max-team plans show {0}` says how it ends")]
+    PlanStopping(PlanId),
     /// Several ids begin or end so.
     #[error("`{text}` may mean {}; give more of the id", among.join(", "))]
     Ambiguous {

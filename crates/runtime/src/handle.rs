@@ -20,7 +20,7 @@ use max_team_core::turn::Forked;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use crate::census::{Census, Cost, Letter, Roll};
+use crate::census::{Census, Cost, Letter, PlanLine, Roll};
 use crate::error::RuntimeError;
 use crate::floor::fold_plan;
 use crate::house::House;
@@ -607,6 +607,14 @@ impl TeamHandle {
         TaskLists::new(&self.house.shared.journal).tasks(session)
     }
 
+    /// Every plan of a session, oldest first.
+    pub fn plans(&self, session: SessionId) -> Result<Vec<PlanLine>, RuntimeError> {
+        let mut plans = Census::new(&self.house.shared.journal).plans()?;
+        plans.retain(|line| line.row.session == session);
+        plans.reverse();
+        Ok(plans)
+    }
+
     /// Everybody who has worked in a session, in the order they began.
     pub fn agents(&self, session: SessionId) -> Result<Vec<AgentRow>, RuntimeError> {
         Census::new(&self.house.shared.journal).agents(session)
@@ -672,6 +680,11 @@ impl TeamHandle {
     /// What was said in a session, open or not.
     pub fn events(&self, session: SessionId) -> Result<Vec<(i64, Event)>, RuntimeError> {
         Sessions::new(&self.house.shared.journal).events(session)
+    }
+
+    /// When the user last said something in a session.
+    pub fn last_said_ms(&self, session: SessionId) -> Result<Option<i64>, RuntimeError> {
+        Sessions::new(&self.house.shared.journal).last_said_ms(session)
     }
 
     /// All that the journal holds of a session, taken out of it.

@@ -296,6 +296,7 @@ impl<'j> Post<'j> {
         say: &Say,
     ) -> Result<String, RuntimeError> {
         let to = self.address(question)?;
+        self.check_goes_on(&to)?;
         let body = json!({ "question": question, "say": say, "by": by });
         if let Say::Edit(edits) = say {
             // Of several changes each may be made; none of them is the last word.
@@ -351,13 +352,23 @@ impl<'j> Post<'j> {
 
     /// Edits that do not fit what the plan says are refused before anybody is bothered with them.
     fn check_edits(&self, address: &str, edits: &[Edit]) -> Result<(), RuntimeError> {
-        let Some(plan) = address.strip_prefix("plan/").and_then(|plan| plan.parse().ok()) else { return Ok(()) };
+        let Some(plan) = plan_at(address) else { return Ok(()) };
         let (plan, _) = census::fold_plan(self.journal, plan)?;
         let mut draft = plan.draft().cloned().unwrap_or_default();
         for change in edits {
             draft = edit(&draft, change).map_err(|flaw| RuntimeError::Plan(flaw.to_string()))?;
         }
         Ok(())
+    }
+
+    /// A plan that was told to stop decides nothing more.
+    fn check_goes_on(&self, address: &str) -> Result<(), RuntimeError> {
+        match plan_at(address) {
+            Some(plan) if Census::new(self.journal).stopping(plan)? == Some(None) => {
+                Err(RuntimeError::PlanStopping(plan))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The mailbox of whoever asks this.
@@ -420,6 +431,11 @@ impl<'j> Post<'j> {
         self.journal.commit(commit).await?;
         Ok(address)
     }
+}
+
+/// The plan that a mailbox belongs to, if it is a plan's.
+fn plan_at(address: &str) -> Option<PlanId> {
+    address.strip_prefix("plan/")?.parse().ok()
 }
 
 /// Whether a question of a plan still waits for anybody: its task may have been stopped since.

@@ -92,10 +92,11 @@ fn yes(pending: &Pending, options: &args::Yes) -> Result<Reply, Stop> {
     let message = options.message.clone().unwrap_or_default();
     let ruling = ruling(options, &message);
     match &pending.row.matter {
-        Matter::Plan(About::Failure { .. }) if options.first_wave || options.always => usage(Lang::answer_failure),
-        Matter::Plan(About::Failure { .. }) => {
-            let again = Ruling::Retry { agent: None, model: None, note: message };
-            Ok(Reply::Plan(Say::Rule(ruling.unwrap_or(again))))
+        Matter::Plan(About::Failure { task, .. }) => {
+            let id = short(&pending.row.question);
+            let choose = || Stop::said(Exit::Usage, |lang| lang.failure_choices(&id, task));
+            let ruling = ruling.filter(|_| !options.first_wave && !options.always);
+            Ok(Reply::Plan(Say::Rule(ruling.ok_or_else(choose)?)))
         }
         _ if ruling.is_some() => usage(Lang::only_for_failures),
         Matter::Plan(_) if options.always => usage(Lang::always_not_for_plans),

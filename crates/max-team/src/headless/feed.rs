@@ -114,7 +114,7 @@ impl Headless {
     ) -> anyhow::Result<(Option<Exit>, Exit)> {
         let session = opened.session;
         let (mut feed, mut is_open, mut rests) = (Feed::open(), true, false);
-        let (mut stopped, mut exit, mut began) = (None, Exit::Ok, Instant::now());
+        let (mut stopped, mut exit) = (None, Exit::Ok);
         let (mut vigil, mut next) = (Vigil::default(), None);
         while is_open || next.is_some() || !rests {
             let due = vigil.due();
@@ -136,7 +136,7 @@ impl Headless {
                     self.say(session, &mut next, tally).await?;
                     continue;
                 }
-                () = tokio::time::sleep_until(due.unwrap_or(began).into()), if due.is_some() => {
+                () = tokio::time::sleep_until(due.unwrap_or(tally.began).into()), if due.is_some() => {
                     self.tell_of_silence(session, &mut vigil)?;
                     continue;
                 }
@@ -149,10 +149,12 @@ impl Headless {
                     match &*event {
                         Event::TurnStarted(_) => {
                             rests = false;
-                            began = if from.lead { Instant::now() } else { began };
+                            if from.lead {
+                                tally.began = Instant::now();
+                            }
                         }
                         Event::TurnEnded(ended) if from.lead => {
-                            let code = self.tell_result(session, ended, tally, began, stopped).await?;
+                            let code = self.tell_result(session, ended, tally, stopped).await?;
                             exit = if code == Exit::Ok { exit } else { code };
                             if stopped.is_some() {
                                 // What waits is for whoever goes on.
@@ -168,7 +170,7 @@ impl Headless {
                 }
                 Notice::Delta { from, delta, .. } => {
                     vigil.delta(&from, Instant::now());
-                    self.hear_piece(session, &from, &delta, began, tally)?;
+                    self.hear_piece(session, &from, &delta, tally)?;
                 }
                 Notice::Copies { of, .. } => self.tell_of_making(of, tally),
                 Notice::Idle { .. } => {

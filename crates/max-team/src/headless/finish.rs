@@ -1,9 +1,9 @@
 //! The end of a run without a chat: the answer or the plan, why there is none, and the exit code.
 
-use std::time::Instant;
+use std::time::Duration;
 
 use max_team_core::event::{End, Event, TurnEnded};
-use max_team_core::id::SessionId;
+use max_team_core::id::{QuestionId, SessionId};
 use max_team_runtime::{Notice, Opened, Origin};
 use tokio::sync::mpsc;
 
@@ -15,18 +15,12 @@ use crate::exit::{Exit, Stop};
 use crate::plan_file;
 use crate::sheet;
 use crate::signals::Signals;
-use crate::stream_json;
+use crate::stream_json::RunResult;
 use crate::terminal::text::clean;
 
 impl Headless {
-    pub(super) async fn finish(
-        &self,
-        opened: &Opened,
-        tally: &Tally,
-        started: Instant,
-        stopped: Option<Exit>,
-    ) -> anyhow::Result<Exit> {
-        if let Some(exit) = self.finish_plan(opened, tally, stopped)? {
+    pub(super) async fn finish(&self, opened: &Opened, tally: &Tally, stopped: Option<Exit>) -> anyhow::Result<Exit> {
+        if let Some(exit) = self.finish_plan(opened, tally, stopped).await? {
             return Ok(exit);
         }
         let Some(ended) = &tally.ended else {
@@ -40,28 +34,23 @@ impl Headless {
             if verdict.exit == Exit::Ok && !has_plan {
                 talk(self.lang.nothing_said());
             }
-            self.tell_silence(opened.session, &verdict, tally)?;
+            self.tell_silence(opened.session, &verdict, tally, stopped).await?;
             return Ok(verdict.exit);
         };
-        self.tell_result(opened.session, ended, tally, started, stopped).await
+        self.tell_result(opened.session, ended, tally, stopped).await
     }
 
-    /// What is told of a run that was stopped before its end: the answer that is there, or that there is none. Who was told to stop
-    /// waits for nobody who would only count what was spent.
+    /// What is told of a run that was stopped before its end: the answer that is there, or that there is none.
     pub(super) async fn tell_stopped(
         &self,
         session: SessionId,
         tally: &Tally,
-        started: Instant,
         stopped: Option<Exit>,
     ) -> anyhow::Result<()> {
-        if let Some(ended) = tally.ended.as_ref().filter(|_| !tally.repeats) {
-            let told = self.tell_result(session, ended, tally, started, stopped);
-            if let Ok(told) = tokio::time::timeout(STOPPED_WAIT, told).await {
-                return told.map(drop);
-            }
+        match tally.ended.as_ref().filter(|_| !tally.repeats) {
+            Some(ended) => self.tell_result(session, ended, tally, stopped).await.map(drop),
+            None => self.tell_silence(session, &self.verdict(tally, None, stopped)?, tally, stopped).await,
         }
-        self.tell_silence(session, &self.verdict(tally, None, stopped)?, tally)
     }
 
     /// The end of a run that has listened: each turn's result was told.
@@ -78,7 +67,7 @@ impl Headless {
             self.tell_of_stop(session, stopped)?;
         }
         if stopped.is_some() && tally.owes_result() {
-            drop(self.tell_silence(session, &self.verdict(tally, None, stopped)?, tally));
+            drop(self.tell_silence(session, &self.verdict(tally, None, stopped)?, tally, stopped).await);
         }
         if stopped == Some(Exit::Terminated) {
             return Ok(Exit::Terminated);
@@ -86,22 +75,22 @@ impl Headless {
         if tally.ended.is_none() && stopped.is_none() {
             return Err(Stop::said(Exit::Usage, |lang| lang.nothing_came_in().to_owned()).into());
         }
-        let exit = match self.finish_plan(opened, tally, stopped)? {
+        let exit = match self.finish_plan(opened, tally, stopped).await? {
             Some(exit) => exit,
             None if stopped.is_some() => stopped.unwrap_or(exit),
-            None => self.tell_rest(session, tally, exit)?,
+            None => self.tell_rest(session, tally, exit).await?,
         };
         drop(notices);
         self.part(session, tally, stopped, exit, signals).await
     }
 
     /// What no turn of a run that has listened has told, if that is no good end.
-    fn tell_rest(&self, session: SessionId, tally: &Tally, exit: Exit) -> anyhow::Result<Exit> {
+    async fn tell_rest(&self, session: SessionId, tally: &Tally, exit: Exit) -> anyhow::Result<Exit> {
         let rest = self.verdict(tally, None, None)?;
         if rest.exit == Exit::Ok || (rest.plan.is_none() && exit != Exit::Ok) {
             return Ok(exit);
         }
-        self.tell_silence(session, &rest, tally)?;
+        self.tell_silence(session, &rest, tally, None).await?;
         Ok(rest.exit)
     }
 
@@ -157,6 +146,10 @@ impl Headless {
     pub(super) fn is_over(&self, from: &Origin, event: &Event, tally: &mut Tally) {
         tally.forget(from);
         let Event::TurnEnded(ended) = event else { return };
+        // A plan says itself that it waits for money.
+        if ended.end == End::Budget && !from.lead && from.task.is_none() {
+            tally.unpaid.extend(from.agent);
+        }
         if ended.end == End::Interrupted || !from.agent.is_some_and(|agent| tally.for_user.remove(&agent)) {
             return;
         }
@@ -199,37 +192,17 @@ impl Headless {
         session: SessionId,
         ended: &TurnEnded,
         tally: &Tally,
-        started: Instant,
         stopped: Option<Exit>,
     ) -> anyhow::Result<Exit> {
-        let Verdict { exit, cut, .. } = self.verdict(tally, Some(ended), stopped)?;
-        match self.format {
-            // What everybody has spent is only asked for by those who are told.
-            Format::Text => {
-                let is_silent = ended.structured.is_none() && ended.text.trim().is_empty();
-                if exit == Exit::Ok && is_silent && tally.plan_to_tell().is_none() {
-                    talk(self.lang.nothing_said());
-                }
-                self.print_text(ended)?;
+        let verdict = self.verdict(tally, Some(ended), stopped)?;
+        if self.format == Format::Text {
+            let is_silent = ended.structured.is_none() && ended.text.trim().is_empty();
+            if verdict.exit == Exit::Ok && is_silent && tally.plan_to_tell().is_none() {
+                talk(self.lang.nothing_said());
             }
-            Format::Json | Format::StreamJson => {
-                let status = self.handle.status(session).await?;
-                let result = stream_json::Result {
-                    session,
-                    ended,
-                    rounds: tally.rounds,
-                    duration_ms: millis(started),
-                    api_ms: tally.api_ms,
-                    first_ms: tally.first_ms,
-                    denials: &tally.denials,
-                    status: &status,
-                    stopped: &tally.stopped(),
-                    cut: cut.as_ref(),
-                    repeated: tally.repeats,
-                };
-                self.print_line(&result.json())?;
-            }
+            self.print_text(ended)?;
         }
+        self.print_result(session, &verdict, (Some(ended), None), tally, stopped).await?;
         let because = [self.lang.ended_because(&ended.end), self.lang.budget_unknown(ended)];
         because.iter().flatten().for_each(|words| talk(words));
         if tally.repeats {
@@ -238,18 +211,50 @@ impl Headless {
         if let Some((first, more)) = tally.unasked.split_first() {
             talk(&self.lang.nobody_asked(first, more.len()));
         }
-        Ok(exit)
+        Ok(verdict.exit)
     }
 
-    /// Whoever reads a result has one, also where the lead has said nothing.
-    pub(super) fn tell_silence(&self, session: SessionId, verdict: &Verdict, tally: &Tally) -> anyhow::Result<()> {
-        let Verdict { cut, plan, .. } = verdict;
-        match self.format {
-            Format::Text => Ok(()),
-            Format::Json | Format::StreamJson => {
-                self.print_line(&stream_json::silent(session, *plan, cut.as_ref(), &tally.stopped()))
-            }
+    /// The result of a run in which the lead has said nothing.
+    async fn tell_silence(
+        &self,
+        session: SessionId,
+        verdict: &Verdict,
+        tally: &Tally,
+        stopped: Option<Exit>,
+    ) -> anyhow::Result<()> {
+        self.print_result(session, verdict, (None, None), tally, stopped).await
+    }
+
+    /// The `result` object, where one is wanted: of this turn, or of a plan that waits with this question.
+    async fn print_result(
+        &self,
+        session: SessionId,
+        verdict: &Verdict,
+        (ended, question): (Option<&TurnEnded>, Option<QuestionId>),
+        tally: &Tally,
+        stopped: Option<Exit>,
+    ) -> anyhow::Result<()> {
+        if self.format == Format::Text {
+            return Ok(());
         }
+        // A run that was told to stop does not wait for an agent that would only count what was spent.
+        let patience = if stopped.is_some() { STOPPED_WAIT } else { Duration::MAX };
+        let status = tokio::time::timeout(patience, self.handle.status(session)).await.ok().and_then(Result::ok);
+        let result = RunResult {
+            verdict,
+            session: Some(session),
+            ended,
+            question,
+            rounds: tally.rounds,
+            duration_ms: millis(tally.began),
+            api_ms: tally.api_ms,
+            first_ms: tally.first_ms,
+            denials: &tally.denials,
+            status: status.as_ref(),
+            stopped: &tally.stopped(),
+            repeated: tally.repeats && ended.is_some(),
+        };
+        self.print_line(&result.json())
     }
 
     /// What was done in a copy is not in the project yet: whoever sits here is told, not only the model.
@@ -261,7 +266,7 @@ impl Headless {
     }
 
     /// What is said of plans that wait for a person, or that were all that was wanted.
-    fn finish_plan(&self, opened: &Opened, tally: &Tally, stopped: Option<Exit>) -> anyhow::Result<Option<Exit>> {
+    async fn finish_plan(&self, opened: &Opened, tally: &Tally, stopped: Option<Exit>) -> anyhow::Result<Option<Exit>> {
         let Some((plan, asked, _)) = tally.plan_to_tell() else {
             if let Task::Plan { .. } = &self.task {
                 tally.ended.as_ref().map_or(Ok(()), |ended| self.print_text(ended))?;
@@ -290,20 +295,20 @@ impl Headless {
             return Ok(None);
         }
         let session = opened.session;
-        let Verdict { exit, cut, .. } = self.verdict_of_waiting(&state, stopped);
+        let verdict = Verdict { plan: Some(*plan), ..self.verdict_of_waiting(&state, stopped) };
         if self.format == Format::Text {
             // What was asked for comes first.
             if let (Task::Say(_), Some(ended), false) = (&self.task, &tally.ended, tally.repeats) {
                 self.print_text(ended)?;
             }
             crate::commands::print(&sheet::sheet(&state, sheet::WIDTH, self.lang))?;
-        } else {
-            self.print_line(&stream_json::waits(session, *plan, *asked, exit, cut.as_ref()))?;
         }
+        let said = tally.ended.as_ref().filter(|_| matches!(self.task, Task::Say(_)) && !tally.repeats);
+        self.print_result(session, &verdict, (said, *asked), tally, stopped).await?;
         if let Some(words) = self.lang.answered_with(&state) {
             talk(&self.lang.then_go_on(&words, &session.to_string()));
         }
-        Ok(Some(exit))
+        Ok(Some(verdict.exit))
     }
 
     fn print_text(&self, ended: &TurnEnded) -> anyhow::Result<()> {

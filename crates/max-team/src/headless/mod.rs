@@ -7,6 +7,7 @@ mod ear;
 mod feed;
 mod finish;
 mod out;
+mod repeat;
 mod tally;
 mod verdict;
 mod vigil;
@@ -15,7 +16,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use max_team_core::event::{End, Ending, Event, Interrupted, Outcome, QuestionAsked, TurnEnded};
+use max_team_core::event::{End, Ending, Event, Interrupted, Outcome, QuestionAsked, Refusal, TurnEnded};
 use max_team_core::id::{EnvelopeId, SessionId, TurnId};
 use max_team_core::message::{Kind, Principal};
 use max_team_core::plan::Draft;
@@ -23,10 +24,10 @@ use max_team_core::plan::event::{About, Say};
 use max_team_core::policy::{Answer, By, Deed};
 use max_team_core::secret::{redact, redact_value};
 use max_team_runtime::{
-    Asked, CONTINUE, Command, Delta, Notice, Open, Opened, Order, Origin, READ_ON, Recovered, RuntimeError, Scope,
-    Spawn, TIME_OVER, TeamHandle, new_id,
+    Asked, CONTINUE, Command, Delta, Mark, Notice, Open, Opened, Order, Origin, READ_ON, Recovered, RuntimeError,
+    Scope, Spawn, TIME_OVER, TeamHandle, new_id,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::args::Format;
@@ -41,8 +42,8 @@ use crate::words::Lang;
 use ear::{Ear, Heard};
 pub(crate) use feed::Fault;
 pub(crate) use out::Out;
-use tally::Tally;
-pub(crate) use verdict::Verdict;
+use tally::{Tally, denial};
+pub(crate) use verdict::{Verdict, end_name};
 use vigil::Vigil;
 
 /// What the lead is told when only a plan is wanted.
@@ -53,6 +54,9 @@ const STOPPED_WAIT: Duration = Duration::from_secs(1);
 const SETTLE_MAX: Duration = Duration::from_secs(60);
 /// How long a skill whose time is over has to end as it was told; then nobody waits for it any more.
 const LIMIT_GRACE: Duration = Duration::from_secs(5);
+
+/// Refused calls that are named on standard error; `permission_denials` has all of the lead's.
+const REFUSALS_TOLD_MAX: usize = 10;
 
 /// One headless run.
 pub(crate) struct Headless {
@@ -121,20 +125,46 @@ impl Headless {
 
     async fn answer(&self, open: Open, signals: &mut Signals) -> anyhow::Result<Exit> {
         let started = Instant::now();
-        let mut notices = self.handle.watch();
+        let notices = self.handle.watch();
         let here = self.handle.here()?;
         let opened = self.in_time(started, self.handle.open(self.by.clone(), &self.cwd, open.clone())).await??;
+        match self.attend(&open, &opened, (started, here), notices, signals).await {
+            Err(error) if error.downcast_ref::<std::io::Error>().is_none() => self.fail(opened.session, &error),
+            ended => ended,
+        }
+    }
+
+    /// A failure in an open session: said to people, and to programs with the session's id.
+    fn fail(&self, session: SessionId, error: &anyhow::Error) -> anyhow::Result<Exit> {
+        talk(&crate::told(error, self.lang));
+        let verdict = Verdict::of_error(crate::exit_of(error), error.to_string());
+        if self.format != Format::Text {
+            let result = stream_json::RunResult { session: Some(session), ..stream_json::RunResult::early(&verdict) };
+            self.print_line(&result.json())?;
+        }
+        Ok(verdict.exit)
+    }
+
+    /// Says what is to be said in an open session, follows it, and tells what came of it.
+    async fn attend(
+        &self,
+        open: &Open,
+        opened: &Opened,
+        (started, here): (Instant, Mark),
+        mut notices: mpsc::Receiver<Notice>,
+        signals: &mut Signals,
+    ) -> anyhow::Result<Exit> {
         let session = opened.session;
-        self.emit_stream(|| stream_json::init(&opened, &open, &self.cwd, &self.key_source))?;
+        self.emit_stream(|| stream_json::init(opened, open, &self.cwd, &self.key_source))?;
         self.tell_of_recovery(session, &opened.recovered)?;
         let key = EnvelopeId::new(new_id());
         let mut tally = Tally::new(session, open.settings.retries_max);
         if self.format == Format::StreamJson {
             tally.stream = Some(self.handle.stream(Scope::Session(session), here)?);
         }
-        tally.open(&opened);
+        tally.open(opened);
         tally.team = open.team.as_ref().is_some_and(|team| !team.members.is_empty());
-        let command = self.first(&opened);
+        let command = self.first(opened);
         let waits_for = command.is_some().then_some(key);
         self.recruit(session, &mut tally).await?;
         if let Some(command) = command {
@@ -151,8 +181,8 @@ impl Headless {
             self.refuse(session, asked, None, &mut tally).await?;
         }
         if matches!(self.task, Task::Listen) {
-            let (stopped, exit) = self.listen(&opened, &mut notices, signals, &mut tally).await?;
-            return self.finish_listening(&opened, &tally, notices, signals, (stopped, exit)).await;
+            let (stopped, exit) = self.listen(opened, &mut notices, signals, &mut tally).await?;
+            return self.finish_listening(opened, &tally, notices, signals, (stopped, exit)).await;
         }
         let stopped = if waits_for.is_some() || opened.continuing || goes_on || !tally.joining.is_empty() {
             let followed = self.follow(session, started, waits_for, &mut notices, signals, &mut tally);
@@ -162,12 +192,12 @@ impl Headless {
             };
             // What waited may have been for others than the lead, who has said nothing new.
             if waits_for.is_none() && !tally.has_stopped_plan() {
-                tally.repeat(&opened);
+                self.repeat(opened, &mut tally)?;
             }
             stopped
         } else {
             // Nothing was open: what `-c -p ""` goes on to is the answer that is already there.
-            tally.repeat(&opened);
+            self.repeat(opened, &mut tally)?;
             None
         };
         if stopped.is_some() {
@@ -175,11 +205,11 @@ impl Headless {
         }
         if let Some(exit) = stopped.filter(|exit| *exit == Exit::Terminated || tally.ended.is_none()) {
             // Who was told to stop leaves so, also where nobody reads any more that they do.
-            drop(self.tell_stopped(session, &tally, started, stopped).await);
+            drop(self.tell_stopped(session, &tally, stopped).await);
             return Ok(exit);
         }
         self.emit_team(&mut tally)?;
-        let exit = match self.finish(&opened, &tally, started, stopped).await {
+        let exit = match self.finish(opened, &tally, stopped).await {
             Ok(exit) => exit,
             Err(none) => return self.leave(session, stopped.is_none(), signals).await.and(Err(none)),
         };
@@ -305,7 +335,6 @@ impl Headless {
     ) -> anyhow::Result<Option<Exit>> {
         let mut stopped = None;
         let mut ours: Option<TurnId> = None;
-        let began = Instant::now();
         let late = self.limit.as_ref().map(|(_, limit)| started + *limit);
         let mut vigil = Vigil::default();
         let mut ear = Ear::new(notices, signals);
@@ -345,7 +374,7 @@ impl Headless {
                 }
                 Notice::Delta { from, delta, .. } => {
                     vigil.delta(&from, Instant::now());
-                    self.hear_piece(session, &from, &delta, began, tally)?;
+                    self.hear_piece(session, &from, &delta, tally)?;
                 }
                 Notice::Copies { of, .. } => self.tell_of_making(of, tally),
                 Notice::Idle { .. } if tally.is_awaiting() => {}
@@ -361,16 +390,9 @@ impl Headless {
     }
 
     /// A piece of what somebody says; only the lead's is passed on.
-    fn hear_piece(
-        &self,
-        session: SessionId,
-        from: &Origin,
-        delta: &Delta,
-        began: Instant,
-        tally: &mut Tally,
-    ) -> anyhow::Result<()> {
+    fn hear_piece(&self, session: SessionId, from: &Origin, delta: &Delta, tally: &mut Tally) -> anyhow::Result<()> {
         if from.lead {
-            tally.first_ms.get_or_insert_with(|| millis(began));
+            tally.first_ms.get_or_insert(millis(tally.began));
             if self.partial {
                 self.emit_stream(|| stream_json::delta(session, delta))?;
             }
@@ -470,6 +492,7 @@ impl Headless {
                 self.refuse(session, &asked_by(from, at_ms, asked), None, tally).await?;
             }
             Event::LlmEnded(ended) => self.tell_of_retry(from, &ended.outcome),
+            Event::ToolDone(done) => done.refused.iter().for_each(|refusal| self.tell_of_refusal(from, refusal, tally)),
             Event::CompactionFailed(failed) if from.lead && self.format == Format::Text => {
                 talk(&self.lang.not_compacted(&failed.detail));
             }
@@ -487,7 +510,7 @@ impl Headless {
             Event::QuestionAsked(asked) => {
                 self.refuse(session, &asked_by(from, at_ms, asked), Some(&asked.key), tally).await?;
             }
-            Event::ToolDone(done) if done.ending == Ending::Refused => tally.refused(&done.key),
+            Event::ToolDone(done) if done.ending == Ending::Refused => tally.refused(done),
             Event::TurnEnded(ended) => tally.ends(ended),
             _ => {}
         }
@@ -513,6 +536,15 @@ impl Headless {
         }
     }
 
+    /// A call that a rule or the mode refuses is named, with the reason: the model's answer may not mention it.
+    fn tell_of_refusal(&self, from: &Origin, refusal: &Refusal, tally: &mut Tally) {
+        let By::Rule(rule) = &refusal.by else { return };
+        tally.refusals_told += 1;
+        if tally.refusals_told <= REFUSALS_TOLD_MAX {
+            talk(&self.lang.refused_call(&from.name, &called(&refusal.tool, &refusal.target), rule));
+        }
+    }
+
     /// Nobody sits here who could be asked.
     async fn refuse(
         &self,
@@ -524,12 +556,14 @@ impl Headless {
         // What is in a copy stays there, and nothing was refused: how it is taken is said at the end.
         let merges = asked.action.deed == Deed::Merge;
         if !merges {
-            tally.unasked.push(clean_line(format!("{} {}", asked.tool, asked.action.target).trim_end()));
+            tally.unasked.push(called(&asked.tool, &asked.action.target));
         }
         tally.sent.insert(asked.question);
         tally.asked_by.insert(asked.question, asked.by.clone());
         if key.is_none() && !merges {
-            tally.denials.push(json!({ "tool_name": asked.tool, "tool_use_id": null, "target": asked.action.target }));
+            let (tool, target) = (asked.tool.clone(), asked.action.target.clone());
+            let by = By::Nobody("headless".to_owned());
+            tally.denials.push(denial(&asked.tool, None, Some(&Refusal { tool, target, by })));
         }
         let why = match asked.action.deed {
             Deed::Write => "headless; `--permission-mode acceptEdits` allows edits, a chat can ask",
@@ -549,7 +583,9 @@ impl Headless {
         let order = Order { by: self.by.clone(), cwd, key: EnvelopeId::new(new_id()), command };
         match self.handle.command(order).await {
             Ok(()) => Ok(true),
-            Err(RuntimeError::Answered { .. } | RuntimeError::NoQuestion(_)) => Ok(false),
+            Err(RuntimeError::Answered { .. } | RuntimeError::NoQuestion(_) | RuntimeError::PlanStopping(_)) => {
+                Ok(false)
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -606,6 +642,11 @@ pub(crate) fn is_unfinished(end: &End) -> bool {
 pub(crate) fn talk(words: &str) {
     // Standard error keeps nothing back: what is not one string would be several writes.
     drop(std::io::stderr().write_all(format!("max-team: {}\n", clean(&redact(words))).as_bytes()));
+}
+
+/// A call, for people.
+fn called(tool: &str, target: &str) -> String {
+    clean_line(format!("{tool} {target}").trim_end())
 }
 
 /// What somebody asks, as it was just heard.

@@ -1,9 +1,10 @@
 //! What a run without a chat has heard so far: enough to know when it is over, and what to say then.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Instant;
 
 use max_team_core::chat::Part;
-use max_team_core::event::{Event, TurnEnded, TurnStarted};
+use max_team_core::event::{Event, Refusal, ToolDone, TurnEnded, TurnStarted};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::plan::event::PlanEnd;
 use max_team_core::stop::Held;
@@ -20,12 +21,16 @@ pub(super) struct Tally {
     pub(super) stream: Option<StreamReader>,
     /// The lines of those who were called.
     pub(super) called: HashMap<AgentId, stream_json::Lines>,
+    /// When the run began; where it listens, the lead's turn.
+    pub(super) began: Instant,
     pub(super) rounds: u32,
     pub(super) api_ms: u64,
     pub(super) first_ms: Option<u64>,
     pub(super) denials: Vec<Value>,
     /// Calls that needed a yes, with nobody there to give it.
     pub(super) unasked: Vec<String>,
+    /// Refused calls that were named on standard error.
+    pub(super) refusals_told: usize,
     pub(super) ended: Option<TurnEnded>,
     /// Whether the lead has begun a turn that is not over.
     is_open: bool,
@@ -57,6 +62,8 @@ pub(super) struct Tally {
     pub(super) for_user: HashSet<AgentId>,
     /// Whether somebody who works for the person here has written to them, and whether all of them had done what they were to.
     pub(super) written: Option<bool>,
+    /// Agents, the lead aside, whose last turn could not be paid, unless the lead has come to an answer since.
+    pub(super) unpaid: HashSet<AgentId>,
     /// Whether what there is to tell was answered before this run.
     pub(super) repeats: bool,
     /// What was said and nobody has taken up.
@@ -92,6 +99,7 @@ impl Tally {
     pub(super) fn exit(&self, exit: Exit) -> Exit {
         match exit {
             Exit::Ok if self.stopped.iter().any(|halt| !halt.answered) => Exit::Interrupted,
+            Exit::Ok if !self.unpaid.is_empty() => Exit::Budget,
             Exit::Ok if self.unjoined => Exit::Partial,
             Exit::Ok if self.ended.is_none() && self.written == Some(false) => Exit::Failed,
             exit => exit,
@@ -103,11 +111,13 @@ impl Tally {
             lines: stream_json::Lines::new(session, retries_max),
             stream: None,
             called: HashMap::new(),
+            began: Instant::now(),
             rounds: 0,
             api_ms: 0,
             first_ms: None,
             denials: Vec::new(),
             unasked: Vec::new(),
+            refusals_told: 0,
             ended: None,
             is_open: false,
             team: false,
@@ -124,6 +134,7 @@ impl Tally {
             outlived: HashSet::new(),
             for_user: HashSet::new(),
             written: None,
+            unpaid: HashSet::new(),
             repeats: false,
             unheard: HashSet::new(),
             awaited: HashSet::new(),
@@ -174,6 +185,7 @@ impl Tally {
         let is_users = started.assignment.as_ref().is_some_and(|given| given.is_for_user());
         self.for_user.extend(from.agent.filter(|_| is_users));
         self.stopped.retain(|halt| halt.agent != from.agent);
+        self.unpaid.retain(|agent| from.agent != Some(*agent));
         from.agent.iter().for_each(|agent| drop(self.before.remove(agent)));
         self.unheard.retain(|key| *key != started.envelope && !started.letters.contains(key));
         self.awaited.retain(|agent| from.agent != Some(*agent));
@@ -228,6 +240,7 @@ impl Tally {
     pub(super) fn ends(&mut self, ended: &TurnEnded) {
         if Exit::of(&ended.end) == Exit::Ok {
             self.stopped.iter_mut().for_each(|halt| halt.answered = true);
+            self.unpaid.clear();
             let stopped = self.plans.iter().filter(|(.., end)| *end == Some(PlanEnd::Stopped));
             self.outlived.extend(stopped.map(|(plan, ..)| *plan));
         }
@@ -239,12 +252,13 @@ impl Tally {
         self.is_open || self.ended.is_none() || !self.unheard.is_empty()
     }
 
-    /// Nothing new came of the run: what there is was answered before.
-    pub(super) fn repeat(&mut self, opened: &Opened) {
+    /// Nothing new came of the run: what there is was answered before. Whether there is an answer to repeat.
+    pub(super) fn repeat(&mut self, opened: &Opened) -> bool {
         if self.ended.is_none() && self.written.is_none() {
             self.ended.clone_from(&opened.last);
             self.repeats = self.ended.is_some();
         }
+        self.repeats
     }
 
     /// Whether the plan that is spoken of was stopped, which nobody else says anything of.
@@ -298,11 +312,23 @@ impl Tally {
         self.plans.iter().rfind(|(_, asked, _)| asked.is_some()).or(self.plans.last())
     }
 
-    /// A call was not allowed, by a rule or because nobody could be asked.
-    pub(super) fn refused(&mut self, key: &str) {
-        let (id, tool) = (self.lines.id(key), self.lines.tool(key));
-        self.denials.push(json!({ "tool_name": tool, "tool_use_id": id }));
+    /// A call of the lead's was refused, by a rule or because nobody could be asked.
+    pub(super) fn refused(&mut self, done: &ToolDone) {
+        let (id, tool) = (self.lines.id(&done.key), self.lines.tool(&done.key));
+        self.denials.push(denial(&tool, Some(&id), done.refused.as_deref()));
     }
+
+    /// Whether something needed a permission that it did not get.
+    pub(super) fn is_refused(&self) -> bool {
+        !(self.unasked.is_empty() && self.denials.is_empty())
+    }
+}
+
+/// An entry of `permission_denials`.
+pub(super) fn denial(tool: &str, id: Option<&str>, refusal: Option<&Refusal>) -> Value {
+    let target = refusal.map(|refusal| &refusal.target);
+    let reason = refusal.map(|refusal| refusal.by.name());
+    json!({ "tool_name": tool, "tool_use_id": id, "target": target, "reason": reason })
 }
 
 #[cfg(test)]

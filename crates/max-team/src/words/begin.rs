@@ -388,6 +388,9 @@ impl Lang {
                 format!("`{folder}` 中没有可以继续的会话；请不加 `-c` 开始一个新会话")
             }
             RuntimeError::NoQuestion(id) => format!("没有待答复的问题 `{id}`；用 `max-team inbox` 查看"),
+            RuntimeError::PlanStopping(plan) => {
+                format!("计划 `{plan}` 正在停止：未发送答复；用 `max-team plans show {plan}` 查看结果")
+            }
             RuntimeError::Ambiguous { text, among } => {
                 format!("`{text}` 可能指 {}；请给出更多字符", among.join("、"))
             }

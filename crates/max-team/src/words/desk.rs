@@ -36,8 +36,6 @@ phrases! {
     done_word: "done", "已完成";
     no_plan_open: "no plan is open; a session is stopped by its id", "没有进行中的计划；停止会话请给出其 ID";
     one_plan_for_task: "--task needs one plan: say which", "--task 需要指定一个计划";
-    answer_failure: "a task failed: --retry, --skip, --fixed or --give-up says what to do about it",
-        "有任务失败：请用 --retry、--skip、--fixed 或 --give-up 说明如何处理";
     only_for_failures: "--retry, --skip, --fixed and --give-up are for tasks that failed",
         "--retry、--skip、--fixed 和 --give-up 只用于失败的任务";
     always_not_for_plans: "--always is for questions of agents, not for plans", "--always 用于成员的提问，不用于计划";
@@ -50,6 +48,26 @@ phrases! {
 }
 
 impl Lang {
+    /// What can be done about a failed task, a command each.
+    pub(crate) fn failure_choices(self, id: &str, task: &str) -> String {
+        let choices: [(&str, &str, &str); 4] = [
+            ("--retry [--by MEMBER] [--with MODEL] [-m NOTE]", "try it again", "再试一次"),
+            ("--skip", "go on without it", "不做此任务，继续其余"),
+            ("--fixed", "it was mended by hand: check it again", "已手工修好：重新检查"),
+            ("--give-up", "leave it failed, and give up what builds on it", "保持失败，并放弃依赖它的任务"),
+        ];
+        let head = say!(
+            self,
+            "task `{task}` failed and needs a choice; nothing was changed:",
+            "任务 `{task}` 失败，需要选择如何处理；未作任何改动："
+        );
+        let row = |(flag, en, zh): &(&str, &str, &str)| {
+            let words = if self == Self::En { en } else { zh };
+            format!("  max-team approve {id} {flag}  # {words}")
+        };
+        [head].into_iter().chain(choices.iter().map(row)).collect::<Vec<_>>().join("\n")
+    }
+
     pub(crate) fn people_heads(self) -> [&'static str; 11] {
         match self {
             Self::En => {

@@ -42,6 +42,17 @@ impl Lang {
         )
     }
 
+    /// Which call was refused by a rule or the permission mode.
+    pub(crate) fn refused_call(self, who: &str, call: &str, rule: &str) -> String {
+        let hint = match (rule.starts_with("permission mode"), self) {
+            (false, _) => "",
+            (true, Self::En) => "; a rule (--allowed-tools) or another --permission-mode can allow it",
+            (true, Self::Zh) => "；可用规则（--allowed-tools）或其他 --permission-mode 允许",
+        };
+        let rule = self.rule(rule);
+        say!(self, "refused `{call}` of {who}: {rule}{hint}", "已拒绝 {who} 的 `{call}`：{rule}{hint}")
+    }
+
     /// What of a budget that ended a turn may not have been spent, and what to do about it.
     pub(crate) fn budget_unknown(self, ended: &TurnEnded) -> Option<String> {
         let money = Some(ended.unknown_nano).filter(|nano| *nano > 0).map(dollars)?;

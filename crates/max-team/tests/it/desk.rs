@@ -463,6 +463,9 @@ fn what_nobody_runs_is_stopped_and_says_how_to_go_on() {
     let noted = ok(program.run(&["stop"]));
     assert!(noted.err.contains("it is noted"), "{noted:?}");
     gate.open();
+    // It would count for nothing.
+    let late = program.run(&["approve"]);
+    assert!(late.code == 5 && late.out.is_empty() && late.err.contains("is being stopped"), "{late:?}");
     assert_eq!(program.run(&["-r", session, "-p", ""]).code, 130);
 }
 
@@ -476,7 +479,14 @@ fn a_failure_is_decided_about() {
     drop(child);
     let listed = ok(program.run(&["inbox"])).out;
     assert!(listed.contains("task `speak` failed") && listed.contains("--skip | --fixed | --give-up"), "{listed}");
-    assert_eq!(program.run(&["approve", "--first-wave"]).code, 2);
+    for words in [&["approve"][..], &["approve", "-m", "now"], &["approve", "--first-wave"]] {
+        let unsaid = program.run(words);
+        assert_eq!((unsaid.code, unsaid.out.as_str()), (2, ""), "{unsaid:?}");
+        for choice in ["task `speak` failed", "--retry [--by MEMBER]", "--skip", "--fixed", "--give-up"] {
+            assert!(unsaid.err.contains(choice), "{unsaid:?}");
+        }
+    }
+    assert_eq!(ok(program.run(&["inbox"])).out.lines().count(), listed.lines().count(), "nothing was decided");
     let unknown = program.run(&["approve", "--retry", "--by", "bob"]);
     assert!(unknown.code == 2 && unknown.err.contains("ada, leo, ray, sam"), "{unknown:?}");
     let skipped = ok(program.run(&["approve", "--skip"]));

@@ -39,6 +39,7 @@ mod program;
 mod remembering;
 mod replay;
 mod rewind;
+mod results;
 mod running;
 mod secrets;
 mod sessions;

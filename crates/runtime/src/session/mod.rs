@@ -350,6 +350,12 @@ impl<'j> Sessions<'j> {
             .ok_or(RuntimeError::NoSession(key))
     }
 
+    /// When the user last said something in it.
+    pub fn last_said_ms(&self, session: SessionId) -> Result<Option<i64>, RuntimeError> {
+        let events = rows::events_of(self.journal, &stream(session))?;
+        Ok(events.iter().rfind(|(_, event)| matches!(event, Event::Said(_))).map(|(at_ms, _)| *at_ms))
+    }
+
     /// Everything that its lead did, with the time.
     pub fn events(&self, session: SessionId) -> Result<Vec<(i64, Event)>, RuntimeError> {
         rows::events_of(self.journal, &agent_stream(self.row(session)?.lead))
