@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use max_team_core::plan::{Draft, Graph, Task, forecast};
+use max_team_core::plan::{Bounds, Draft, Graph, Task, forecast};
 
 /// Runs, of which the fastest counts.
 const RUNS: usize = 10;
@@ -33,7 +33,7 @@ fn main() -> Result<(), Vec<max_team_core::plan::Flaw>> {
             let graph = Graph::new(&draft, &["leo"])?;
             validate = validate.min(start.elapsed().as_secs_f64() * 1e3);
             let start = Instant::now();
-            std::hint::black_box(forecast(&draft, &graph, &|_| None, 10));
+            std::hint::black_box(forecast(&draft, &graph, &|_| None, Bounds { max_parallel: 10, session_nano: None }));
             predict = predict.min(start.elapsed().as_secs_f64() * 1e3);
             edges = (0..graph.len()).map(|task| graph.needs(task).len()).sum();
             waves = graph.waves().len();

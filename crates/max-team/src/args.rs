@@ -232,9 +232,12 @@ pub(crate) enum Command {
     Run {
         /// The plan (YAML or JSON)
         file: PathBuf,
-        /// Only show it: waves, critical path, forecast
+        /// Only show it: waves, critical path, instructions, forecast
         #[arg(long)]
         dry_run: bool,
+        /// Show all instructions of its tasks, not only three lines of each
+        #[arg(long, requires = "dry_run")]
+        full: bool,
         /// Approve it without being asked
         #[arg(long)]
         yes: bool,

@@ -198,8 +198,8 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
             let options = commands::plan::PlanOptions { output, force, record, flags: team };
             return commands::plan::plan(&here()?, goal, options);
         }
-        Some(Command::Run { file, dry_run, yes, output_format, record, team }) => {
-            let options = commands::plan::RunOptions { dry_run, yes, format: output_format, record, flags: team };
+        Some(Command::Run { file, dry_run, full, yes, output_format, record, team }) => {
+            let options = commands::plan::RunOptions { dry_run, full, yes, format: output_format, record, flags: team };
             return commands::plan::run(&here()?, &file, options);
         }
         None => return talk::run(&here()?, words.clone()),

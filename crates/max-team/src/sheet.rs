@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 use max_team_core::event::Event;
 use max_team_core::ledger::dollars;
 use max_team_core::plan::event::{Proof, TaskHeld};
-use max_team_core::plan::{Forecast, Plan, Status, TaskView, Waits, draw};
+use max_team_core::plan::{Forecast, Plan, Status, Task, TaskView, Waits, draw};
 
-use crate::terminal::text::{clean, width as measure};
+use crate::terminal::text::{clean, width as measure, wrapped};
 use crate::words::Lang;
 
 /// Columns, where nobody says how wide it may be.
@@ -18,9 +18,29 @@ pub(crate) const WIDTH: usize = 100;
 const LISTED_MAX: usize = 200;
 /// Columns of a task's caption.
 const CAPTION_CHARS: usize = 70;
+/// Rows of a task's instructions, unless all of them are wanted.
+const INSTRUCTION_ROWS: usize = 3;
+/// What stands before each of these rows.
+const INSTRUCTION_MARK: &str = "│ ";
+
+/// How much of each task's instructions is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth<'a> {
+    /// The first rows; the rest is shown by this key, flag or command.
+    Brief(&'a str),
+    /// All rows.
+    Full,
+}
+
+impl Depth<'_> {
+    /// As much as a `--full` says; the command shows the rest.
+    pub(crate) fn of(full: bool, command: &str) -> Depth<'_> {
+        if full { Depth::Full } else { Depth::Brief(command) }
+    }
+}
 
 /// The whole plan.
-pub(crate) fn sheet(plan: &Plan, width: usize, lang: Lang) -> String {
+pub(crate) fn sheet(plan: &Plan, width: usize, depth: Depth<'_>, lang: Lang) -> String {
     let (Some(draft), Some(graph), Some(proposed)) = (plan.draft(), plan.graph(), plan.proposed()) else {
         return format!("({})\n", lang.no_plan());
     };
@@ -32,7 +52,7 @@ pub(crate) fn sheet(plan: &Plan, width: usize, lang: Lang) -> String {
     }
     text.push('\n');
     for view in plan.tasks().take(LISTED_MAX) {
-        text.push_str(&entry(&view, lang));
+        text.push_str(&entry(&view, width, depth, lang));
     }
     if draft.tasks.len() > LISTED_MAX {
         let _ = writeln!(text, "  … {}", lang.more_tasks(draft.tasks.len() - LISTED_MAX));
@@ -50,20 +70,55 @@ pub(crate) fn sheet(plan: &Plan, width: usize, lang: Lang) -> String {
 
 /// What it will cost and take, in a line.
 pub(crate) fn forecast(forecast: &Forecast, lang: Lang) -> String {
-    let dollars = |nano: Option<u64>| nano.map_or_else(|| "?".to_owned(), |nano| format!("${:.2}", dollars(nano)));
-    lang.forecast(
-        &dollars(forecast.likely_nano),
-        &duration(forecast.likely_ms),
-        &dollars(forecast.worst_nano),
-        forecast.unpriced,
-        forecast.calls_likely,
-    )
+    let range = forecast.likely_nano.map(|likely| money_range(likely, forecast.high_nano.unwrap_or(likely)));
+    let mut text = lang.forecast(range.as_deref(), &duration(forecast.likely_ms), forecast.calls_likely);
+    if let Some(budget) = forecast.budget_nano {
+        text.push_str(&lang.forecast_budget(&format!("${:.2}", dollars(budget))));
+    }
+    if forecast.unpriced {
+        text.push_str(lang.forecast_unpriced());
+    }
+    if forecast.samples > 0 {
+        text.push_str(&lang.forecast_samples(forecast.samples));
+    }
+    text
 }
 
-fn entry(view: &TaskView<'_>, lang: Lang) -> String {
+/// `$0.10–0.60`; one figure where both are the same to the cent.
+fn money_range(low: u64, high: u64) -> String {
+    let [low, high] = [low, high].map(|nano| format!("{:.2}", dollars(nano)));
+    match (low.as_str(), high.as_str()) {
+        ("0.00", "0.00") => "< $0.01".to_owned(),
+        (low, high) if low == high => format!("${low}"),
+        (low, high) => format!("${low}–{high}"),
+    }
+}
+
+/// What a task's owner is told to do, in rows of at most so many columns.
+pub(crate) fn instructions(task: &Task, width: usize, depth: Depth<'_>, lang: Lang) -> Vec<String> {
+    let words = task.description.trim();
+    // One row that already stands in the caption says nothing new.
+    if words == task.caption() && words.chars().count() <= CAPTION_CHARS {
+        return Vec::new();
+    }
+    let mut rows = wrapped(&clean(words), width.saturating_sub(measure(INSTRUCTION_MARK)).max(1));
+    if let Depth::Brief(how) = depth
+        && rows.len() > INSTRUCTION_ROWS
+    {
+        let hidden = rows.len() - INSTRUCTION_ROWS;
+        rows.truncate(INSTRUCTION_ROWS);
+        rows.push(lang.more_instructions(hidden, how));
+    }
+    rows.iter().map(|row| format!("{INSTRUCTION_MARK}{row}")).collect()
+}
+
+fn entry(view: &TaskView<'_>, width: usize, depth: Depth<'_>, lang: Lang) -> String {
     let task = view.task;
     let mut text =
         format!("  {} {} ({}): {}\n", mark(view), task.id, view.member, clip(&clean(task.caption()), CAPTION_CHARS));
+    for row in instructions(task, width.saturating_sub(6), depth, lang) {
+        let _ = writeln!(text, "      {row}");
+    }
     let mut more = |name: &str, words: String| {
         if !words.is_empty() {
             let _ = writeln!(text, "      {name}: {}", clean(&words));

@@ -573,7 +573,8 @@ impl House {
         let (Some(floor), Some(plan)) = (floor, plan) else { return Ok(()) };
         let (plan, _) = fold_plan(&self.shared, plan)?;
         if let (Some(team), Some(draft)) = (floor.team(), plan.draft()) {
-            propose::edited(&team, &floor.root, draft, edits, by.clone()).map_err(RuntimeError::Plan)?;
+            propose::edited(&team, &floor.root, draft, edits, by.clone(), &floor.basis())
+                .map_err(RuntimeError::Plan)?;
         }
         Ok(())
     }

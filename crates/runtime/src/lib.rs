@@ -55,7 +55,7 @@ pub use keep::{Gone, SessionsForgotten, compare_rows, forget_sessions, forks_of,
 pub use max_team_core::calling::hands::{AGENT, SEND_MESSAGE, TASK};
 pub use memory::{Forgotten, Hit, Memories, Remember, Told, project_scope};
 pub use memory::{READ as MEMORY_READ, WRITE as MEMORY_WRITE};
-pub use plan::propose::preview;
+pub use plan::{Basis, propose::preview};
 pub use post::{
     CONTINUE, Left, Noted, Parting, Pending, Post, READ_ON, Reader, Reply, Shown, Written, is_go_on, letter_of,
 };

@@ -1,36 +1,43 @@
-//! What a plan will probably cost, and what it can cost at most, before anybody says yes to it.
+//! What a plan will probably cost, and what it may reasonably cost, before anybody says yes to it.
 //!
-//! The likely figures come from what a member's tasks cost before, or else from a few named guesses about an ordinary
-//! task; they count no retries. The worst figure counts every round and every retry, up to the budgets. A forecast
-//! is arithmetic over the draft: it asks nobody, and nothing is refused because of it.
+//! Both figures come from what the same member's tasks cost before with the same model ([`History`]), or else from a few
+//! named guesses about an ordinary task, with cached input and a context that grows by every call. The high figure is
+//! the 90th percentile of the history, or three times the likely one where there is too little of it; a budget bounds
+//! both. A forecast is arithmetic over the draft: it asks nobody, and nothing is refused because of it.
+
+mod history;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 
 use serde::{Deserialize, Serialize};
+
+pub use history::{History, PastTasks, Sample};
 
 use super::{Draft, Graph, Task, Wanted};
 use crate::chat::Usage;
 use crate::ledger::Price;
 
 /// Model calls of an ordinary task: look around, change something, check it, say so.
-const ROUNDS_LIKELY: u32 = 8;
+const CALLS_LIKELY: u64 = 8;
 /// Tokens that a member brings to its first call: who it is, its tools, the project's instructions.
 const START_TOKENS: u64 = 4_000;
 /// Tokens of a result that a task builds on.
 const RESULT_TOKENS: u64 = 800;
-/// Tokens that one round adds to the conversation: what was called and what came back.
-const ROUND_TOKENS: u64 = 2_000;
+/// Tokens that one call adds to the conversation: what was called and what came back.
+const CALL_TOKENS: u64 = 2_000;
 /// Tokens that one answer writes.
 const ANSWER_TOKENS: u64 = 500;
 /// Bytes of text that make a token; prose has four, code and Chinese fewer.
 const TOKEN_BYTES: usize = 3;
 /// Milliseconds from a call to the end of its answer.
 const CALL_MS: u64 = 9_000;
-/// Milliseconds that the tools of one round take.
+/// Milliseconds that the tools of one call take.
 const TOOLS_MS: u64 = 2_000;
 /// Milliseconds that one of the commands in `verify` takes.
 const VERIFY_MS: u64 = 15_000;
+/// How many times the likely cost a task may reasonably cost, retries included, where history does not say.
+const HIGH_FACTOR: u64 = 3;
 
 /// What calls of a task's owner cost, and how many there can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,19 +50,17 @@ pub struct Rate {
     pub rounds_max: u32,
     /// Tokens that fit into the model's window.
     pub context_tokens: u64,
-    /// What this member's past tasks cost.
-    pub seen: Option<Seen>,
+    /// This member's earlier tasks.
+    pub past: PastTasks,
 }
 
-/// What tasks cost in the past, all together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Seen {
-    /// How many.
-    pub tasks: u64,
-    /// Their nano-dollars.
-    pub nano: u64,
-    /// Their milliseconds.
-    pub ms: u64,
+/// What holds for the plan as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// How many tasks may run at once, unless the plan itself wants fewer.
+    pub max_parallel: usize,
+    /// What is left of the session's budget, in nano-dollars, if it has one.
+    pub session_nano: Option<u64>,
 }
 
 /// What is to be expected of a plan.
@@ -63,8 +68,13 @@ pub struct Seen {
 pub struct Forecast {
     /// Nano-dollars if nothing goes wrong, of all tasks that have a price; `None` if none has.
     pub likely_nano: Option<u64>,
-    /// Nano-dollars with every round and every retry, as far as the budgets go; `None` if nothing bounds it.
-    pub worst_nano: Option<u64>,
+    /// Nano-dollars that it may reasonably come to, with retries and tasks that only run after a failure; `None` where no
+    /// task has a price, and in journals of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high_nano: Option<u64>,
+    /// Nano-dollars that budgets allow at most: the plan's, its tasks' or the session's; `None` if no budget bounds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_nano: Option<u64>,
     /// Tokens if nothing goes wrong, in and out.
     pub likely_tokens: u64,
     /// Milliseconds on the clock if nothing goes wrong and nobody has to be waited for.
@@ -73,44 +83,51 @@ pub struct Forecast {
     pub calls_likely: u64,
     /// Tasks that can run, each with an agent of its own.
     pub agents: usize,
-    /// Whether a task has no price, so that the likely figure is too low.
+    /// Whether a task has no price, so that the figures are too low.
     pub unpriced: bool,
+    /// Earlier tasks that the figures come from; 0 if they are guesses.
+    #[serde(default)]
+    pub samples: u64,
 }
 
-/// Forecasts a plan. `rates` says what a task's owner costs, `None` if nobody knows; `max_parallel` is how many tasks
-/// may run at once, unless the plan itself wants fewer.
-pub fn forecast(draft: &Draft, graph: &Graph, rates: &dyn Fn(&Task) -> Option<Rate>, max_parallel: usize) -> Forecast {
+/// Forecasts a plan. `rates` says what a task's owner costs, `None` if its model is not known.
+pub fn forecast(draft: &Draft, graph: &Graph, rates: &dyn Fn(&Task) -> Option<Rate>, bounds: Bounds) -> Forecast {
     let runs = likely_runs(draft, graph);
-    let mut sum = Forecast { worst_nano: Some(0), ..Forecast::default() };
-    let mut dearest = Some(0);
+    let mut sum = Forecast::default();
+    let (mut high, mut task_budgets, mut dearest) = (None, Some(0), Some(0));
     let mut times = vec![0; draft.tasks.len()];
+    let mut samples: HashMap<&str, u64> = HashMap::new();
     for (place, task) in draft.tasks.iter().enumerate().filter(|(_, task)| !task.skip) {
         let rate = rates(task);
+        let guess = guess(task, graph.needs(place).len(), rate);
         let price = rate.and_then(|rate| rate.price);
         sum.agents += 1;
         sum.unpriced |= price.is_none();
-        sum.worst_nano = add(sum.worst_nano, worst(task, rate));
+        samples.insert(&task.agent, rate.map_or(0, |rate| rate.past.tasks));
+        task_budgets = add(task_budgets, budget_of(task, price));
         dearest = dearest.zip(price).map(|(dearest, price)| dearest.max(unit(price)));
+        high = either(high, guess.high_nano);
         if runs.get(place) != Some(&true) {
             continue;
         }
-        let guess = guess(task, graph.needs(place).len(), rate);
         sum.calls_likely = sum.calls_likely.saturating_add(guess.calls);
         sum.likely_tokens = sum.likely_tokens.saturating_add(guess.tokens);
-        if let Some(nano) = guess.nano {
-            sum.likely_nano = Some(sum.likely_nano.unwrap_or_default().saturating_add(nano));
-        }
+        sum.likely_nano = either(sum.likely_nano, guess.likely_nano);
         if let Some(slot) = times.get_mut(place) {
             *slot = guess.ms;
         }
     }
+    sum.samples = samples.values().fold(0, |sum, tasks| sum.saturating_add(*tasks));
     let by_tokens = draft.budget.tokens.zip(dearest).map(|(tokens, nano)| tokens.saturating_mul(nano));
-    sum.worst_nano = [sum.worst_nano, draft.budget.nano, by_tokens].into_iter().flatten().min();
-    sum.likely_nano = sum.likely_nano.or((!sum.unpriced).then_some(0));
-    sum.likely_nano = sum.likely_nano.map(|nano| within(nano, sum.worst_nano));
+    let task_budgets = task_budgets.filter(|_| sum.agents > 0);
+    let budgets = [task_budgets, draft.budget.nano, by_tokens, bounds.session_nano];
+    sum.budget_nano = budgets.into_iter().flatten().min();
+    let bounded = |nano: Option<u64>| nano.map(|nano| within(nano, sum.budget_nano));
+    let free = || (!sum.unpriced).then_some(0);
+    (sum.likely_nano, sum.high_nano) = (bounded(sum.likely_nano.or_else(free)), bounded(high.or_else(free)));
     sum.likely_tokens = within(sum.likely_tokens, draft.budget.tokens);
-    let wanted = draft.max_parallel.and_then(|wanted| usize::try_from(wanted).ok()).unwrap_or(max_parallel);
-    sum.likely_ms = within(makespan(graph, &times, wanted.min(max_parallel)), draft.budget.wall_ms);
+    let wanted = draft.max_parallel.and_then(|wanted| usize::try_from(wanted).ok()).unwrap_or(bounds.max_parallel);
+    sum.likely_ms = within(makespan(graph, &times, wanted.min(bounds.max_parallel)), draft.budget.wall_ms);
     sum
 }
 
@@ -118,8 +135,17 @@ fn within(value: u64, bound: Option<u64>) -> u64 {
     bound.map_or(value, |bound| value.min(bound))
 }
 
+/// The sum of both; `None` if one of them is.
 fn add(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     one.zip(other).map(|(one, other)| one.saturating_add(other))
+}
+
+/// The sum of those that are known; `None` if neither is.
+fn either(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    if one.is_none() && other.is_none() {
+        return None;
+    }
+    Some(one.unwrap_or_default().saturating_add(other.unwrap_or_default()))
 }
 
 /// Which tasks run if nothing goes wrong: not what was struck out, not what waits for a failure, and not what waits
@@ -141,16 +167,41 @@ fn likely_runs(draft: &Draft, graph: &Graph) -> Vec<bool> {
     runs
 }
 
+/// One task.
 struct Guess {
     calls: u64,
     tokens: u64,
-    nano: Option<u64>,
+    likely_nano: Option<u64>,
+    high_nano: Option<u64>,
     ms: u64,
 }
 
-/// One task that succeeds at its first attempt.
+/// What a task costs that succeeds at its first attempt, and what it may reasonably cost.
 fn guess(task: &Task, needs: usize, rate: Option<Rate>) -> Guess {
-    let rounds = u64::from(rate.map_or(ROUNDS_LIKELY, |rate| rate.rounds_max.clamp(1, ROUNDS_LIKELY)));
+    let past = rate.map(|rate| rate.past).unwrap_or_default();
+    let most = rate.map_or(CALLS_LIKELY, |rate| u64::from(rate.rounds_max).max(1));
+    let calls = past.calls.unwrap_or_else(|| CALLS_LIKELY.min(most));
+    let usage = usage(task, needs, calls, rate);
+    let price = rate.and_then(|rate| rate.price);
+    let budget = budget_of(task, price);
+    let likely = price.map(|price| past.nano.map_or_else(|| price.of(usage), |(mean, _)| mean));
+    let high = likely.map(|likely| match past.nano {
+        Some((_, Some(high))) => high.max(likely),
+        _ => likely.saturating_mul(HIGH_FACTOR),
+    });
+    let checks = u64::try_from(task.verify.len()).unwrap_or(u64::MAX).saturating_mul(VERIFY_MS);
+    let ms = past.ms.unwrap_or_else(|| calls.saturating_mul(CALL_MS + TOOLS_MS).saturating_add(checks));
+    Guess {
+        calls,
+        tokens: within(usage.input_total().saturating_add(usage.output), task.budget.tokens),
+        likely_nano: likely.map(|nano| within(nano, budget)),
+        high_nano: high.map(|nano| within(nano, budget)),
+        ms: within(within(ms, task.timeout_ms), task.budget.wall_ms),
+    }
+}
+
+/// The tokens of so many calls. What the call before has sent is read from the cache; where there is none, both cost the same.
+fn usage(task: &Task, needs: usize, calls: u64, rate: Option<Rate>) -> Usage {
     let output = rate.map_or(ANSWER_TOKENS, |rate| ANSWER_TOKENS.min(u64::from(rate.max_tokens)));
     let window = rate.map_or(u64::MAX, |rate| rate.context_tokens.max(1));
     let brief = u64::try_from(task.description.len() / TOKEN_BYTES).unwrap_or(u64::MAX);
@@ -158,23 +209,12 @@ fn guess(task: &Task, needs: usize, rate: Option<Rate>) -> Guess {
     let start = START_TOKENS.saturating_add(brief).saturating_add(results);
     let mut usage = Usage::default();
     let mut before = 0;
-    for round in 0..rounds {
-        let input = start.saturating_add(round * ROUND_TOKENS).min(window);
-        // What the call before has sent is read from the cache; where there is none, both cost the same.
+    for call in 0..calls {
+        let input = start.saturating_add(call.saturating_mul(CALL_TOKENS)).min(window);
         usage += Usage { cache_read: before, cache_write: input - before, output, ..Usage::default() };
         before = input;
     }
-    let seen = rate.and_then(|rate| rate.seen).filter(|seen| seen.tasks > 0);
-    let price = rate.and_then(|rate| rate.price);
-    let nano = price.map(|price| seen.map_or_else(|| price.of(usage), |seen| seen.nano / seen.tasks));
-    let checks = u64::try_from(task.verify.len()).unwrap_or(u64::MAX).saturating_mul(VERIFY_MS);
-    let ms = seen.map_or_else(|| (rounds * (CALL_MS + TOOLS_MS)).saturating_add(checks), |seen| seen.ms / seen.tasks);
-    Guess {
-        calls: rounds,
-        tokens: within(usage.input_total().saturating_add(usage.output), task.budget.tokens),
-        nano: nano.map(|nano| within(nano, worst(task, rate))),
-        ms: within(within(ms, task.timeout_ms), task.budget.wall_ms),
-    }
+    usage
 }
 
 /// The most that one token of any kind costs.
@@ -182,17 +222,10 @@ fn unit(price: Price) -> u64 {
     price.input.max(price.output).max(price.cache_read).max(price.cache_write)
 }
 
-/// One task that fills its window in every round of every attempt.
-fn worst(task: &Task, rate: Option<Rate>) -> Option<u64> {
-    let priced = rate.and_then(|rate| Some((rate, rate.price?))).map(|(rate, price)| {
-        let input = price.input.max(price.cache_write).max(price.cache_read);
-        let usage = Usage { input: rate.context_tokens, output: u64::from(rate.max_tokens), ..Usage::default() };
-        let call = Price { input, ..price }.of(usage);
-        let calls = u64::from(rate.rounds_max.max(1)).saturating_mul(u64::from(task.retry) + 1);
-        within(call.saturating_mul(calls), task.budget.tokens.map(|tokens| tokens.saturating_mul(unit(price))))
-    });
-    // Under a cap, nothing without a price is called at all; the cap holds either way.
-    [priced, task.budget.nano].into_iter().flatten().min()
+/// What a task may spend, if its own budget bounds it.
+fn budget_of(task: &Task, price: Option<Price>) -> Option<u64> {
+    let by_tokens = task.budget.tokens.zip(price).map(|(tokens, price)| tokens.saturating_mul(unit(price)));
+    [task.budget.nano, by_tokens].into_iter().flatten().min()
 }
 
 /// When the last task ends if whoever has the longest way to go starts first and `max_parallel` run at once.

@@ -27,7 +27,7 @@ mod tests;
 pub use draft::{Budget, Draft, Gate, Task, Wanted};
 pub use drawing::{DRAWN_TASKS_MAX, draw, mermaid};
 pub use edit::{Edit, edit};
-pub use forecast::{Forecast, Rate, Seen, forecast};
+pub use forecast::{Bounds, Forecast, History, PastTasks, Rate, Sample, forecast};
 pub use graph::{Flaw, Graph};
 pub use input::{Findings, Input, Now, Report};
 pub use look::Told;

@@ -10,6 +10,9 @@ use max_team_core::policy::Until;
 pub(crate) struct Inbox {
     /// One question: its id, or its beginning or end, or a plan's id
     pub(crate) id: Option<String>,
+    /// Show all instructions of a plan's tasks, not only three lines of each
+    #[arg(long)]
+    pub(crate) full: bool,
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -115,6 +118,9 @@ pub(crate) enum Plans {
     Show {
         /// The plan: its id, or its beginning or end; the newest without it
         id: Option<String>,
+        /// Show all instructions of its tasks, not only three lines of each
+        #[arg(long, group = "form")]
+        full: bool,
         /// As JSON
         #[arg(long, group = "form")]
         json: bool,

@@ -19,6 +19,7 @@ use crate::args;
 use crate::exit::{Exit, Stop};
 use crate::headless::talk;
 use crate::setup::{self, Place};
+use crate::sheet::Depth;
 use crate::words::Lang;
 use crate::{agents, permissions, terminal};
 
@@ -78,7 +79,13 @@ fn pick(desk: &Desk, id: Option<&str>) -> anyhow::Result<Pending> {
         (None, _) => Err(Stop::said(Exit::Failed, |lang| lang.inbox_empty().to_owned()).into()),
         (Some(last), _) => {
             all.push(last);
-            super::print(&inbox::list(&all, &desk.census(), desk::now_ms(), desk.lang)?)?;
+            super::print(&inbox::list(
+                &all,
+                &desk.census(),
+                desk::now_ms(),
+                Depth::Brief("max-team inbox --full"),
+                desk.lang,
+            )?)?;
             Err(Stop::said(Exit::Usage, |lang| lang.which_question(all.len())).into())
         }
     }

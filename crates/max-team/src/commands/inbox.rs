@@ -14,7 +14,7 @@ use super::table::{between, clip, short};
 use crate::args;
 use crate::exit::Exit;
 use crate::setup::Place;
-use crate::sheet;
+use crate::sheet::{self, Depth};
 use crate::terminal::text::{clean, clean_line};
 use crate::words::Lang;
 
@@ -22,6 +22,10 @@ use crate::words::Lang;
 const ASKED_CHARS: usize = 160;
 /// Tasks of a plan that the list names.
 const TASKS_MAX: usize = 12;
+/// Characters of a task's caption, in the list.
+const GOAL_CHARS: usize = 70;
+/// Columns that stand before a task's instructions, in the list.
+const INSTRUCTION_INDENT: usize = 8;
 
 pub(crate) fn run(place: &Place, options: &args::Inbox) -> anyhow::Result<Exit> {
     let desk = Desk::open(place)?;
@@ -35,7 +39,7 @@ pub(crate) fn run(place: &Place, options: &args::Inbox) -> anyhow::Result<Exit> 
             if options.json {
                 format!("{}\n", whole(&pending, &census)?)
             } else {
-                show(&pending, &census, now_ms, desk.lang)?
+                show(&pending, &census, now_ms, Depth::of(options.full, "--full"), desk.lang)?
             }
         }
         None => {
@@ -45,7 +49,7 @@ pub(crate) fn run(place: &Place, options: &args::Inbox) -> anyhow::Result<Exit> 
                 let rows = all.iter().map(|pending| row(pending, &census)).collect::<anyhow::Result<Vec<_>>>()?;
                 format!("{}\n", Value::from(rows))
             } else {
-                list(&all, &census, now_ms, desk.lang)?
+                list(&all, &census, now_ms, Depth::of(options.full, "--full"), desk.lang)?
             }
         }
     };
@@ -54,7 +58,13 @@ pub(crate) fn run(place: &Place, options: &args::Inbox) -> anyhow::Result<Exit> 
 }
 
 /// All of them, a few lines each.
-pub(super) fn list(all: &[Pending], census: &Census<'_>, now_ms: i64, lang: Lang) -> anyhow::Result<String> {
+pub(super) fn list(
+    all: &[Pending],
+    census: &Census<'_>,
+    now_ms: i64,
+    depth: Depth<'_>,
+    lang: Lang,
+) -> anyhow::Result<String> {
     if all.is_empty() {
         return Ok(format!("{}\n", lang.inbox_empty()));
     }
@@ -66,7 +76,7 @@ pub(super) fn list(all: &[Pending], census: &Census<'_>, now_ms: i64, lang: Lang
         }
         if let Some(plan) = proposed(pending, census)? {
             let _ = writeln!(text, "    {}", goal(&plan, lang));
-            let _ = writeln!(text, "    {}", tasks(&plan, lang));
+            tasks(&plan, depth, lang).iter().for_each(|row| text.push_str(&format!("    {row}\n")));
         }
         let ways = ways(pending, lang);
         if !ways.is_empty() {
@@ -77,12 +87,12 @@ pub(super) fn list(all: &[Pending], census: &Census<'_>, now_ms: i64, lang: Lang
 }
 
 /// One of them, whole.
-fn show(pending: &Pending, census: &Census<'_>, now_ms: i64, lang: Lang) -> anyhow::Result<String> {
+fn show(pending: &Pending, census: &Census<'_>, now_ms: i64, depth: Depth<'_>, lang: Lang) -> anyhow::Result<String> {
     let mut text = head(pending, now_ms, lang);
     match (&pending.row.matter, pending.plan) {
         (Matter::Plan(_), Some(plan)) => {
             text.push('\n');
-            text.push_str(&sheet::sheet(&census.plan(plan)?, sheet::WIDTH, lang));
+            text.push_str(&sheet::sheet(&census.plan(plan)?, sheet::WIDTH, depth, lang));
         }
         (Matter::Tool { action, .. }, _) if !action.preview.is_empty() => {
             text.push('\n');
@@ -190,13 +200,21 @@ fn goal(plan: &Plan, lang: Lang) -> String {
     format!("{} ({forecast})", clip(&clean_line(goal), ASKED_CHARS))
 }
 
-fn tasks(plan: &Plan, lang: Lang) -> String {
+/// The first tasks, each with its instructions.
+fn tasks(plan: &Plan, depth: Depth<'_>, lang: Lang) -> Vec<String> {
     let tasks = plan.draft().map_or(&[][..], |draft| &draft.tasks);
-    let one = |task: &draft::Task| clean_line(&lang.task_after(&task.id, &task.agent, &task.needs.join(", ")));
-    let named: Vec<String> = tasks.iter().take(TASKS_MAX).map(one).collect();
-    let more = tasks.len().saturating_sub(TASKS_MAX);
-    let more = if more > 0 { format!("{}{}", lang.semicolon(), lang.more_tasks(more)) } else { String::new() };
-    format!("{}: {}{more}", lang.tasks(tasks.len()), named.join(lang.semicolon()))
+    let most = if depth == Depth::Full { usize::MAX } else { TASKS_MAX };
+    let mut rows = vec![format!("{}:", lang.tasks(tasks.len()))];
+    for task in tasks.iter().take(most) {
+        let head = lang.task_after(&task.id, &task.agent, &task.needs.join(", "));
+        rows.push(clean_line(&format!("  {head}: {}", clip(task.caption(), GOAL_CHARS))));
+        let instructions = sheet::instructions(task, sheet::WIDTH - INSTRUCTION_INDENT, depth, lang);
+        rows.extend(instructions.into_iter().map(|row| format!("    {row}")));
+    }
+    if tasks.len() > most {
+        rows.push(format!("  {}", lang.more_tasks(tasks.len() - most)));
+    }
+    rows
 }
 
 /// The commands that answer it; of what was answered already, the one that takes a yes back.
@@ -232,7 +250,7 @@ fn ways(pending: &Pending, lang: Lang) -> Vec<String> {
 
 fn row(pending: &Pending, census: &Census<'_>) -> anyhow::Result<Value> {
     let plan = proposed(pending, census)?;
-    let task = |task: &draft::Task| json!({ "id": task.id, "agent": task.agent, "needs": task.needs });
+    let task = |task: &draft::Task| json!({ "id": task.id, "agent": task.agent, "needs": task.needs, "description": task.description });
     let mut value = json!({
         "id": pending.row.question,
         "short": short(&pending.row.question),
@@ -263,6 +281,7 @@ fn row(pending: &Pending, census: &Census<'_>) -> anyhow::Result<Value> {
             "kind": "plan",
             "about": about,
             "goal": plan.as_ref().and_then(Plan::draft).map(|draft| &draft.goal),
+            "forecast": plan.as_ref().and_then(Plan::forecast),
             "tasks": plan.as_ref().and_then(Plan::draft).map(|draft| draft.tasks.iter().map(task).collect::<Vec<_>>()),
         }),
     };

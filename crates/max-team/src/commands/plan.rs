@@ -3,15 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use max_team_core::plan::event::Approve;
-use max_team_runtime::preview;
+use max_team_runtime::{Basis, preview};
 
 use crate::args::{Format, Talk, TeamFlags};
 use crate::commands::print;
 use crate::exit::{Exit, Stop};
 use crate::headless::{self, Task};
 use crate::setup::Place;
+use crate::sheet::{self, Depth};
 use crate::talk::{self, Ready};
-use crate::{named, plan_file, sheet};
+use crate::{named, plan_file};
 
 /// Bytes of a plan file.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -51,6 +52,7 @@ pub(crate) fn plan(place: &Place, goal: String, options: PlanOptions) -> anyhow:
 /// What `run` is told besides the file.
 pub(crate) struct RunOptions {
     pub(crate) dry_run: bool,
+    pub(crate) full: bool,
     pub(crate) yes: bool,
     pub(crate) format: Format,
     pub(crate) record: Option<PathBuf>,
@@ -75,13 +77,23 @@ pub(crate) fn run(place: &Place, file: &Path, options: RunOptions) -> anyhow::Re
     let Some(team) = &ready.seated.team else {
         return Err(Stop::new(Exit::Usage, "a plan needs a team: leave --solo and --agent out").into());
     };
-    let shown = match preview(team, &ready.root, read.named()) {
+    let shown = match preview(team, &ready.root, read.named(), &basis(place, &ready)) {
         Ok(shown) if read.is_whole() => shown,
         checked => return Err(read.stop(&checked.err().unwrap_or_default()).into()),
     };
     if options.dry_run {
-        print(&sheet::sheet(&shown, sheet::WIDTH, place.speaks()))?;
+        let depth = Depth::of(options.full, "--full");
+        print(&sheet::sheet(&shown, sheet::WIDTH, depth, place.speaks()))?;
         return Ok(Exit::Ok);
     }
     talk::work(place, &flags, ready, Task::Run { draft: Box::new(read.draft), source }, options.format)
+}
+
+/// What a forecast of a file stands on: the journal, if there is one, and the budget of a run that begins now.
+fn basis(place: &Place, ready: &Ready) -> Basis {
+    let session_nano = ready.seated.settings.budget_nano;
+    match place.journal_to_look() {
+        Ok(journal) => Basis::read(&journal, session_nano),
+        Err(_) => Basis { session_nano, ..Basis::default() },
+    }
 }

@@ -19,7 +19,7 @@ use crate::args;
 use crate::exit::{Exit, Stop};
 use crate::plan_file;
 use crate::setup::Place;
-use crate::sheet;
+use crate::sheet::{self, Depth};
 use crate::terminal::text::clean;
 use crate::words::Lang;
 
@@ -35,14 +35,14 @@ pub(crate) fn run(place: &Place, command: &args::Plans) -> anyhow::Result<Exit> 
             lines.truncate(*limit);
             list(&census, &lines, *json, desk.lang)?
         }
-        args::Plans::Show { id, json, mermaid, yaml } => {
+        args::Plans::Show { id, full, json, mermaid, yaml } => {
             let id = find(&census, id.as_deref())?;
             let plan = census.plan(id).map_err(stop)?;
             match (plan.draft(), plan.graph()) {
                 _ if *json => format!("{}\n", whole(&census, id, &plan)?),
                 (Some(draft), Some(graph)) if *mermaid => self::mermaid(draft, graph),
                 (Some(draft), _) if *yaml => plan_file::write(draft),
-                _ => show(&plan, desk.lang),
+                _ => show(&plan, Depth::of(*full, "--full"), desk.lang),
             }
         }
     };
@@ -115,8 +115,8 @@ fn list(census: &Census<'_>, lines: &[PlanLine], as_json: bool, lang: Lang) -> a
     })
 }
 
-fn show(plan: &Plan, lang: Lang) -> String {
-    let mut text = sheet::sheet(plan, sheet::WIDTH, lang);
+fn show(plan: &Plan, depth: Depth<'_>, lang: Lang) -> String {
+    let mut text = sheet::sheet(plan, sheet::WIDTH, depth, lang);
     let now_ms = desk::now_ms();
     for view in plan.tasks() {
         let waits = sheet::waits(&view, now_ms, lang);

@@ -13,7 +13,7 @@ use super::{Headless, STOPPED_WAIT, Task, millis, talk, unsaid};
 use crate::args::Format;
 use crate::exit::{Exit, Stop};
 use crate::plan_file;
-use crate::sheet;
+use crate::sheet::{self, Depth};
 use crate::signals::Signals;
 use crate::stream_json::RunResult;
 use crate::terminal::text::clean;
@@ -301,7 +301,8 @@ impl Headless {
             if let (Task::Say(_), Some(ended), false) = (&self.task, &tally.ended, tally.repeats) {
                 self.print_text(ended)?;
             }
-            crate::commands::print(&sheet::sheet(&state, sheet::WIDTH, self.lang))?;
+            let command = format!("max-team plans show {plan} --full");
+            crate::commands::print(&sheet::sheet(&state, sheet::WIDTH, Depth::Brief(&command), self.lang))?;
         }
         let said = tally.ended.as_ref().filter(|_| matches!(self.task, Task::Say(_)) && !tally.repeats);
         self.print_result(session, &verdict, (said, *asked), tally, stopped).await?;

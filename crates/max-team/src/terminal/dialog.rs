@@ -29,6 +29,8 @@ const WHO_COLUMNS_MIN: usize = 12;
 pub(super) enum Verdict {
     Answer(Answer),
     Decide(Say),
+    /// Show the plan with all instructions; nothing is answered.
+    Expand,
     /// Not now.
     Later,
     /// It would have answered, but nothing is chosen.

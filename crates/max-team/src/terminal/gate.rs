@@ -140,11 +140,7 @@ impl Gate {
     pub(super) fn key(&mut self, key: KeyEvent, about: &About, scene: Scene<'_>, lang: Lang) -> Option<Verdict> {
         self.flaw = None;
         match &mut self.step {
-            Step::Choose if key.code == KeyCode::Tab => {
-                let words = if *about == About::Proposal { lang.tab_at_proposal() } else { lang.tab_at_plan() };
-                self.flaw = Some(words.to_owned());
-                None
-            }
+            Step::Choose if key.code == KeyCode::Tab => Some(Verdict::Expand),
             Step::Choose => self.choose(key, about),
             Step::Write(pick, editor) => {
                 let pick = *pick;
@@ -304,6 +300,7 @@ impl Gate {
             (key, words(lang), style)
         });
         let mut all: Vec<Labelled> = labelled.collect();
+        all.push(("Tab", lang.all_instructions(), theme.strong()));
         all.push(("Enter", lang.answers(), theme.strong()));
         choices(&all, columns)
     }

@@ -295,7 +295,7 @@ mod tests {
     use max_team_core::plan::event::{PlanAsked, Say};
     use max_team_core::plan::{Draft, Task};
     use max_team_core::policy::{Action, Answer, By, Class, Memory, Settled};
-    use max_team_runtime::{Delta, Origin, preview};
+    use max_team_runtime::{Basis, Delta, Origin, preview};
     use uuid::Uuid;
 
     use super::super::link::Act;
@@ -423,7 +423,7 @@ mod tests {
     fn proposes(plain: &mut Plain<Vec<u8>>) -> QuestionId {
         let task = Task { id: "a".into(), agent: "leo".into(), description: "do it".into(), ..Task::default() };
         let draft = Draft { goal: "g".into(), tasks: vec![task], ..Draft::default() };
-        let shown = preview(&team(), Path::new("."), draft).unwrap();
+        let shown = preview(&team(), Path::new("."), draft, &Basis::default()).unwrap();
         let id = shown.id().unwrap();
         let from = Arc::new(Origin { plan: Some(id), ..Origin::named("plan") });
         let (question, about) = shown.asked().next().map(|(question, about)| (question, about.clone())).unwrap();

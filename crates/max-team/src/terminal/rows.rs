@@ -99,8 +99,8 @@ pub(super) enum Row {
     },
     /// How a file changes when it is put back.
     Diff(String),
-    /// A whole plan.
-    Sheet(Drawn),
+    /// A whole plan; with all instructions, or the first lines of each.
+    Sheet(Drawn, bool),
     /// A plan that is over, after so long.
     Over(Drawn, u64),
 }
@@ -143,7 +143,7 @@ impl Row {
                 Group::Work
             }
             Self::Ended(_) | Self::Footer { .. } => Group::End,
-            Self::Table(_) | Self::Diff(_) | Self::Sheet(_) | Self::Over(..) => Group::Report,
+            Self::Table(_) | Self::Diff(_) | Self::Sheet(..) | Self::Over(..) => Group::Report,
             _ => Group::Note,
         }
     }
@@ -197,7 +197,7 @@ impl Row {
                 marked(sign, if *bad { theme.bad() } else { theme.warning() }, words, style, look)
             }
             Self::Diff(diff) => folded(diff::lines(diff, look.columns.saturating_sub(2), theme), DIFF_LINES_MAX, look),
-            Self::Sheet(plan) => sheet_lines(plan, look),
+            Self::Sheet(plan, is_full) => sheet_lines(plan, *is_full, look),
             Self::Over(plan, ms) => summary_lines(plan, *ms, look),
         }
     }
@@ -331,17 +331,19 @@ fn table(rows: &[(String, String)], look: Look) -> Vec<Line<'static>> {
 }
 
 /// A plan as everybody reads it, in the columns there are.
-fn sheet_lines(plan: &Drawn, look: Look) -> Vec<Line<'static>> {
-    let text = sheet::sheet(&plan.0, look.columns.min(sheet::WIDTH), look.lang);
+fn sheet_lines(plan: &Drawn, is_full: bool, look: Look) -> Vec<Line<'static>> {
+    let depth = sheet::Depth::of(is_full, "/plan full");
+    let text = sheet::sheet(&plan.0, look.columns.min(sheet::WIDTH), depth, look.lang);
     let draw = |(index, line): (usize, &str)| {
         let style = match line.trim_start().chars().next() {
             _ if index == 0 => look.theme.strong(),
             Some('!') => look.theme.warning(),
             _ => Style::new(),
         };
-        let indent = line.len() - line.trim_start().len();
-        let mut lines = text::wrap(&[Span::styled(clean(line), style)], look.columns.saturating_sub(indent));
-        for line in lines.iter_mut().skip(1) {
+        let words = line.trim_start();
+        let indent = line.len() - words.len();
+        let mut lines = text::wrap(&[Span::styled(clean(words), style)], look.columns.saturating_sub(indent));
+        for line in &mut lines {
             line.spans.insert(0, Span::raw(" ".repeat(indent)));
         }
         lines

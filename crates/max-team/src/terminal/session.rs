@@ -619,7 +619,7 @@ impl Session {
                 vec![note(self.lang.team_busy_first().to_owned())]
             }
             Slash::Continue(name) => self.go_on(name),
-            Slash::Plan => self.show_plan(),
+            Slash::Plan { full } => self.show_plan(full),
             Slash::Team => self.show_team(),
             Slash::TeamOther(words) => vec![note(self.lang.team_elsewhere(&words))],
             Slash::Load(name) => self.load(name.as_deref()),

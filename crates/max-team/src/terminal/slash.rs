@@ -20,8 +20,10 @@ pub(super) enum Slash {
     /// Put files back.
     Rewind(Back),
     Resume(Option<String>),
-    /// The plan, and the question about it.
-    Plan,
+    /// The plan, with all instructions or the first lines of each, and the question about it.
+    Plan {
+        full: bool,
+    },
     Team,
     /// Let the teammates of a written team begin.
     Load(Option<String>),
@@ -96,7 +98,7 @@ pub(super) const ENTRIES: [Entry; 16] = [
         "put files back as they were before a message",
         "将文件恢复到某条消息之前",
     ),
-    entry("plan", "", "show the plan, and decide about it", "查看计划并作决定"),
+    entry("plan", "[full]", "show the plan (full: all instructions)", "查看计划（full：全部说明）"),
     entry(
         "team",
         "[load NAME]",
@@ -132,7 +134,7 @@ pub(super) fn parse(draft: &str) -> Option<Result<Slash, Unknown>> {
         },
         "rewind" => Slash::Rewind(back(argument.as_deref())),
         "resume" => Slash::Resume(argument),
-        "plan" => Slash::Plan,
+        "plan" => Slash::Plan { full: argument.as_deref() == Some("full") },
         "team" | "agents" => match argument.as_deref().and_then(|argument| argument.strip_prefix("load")) {
             Some(name) => Slash::Load(Some(name.trim().to_owned()).filter(|name| !name.is_empty())),
             None => argument.map_or(Slash::Team, Slash::TeamOther),

@@ -104,6 +104,12 @@ pub(super) fn wrap(spans: &[Span<'_>], columns: usize) -> Vec<Line<'static>> {
     lines(spans, columns, true)
 }
 
+/// The same for plain text.
+pub(crate) fn wrapped(words: &str, columns: usize) -> Vec<String> {
+    let row = |line: &Line<'_>| line.spans.iter().map(|span| span.content.as_ref()).collect::<String>();
+    wrap(&[Span::raw(words)], columns).iter().map(|line| row(line).trim_end().to_owned()).collect()
+}
+
 /// Breaks styled text wherever a line is full: for code, where every space counts.
 pub(super) fn chop(spans: &[Span<'_>], columns: usize) -> Vec<Line<'static>> {
     lines(spans, columns, false)

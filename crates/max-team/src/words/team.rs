@@ -63,8 +63,8 @@ phrases! {
     may_run: "may it run?", "是否执行？";
     ask_rest: "The first wave is done. Go on with the rest?", "第一波已完成，是否继续？";
     ask_budget: "The budget is used up. Go on?", "预算已用完，是否继续？";
-    tab_at_proposal: "a plan takes no words with a yes: c asks for changes", "批准计划时不能附言：按 c 要求改动";
-    tab_at_plan: "a plan takes no words with an answer", "对计划的答复不能附言";
+    all_instructions: "all instructions", "全部说明";
+    forecast_unpriced: " (some models have no price)", "（部分模型价格未知）";
     write_changes: "What should be different? (Enter sends, Esc goes back)", "需要怎样改动？（Enter 发送，Esc 返回）";
     write_reason: "Why not? May be empty. (Enter sends, Esc goes back)", "为什么拒绝？可留空。（Enter 发送，Esc 返回）";
     pick_task: "Edit which task? (arrows or its name, Enter; Esc goes back)", "修改哪个任务？（方向键或名称，Enter；Esc 返回）";
@@ -90,8 +90,8 @@ phrases! {
     team_busy_first: "The team is at work: /stop it first, or leave with Ctrl-D; it goes on when you come back.",
         "团队正在工作：请先用 /stop 停止，或按 Ctrl-D 离开；回来后会继续。";
     changed_plan: "The plan was changed.", "计划已修改。";
-    plain_gate: "Approve the plan? y = yes, 1 = first wave only, c WORDS = ask for changes, n [WHY] = reject, l = later: ",
-        "是否批准计划？y = 批准，1 = 只批准第一波，c 内容 = 要求改动，n [原因] = 拒绝，l = 稍后：";
+    plain_gate: "Approve the plan? y = yes, 1 = first wave only, c WORDS = ask for changes, n [WHY] = reject, i = all instructions, l = later: ",
+        "是否批准计划？y = 批准，1 = 只批准第一波，c 内容 = 要求改动，n [原因] = 拒绝，i = 全部说明，l = 稍后：";
     plain_go_on: "Go on? y = yes, n = no, l = later: ", "是否继续？y = 是，n = 否，l = 稍后：";
     plain_failure: "r = retry, o MEMBER = retry by another, s = skip, f = fixed by hand, g = give up, l = later: ",
         "r = 重试，o 成员 = 换人重试，s = 跳过，f = 已手动修好，g = 放弃，l = 稍后：";
@@ -118,17 +118,29 @@ impl Lang {
         say!(self, "{task} in {wave}", "{tasks} 个任务，{waves} 波")
     }
 
-    pub(crate) fn forecast(self, likely: &str, time: &str, worst: &str, unpriced: bool, calls: u64) -> String {
-        let note = match self {
-            _ if !unpriced => "",
-            Self::En => " (some models have no price)",
-            Self::Zh => "（部分模型价格未知）",
-        };
-        say!(
-            self,
-            "likely {likely} and about {time}, at most {worst}{note}; about {calls} model calls",
-            "预计 {likely}，约 {time}，最多 {worst}{note}；约 {calls} 次模型调用"
-        )
+    /// What a plan will cost and take; without a range, no price is known.
+    pub(crate) fn forecast(self, range: Option<&str>, time: &str, calls: u64) -> String {
+        let s = if calls == 1 { "" } else { "s" };
+        let calls = say!(self, "{calls} model call{s}", "{calls} 次模型调用");
+        match range {
+            Some(range) => say!(self, "about {range} and {time}, {calls}", "预计 {range}，约 {time}，{calls}"),
+            None => say!(self, "cost unknown; about {time}, {calls}", "费用未知；约 {time}，{calls}"),
+        }
+    }
+
+    pub(crate) fn forecast_budget(self, money: &str) -> String {
+        say!(self, "; the budget stops it at {money}", "；预算上限 {money}")
+    }
+
+    pub(crate) fn forecast_samples(self, tasks: u64) -> String {
+        let s = if tasks == 1 { "" } else { "s" };
+        say!(self, "; from {tasks} earlier task{s}", "；依据此前 {tasks} 个任务")
+    }
+
+    /// Rows of a task's instructions that are not shown, and the key or command that shows them.
+    pub(crate) fn more_instructions(self, rows: usize, how: &str) -> String {
+        let word = if rows == 1 { "line" } else { "lines" };
+        say!(self, "… {rows} more {word} ({how})", "……还有 {rows} 行（{how}）")
     }
 
     pub(crate) fn waits_for(self, tasks: &str) -> String {

@@ -120,7 +120,8 @@ fn a_parked_plan_is_listed_shown_and_approved_once() {
     let (program, id, session) = parked(&server);
     let listed = ok(program.run(&["inbox"])).out;
     assert!(listed.contains(&id) && listed.contains("may this plan run?"), "{listed}");
-    assert!(listed.contains("2 tasks: design (ada); write (leo) after design"), "{listed}");
+    assert!(listed.contains("2 tasks:") && listed.contains("write (leo) after design: Write it."), "{listed}");
+    assert!(listed.contains("design (ada): Think first\n        │ Design it.\n"), "{listed}");
     assert!(listed.contains(&format!("max-team deny {id} -m WHY")), "{listed}");
     let shown = ok(program.run(&["inbox", &id])).out;
     assert!(shown.contains("critical path: design → write") && shown.contains("must exist: hello.txt"), "{shown}");
@@ -462,10 +463,10 @@ fn what_nobody_runs_is_stopped_and_says_how_to_go_on() {
     assert!(ok(program.run(&["ps"])).out.contains(&why));
     let noted = ok(program.run(&["stop"]));
     assert!(noted.err.contains("it is noted"), "{noted:?}");
-    gate.open();
     // It would count for nothing.
     let late = program.run(&["approve"]);
     assert!(late.code == 5 && late.out.is_empty() && late.err.contains("is being stopped"), "{late:?}");
+    gate.open();
     assert_eq!(program.run(&["-r", session, "-p", ""]).code, 130);
 }
 

@@ -39,6 +39,7 @@ use crate::error::RuntimeError;
 use crate::handle::{Mate, Team};
 use crate::marks::Marks;
 use crate::paths::Paths;
+use crate::plan::Basis;
 use crate::purse::Purse;
 use crate::shared::{Shared, lock, new_id, now_ms};
 use crate::{census, rows};
@@ -223,6 +224,11 @@ impl Floor {
             purse.cap(cap);
         }
         Arc::clone(purse)
+    }
+
+    /// What is known before a plan of this session is forecast.
+    pub(crate) fn basis(&self) -> Basis {
+        Basis::read(&self.shared.journal, self.purse.left_later().nano)
     }
 
     /// What an agent draws from: its own budget, if it has one, inside its caller's, its plan's and the session's.

@@ -97,7 +97,9 @@ impl PlanLoop {
         }
         let edited = self.floor.team().zip(self.plan.draft());
         let edited = edited.ok_or_else(|| "there is no team in this session".to_owned());
-        match edited.and_then(|(team, draft)| propose::edited(&team, &self.floor.root, draft, &edits, by.clone())) {
+        match edited.and_then(|(team, draft)| {
+            propose::edited(&team, &self.floor.root, draft, &edits, by.clone(), &self.floor.basis())
+        }) {
             Ok(edited) => Input::Edited { question, edits, edited: Box::new(edited) },
             Err(error) => refused(error),
         }

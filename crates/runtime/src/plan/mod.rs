@@ -8,6 +8,7 @@ mod apart;
 mod check;
 mod commit;
 mod give;
+mod history;
 mod leave;
 pub(crate) mod letters;
 mod mail;
@@ -33,6 +34,8 @@ use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
+pub use history::Basis;
+
 use crate::agent::{Control, derived};
 use crate::beat::{BEAT, Beat};
 use crate::error::RuntimeError;
@@ -46,7 +49,7 @@ const UNANSWERED: &str = "The lead has no answer; it is the user's to give.";
 const NOBODY: &str = "nobody";
 
 /// The version of the snapshots that this code reads and writes; another fold or another shape is another version.
-pub(crate) const PLAN_SNAPSHOT_VERSION: u32 = 3;
+pub(crate) const PLAN_SNAPSHOT_VERSION: u32 = 4;
 
 /// The stream of a plan; also the address of its mailbox.
 pub(crate) fn plan_stream(plan: PlanId) -> String {

@@ -10,13 +10,14 @@ use max_team_core::limits::PLAN_TASKS_MAX;
 use max_team_core::message::Principal;
 use max_team_core::plan::event::{Approve, Carried, PlanEdited, PlanProposed};
 use max_team_core::plan::{
-    Budget, Draft, Edit, Flaw, Forecast, Graph, Input, Now, Plan, Rate, Task, TaskView, Waits, edit, forecast,
+    Bounds, Budget, Draft, Edit, Flaw, Forecast, Graph, Input, Now, Plan, Rate, Task, TaskView, Waits, edit, forecast,
 };
 use max_team_core::policy::{Verdict, pattern};
 use max_team_core::team::{Model, Settings};
 use max_team_core::text::quote;
 use max_team_tools::project::{self, Project};
 
+use super::history::Basis;
 use super::leave;
 use crate::error::RuntimeError;
 use crate::floor::{Floor, fold_plan};
@@ -41,7 +42,7 @@ pub(crate) fn propose(
 ) -> Result<Box<PlanProposed>, String> {
     complete(team, &mut draft);
     let (graph, risks) = check(team, &floor.root, &draft).map_err(|flaws| cannot_run(&flaws))?;
-    let forecast = expect(team, &draft, &graph);
+    let forecast = expect(team, &draft, &graph, &floor.basis());
     if let Some(old) = revises
         && fold_plan(&floor.shared, old).ok().and_then(|(plan, _)| plan.session()) != Some(floor.session)
     {
@@ -64,14 +65,14 @@ pub(crate) fn propose(
 }
 
 /// A plan as it would be put before the user, without any session: for looking at a file. Or all that is wrong with it.
-pub fn preview(team: &Team, root: &Path, mut draft: Draft) -> Result<Plan, Vec<Flaw>> {
+pub fn preview(team: &Team, root: &Path, mut draft: Draft, basis: &Basis) -> Result<Plan, Vec<Flaw>> {
     complete(team, &mut draft);
     let (graph, risks) = check(team, root, &draft)?;
     let proposed = PlanProposed {
         plan: PlanId::new(new_id()),
         session: SessionId::new(uuid::Uuid::nil()),
         lead: AgentId::new(uuid::Uuid::nil()),
-        forecast: expect(team, &draft, &graph),
+        forecast: expect(team, &draft, &graph, basis),
         draft,
         approve: Approve::Plan,
         max_parallel: team.max_parallel,
@@ -92,6 +93,7 @@ pub(crate) fn edited(
     old: &Draft,
     edits: &[Edit],
     by: Principal,
+    basis: &Basis,
 ) -> Result<PlanEdited, String> {
     let mut draft = old.clone();
     for change in edits {
@@ -109,7 +111,7 @@ pub(crate) fn edited(
     }
     complete(team, &mut draft);
     let (graph, risks) = check(team, root, &draft).map_err(|flaws| cannot_run(&flaws))?;
-    let forecast = expect(team, &draft, &graph);
+    let forecast = expect(team, &draft, &graph, basis);
     Ok(PlanEdited { draft, forecast, risks: Some(risks), by })
 }
 
@@ -268,7 +270,7 @@ fn is_plain_cargo(words: &[&str]) -> bool {
 }
 
 /// What it will cost and take.
-pub(crate) fn expect(team: &Team, draft: &Draft, graph: &Graph) -> Forecast {
+fn expect(team: &Team, draft: &Draft, graph: &Graph, basis: &Basis) -> Forecast {
     let rate = |task: &Task| {
         let mate = team.members.iter().find(|mate| mate.definition.name == task.agent)?;
         let model = model_of(team, task)?;
@@ -277,10 +279,11 @@ pub(crate) fn expect(team: &Team, draft: &Draft, graph: &Graph) -> Forecast {
             max_tokens: model.max_tokens,
             rounds_max: mate.settings.rounds_max,
             context_tokens: model.context_tokens,
-            seen: None,
+            past: basis.history.of(&task.agent, &model.name),
         })
     };
-    forecast(draft, graph, &rate, usize::try_from(team.max_parallel).unwrap_or(1))
+    let max_parallel = usize::try_from(team.max_parallel).unwrap_or(1);
+    forecast(draft, graph, &rate, Bounds { max_parallel, session_nano: basis.session_nano })
 }
 
 /// What an earlier plan finished of tasks that are still the same.

@@ -9,7 +9,7 @@ use max_team_core::policy::rule::{Anchors, List, Origin, Scope};
 use max_team_core::policy::{Permissions, Rule};
 use max_team_core::team::Settings;
 use max_team_journal::Journal;
-use max_team_runtime::{Command, Which, preview};
+use max_team_runtime::{Basis, Command, Which, preview};
 
 use super::limits::{block_on, plan_of};
 use super::team::{rest, with_team};
@@ -104,7 +104,7 @@ fn proposed(line: &str, change: impl Fn(&mut Settings)) -> Result<Vec<String>, S
     leo.settings.permissions.root = folder.path().to_str().unwrap().to_owned();
     let tasks = format!(r#"[{{"id": "a", "agent": "leo", "description": "A", "verify": ["{line}"]}}]"#);
     let told = |flaws: Vec<Flaw>| flaws.iter().map(ToString::to_string).collect::<String>();
-    let plan = preview(&team, folder.path(), *plan_of(&tasks)).map_err(told)?;
+    let plan = preview(&team, folder.path(), *plan_of(&tasks), &Basis::default()).map_err(told)?;
     Ok(plan.proposed().unwrap().risks.clone())
 }
 
@@ -140,7 +140,7 @@ fn a_check_is_known_by_its_owners_commands_alone() {
     let ada = team.members.iter_mut().find(|mate| mate.definition.name == "ada").unwrap();
     ada.settings.constraints.allowed_commands = Some(vec!["make".into()]);
     let tasks = r#"[{"id": "a", "agent": "leo", "description": "A", "verify": ["make"]}]"#;
-    let plan = preview(&team, folder.path(), *plan_of(tasks)).unwrap();
+    let plan = preview(&team, folder.path(), *plan_of(tasks), &Basis::default()).unwrap();
     assert_eq!(plan.proposed().unwrap().risks, ["task `a` runs `make` as a check"]);
 }
 

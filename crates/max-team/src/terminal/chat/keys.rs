@@ -3,6 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::super::dialog::Verdict;
+use super::super::question::Matter;
 use super::super::rows::Row;
 use super::super::search::{Search, Step};
 use super::super::slash::{self, Slash};
@@ -101,6 +102,10 @@ impl Chat {
             return;
         }
         let id = question.id;
+        let asked_plan = match &question.matter {
+            Matter::Plan { plan, .. } => Some(*plan),
+            Matter::Permit(_) | Matter::Words(_) => None,
+        };
         self.dialog.face(Some(question));
         // Enter may be behind a letter that was for the question before: it answers once something is chosen here.
         let is_enter = key.code == KeyCode::Enter && !self.dialog.is_modal() && !self.dialog.wants_words();
@@ -120,6 +125,11 @@ impl Chat {
             Some(Verdict::Decide(say)) => self.session.decide(id, say),
             Some(Verdict::Unchosen) => {
                 self.hint = Some(Hint::Choose);
+                return;
+            }
+            Some(Verdict::Expand) => {
+                let sheet = asked_plan.and_then(|plan| self.session.sheet(plan, true));
+                self.show_beside(sheet.into_iter().collect());
                 return;
             }
             Some(Verdict::Later) => {

@@ -171,6 +171,10 @@ impl<W: Write> Plain<W> {
                 self.session.answer(id, words_of(line, words));
                 return Ok(());
             }
+            Matter::Plan { plan, .. } if matches!(line.trim(), "i" | "I" | "说明") => {
+                let sheet = self.session.sheet(*plan, true);
+                return self.print(sheet.into_iter().collect());
+            }
             Matter::Plan { about, .. } => match self.said_of(line, about) {
                 Ok(Some(say)) => {
                     self.session.decide(id, say);

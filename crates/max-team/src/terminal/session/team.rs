@@ -291,8 +291,8 @@ impl Session {
         }
     }
 
-    fn sheet(&self, id: PlanId) -> Option<Item> {
-        self.plans.get(id).map(|known| Item::Row(Row::Sheet(drawn(known))))
+    pub(in super::super) fn sheet(&self, id: PlanId, is_full: bool) -> Option<Item> {
+        self.plans.get(id).map(|known| Item::Row(Row::Sheet(drawn(known), is_full)))
     }
 
     /// The plan that the first question asks about and the question, if it is whether it may run.
@@ -309,17 +309,17 @@ impl Session {
     pub(in super::super) fn sheet_due(&mut self) -> Option<Item> {
         let (plan, question) = self.asked_first().filter(|(_, question)| self.sheeted != Some(*question))?;
         self.sheeted = Some(question);
-        self.sheet(plan)
+        self.sheet(plan, false)
     }
 
-    pub(super) fn show_plan(&mut self) -> Vec<Item> {
+    pub(super) fn show_plan(&mut self, is_full: bool) -> Vec<Item> {
         self.questions.unpark();
         let asked = self.asked_first();
         let Some(id) = asked.map(|(plan, _)| plan).or_else(|| self.plans.latest().map(|known| known.id)) else {
             return vec![note(self.lang.no_open_plan().to_owned())];
         };
         self.sheeted = asked.map(|(_, question)| question);
-        self.sheet(id).into_iter().collect()
+        self.sheet(id, is_full).into_iter().collect()
     }
 
     pub(super) fn show_team(&mut self) -> Vec<Item> {

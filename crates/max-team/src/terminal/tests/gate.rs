@@ -250,18 +250,37 @@ fn the_sheet_that_is_shown_is_of_the_plan_that_is_asked_about() {
     assert!(house.plan.is_approved());
 }
 
-/// Words go along with a yes to an agent, not with one to a plan: whoever tries is told.
+/// Three lines of each task's instructions stand in the plan; Tab shows all of them and answers nothing.
 #[test]
-fn tab_says_that_a_plan_takes_no_words() {
-    let mut house = House::proposed(80, 40, Lang::En);
-    house.stage.key(KeyCode::Char('y'));
-    house.stage.key(KeyCode::Tab);
-    let screen = house.stage.glass.screen();
-    assert!(screen.contains("a plan takes no words with a yes: c asks for changes"), "{screen}");
-    house.stage.key(KeyCode::Enter);
-    assert!(matches!(house.stage.acts.last(), Some(Act::Decide { say: Say::Approve, .. })), "it stays chosen");
+fn tab_shows_all_instructions() {
+    for (columns, rows, lang, more) in [
+        (80, 24, Lang::En, "… 4 more lines (/plan full)"),
+        (120, 40, Lang::En, "… 4 more lines (/plan full)"),
+        (80, 24, Lang::Zh, "……还有 4 行（/plan full）"),
+    ] {
+        let long: Vec<String> = (1..=7).map(|line| format!("Step {line}: do it.")).collect();
+        let mut draft = draft();
+        draft.tasks[0].description = long.join("\n");
+        let mut house = House::new(columns, rows, lang);
+        house.propose(draft);
+        house.stage.wait(1_000);
+        let shown = house.stage.glass.everything();
+        assert!(shown.contains("│ Step 3: do it.") && !shown.contains("Step 4") && shown.contains(more), "{shown}");
+        house.stage.key(KeyCode::Char('y'));
+        house.stage.key(KeyCode::Tab);
+        let shown = house.stage.glass.everything();
+        assert!(shown.contains("│ Step 7: do it."), "{shown}");
+        assert_eq!(shown.matches("│ Step 1: do it.").count(), 2, "once in short, once in full");
+        house.stage.key(KeyCode::Enter);
+        assert!(matches!(house.stage.acts.last(), Some(Act::Decide { say: Say::Approve, .. })), "it stays chosen");
+        house.stage.say("/plan full");
+        assert_eq!(house.stage.glass.everything().matches("Step 7").count(), 2);
+    }
+}
 
-    // What somebody was asking for when the plan was answered elsewhere is not lost.
+/// What somebody was asking for when the plan was answered elsewhere is not lost.
+#[test]
+fn words_about_a_plan_that_was_answered_elsewhere_are_kept() {
     let mut house = House::proposed(80, 40, Lang::En);
     house.stage.key(KeyCode::Char('c'));
     house.stage.key(KeyCode::Enter);

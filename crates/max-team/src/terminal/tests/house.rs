@@ -15,7 +15,7 @@ use max_team_core::plan::event::{Approve, PlanEdited, Proof, Say, Spent};
 use max_team_core::plan::{Draft, Edit, Findings, Input, Now, Plan, Report, Task, edit};
 use max_team_core::policy::{Action, By, Class, Deed, Memory};
 use max_team_core::team::Definition;
-use max_team_runtime::{Delta, Mate, Origin, Team, preview};
+use max_team_runtime::{Basis, Delta, Mate, Origin, Team, preview};
 use uuid::Uuid;
 
 use super::super::link::Act;
@@ -99,7 +99,8 @@ impl House {
 
     /// One with risks beside those that are found in it.
     pub(super) fn propose_with(&mut self, draft: Draft, risks: Vec<String>) {
-        let mut proposed = preview(&team(), Path::new("."), draft).unwrap().proposed().unwrap().clone();
+        let mut proposed =
+            preview(&team(), Path::new("."), draft, &Basis::default()).unwrap().proposed().unwrap().clone();
         proposed.plan = self.id;
         proposed.session = stage::session_id();
         proposed.risks.extend(risks);
