@@ -47,12 +47,30 @@ pub const OWN_BYTES_MAX: u64 = 64 << 20;
 pub const OWN_NAMES_MAX: usize = 2_000;
 /// Bytes of one line that says how far a tool is.
 pub const PROGRESS_BYTES_MAX: usize = 200;
+/// Lines that say how far a tool is: the last ones that a command has printed.
+pub const PROGRESS_LINES_MAX: usize = 5;
+/// Milliseconds between two of these reports, at least.
+pub const PROGRESS_MS: u64 = 200;
+/// Bytes of a running command's output that its last lines are taken from.
+pub const OUTPUT_TAIL_BYTES_MAX: usize = 8 << 10;
 /// Bytes of one file that `read_file` returns at once.
 pub const READ_BYTES_MAX: usize = 64 << 10;
 /// Lines of one file that `read_file` returns at once.
 pub const READ_LINES_MAX: usize = 2_000;
 /// Bytes of an image that goes to a model.
 pub const IMAGE_BYTES_MAX: u64 = 5 << 20;
+/// Files that one message puts into the conversation by mentioning them (`@path`).
+pub const MENTION_FILES_MAX: usize = 16;
+/// Bytes of text of one mentioned file; the rest is cut off, with a note.
+pub const MENTION_FILE_BYTES_MAX: usize = READ_BYTES_MAX;
+/// Bytes of text of all files that one message mentions.
+pub const MENTION_BYTES_MAX: usize = 192 << 10;
+/// Pictures that one message mentions.
+pub const MENTION_IMAGES_MAX: usize = 4;
+/// Milliseconds that reading the files of one message may take.
+pub const MENTION_MS_MAX: u64 = 20_000;
+/// Paths of a project that a mention is completed from.
+pub const COMPLETION_PATHS_MAX: usize = 50_000;
 /// Bytes of a file that may be edited or written by a tool.
 pub const WRITE_BYTES_MAX: u64 = 8 << 20;
 /// Bytes of a file that are kept of how it was, so that a change of it can be taken back.

@@ -94,6 +94,10 @@ phrases! {
     draft_first: "send or clear what you write, then answer", "先发送或清空正在写的内容，再回答";
     another_question: "this is another question: choose an answer to it first", "这是另一个问题：请先选择对它的回答";
     ctrl_c_again_leaves: "press Ctrl-C again to exit", "再按一次 Ctrl-C 退出";
+    menu_keys: "Tab inserts · Up/Down choose", "Tab 插入 · ↑/↓ 选择";
+    no_output: "no output", "无输出";
+    nothing_to_expand: "Nothing to expand: the last turn used no tools.", "没有可展开的内容：上一轮未使用工具。";
+    not_included: "not included", "未包含";
     search_history: "search history", "搜索历史";
     no_match: "no match", "无匹配";
     context: "context", "上下文";
@@ -222,10 +226,46 @@ impl Lang {
         }
     }
 
+    pub(crate) fn more_output(self, count: usize) -> String {
+        match self {
+            Self::En => format!("… +{count} lines (Ctrl-O)"),
+            Self::Zh => format!("… 另有 {count} 行（Ctrl-O）"),
+        }
+    }
+
+    pub(crate) fn calls_dropped(self, count: usize) -> String {
+        match self {
+            Self::En => format!("… {} earlier not kept", plural(count, "call")),
+            Self::Zh => format!("… 更早的 {count} 次调用未保留"),
+        }
+    }
+
+    pub(crate) fn pager_keys(self, first: usize, last: usize, of: usize) -> String {
+        match self {
+            Self::En => format!("lines {first}-{last} of {of} · Up/Down, PgUp/PgDn scroll · Ctrl-O closes"),
+            Self::Zh => format!("第 {first}-{last} 行，共 {of} 行 · ↑/↓、PgUp/PgDn 滚动 · Ctrl-O 关闭"),
+        }
+    }
+
     pub(crate) fn lines(self, count: usize) -> String {
         match self {
             Self::En => plural(count, "line"),
             Self::Zh => format!("{count} 行"),
+        }
+    }
+
+    pub(crate) fn file_not_included(self, path: &str, why: &str) -> String {
+        say!(self, "`{path}` is not included in the message: {why}", "消息未包含 `{path}`：{why}")
+    }
+
+    pub(crate) fn command_failed(self, who: &str, command: &str, how: &str) -> String {
+        say!(self, "{who}: `{command}` failed: {how}", "{who}：`{command}` 失败：{how}")
+    }
+
+    pub(crate) fn names_in_folder(self, count: usize) -> String {
+        match self {
+            Self::En => plural(count, "name"),
+            Self::Zh => format!("{count} 个名称"),
         }
     }
 

@@ -20,6 +20,7 @@ use max_team_core::turn::Forked;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
+use crate::agent;
 use crate::census::{Census, Cost, Letter, PlanLine, Roll};
 use crate::error::RuntimeError;
 use crate::floor::fold_plan;
@@ -416,7 +417,7 @@ pub enum Delta {
     Progress {
         /// The tool call.
         key: String,
-        /// In a few words.
+        /// In a few words; of a command, the last lines that it has printed.
         words: String,
     },
 }
@@ -573,6 +574,18 @@ impl TeamHandle {
     /// How an open session stands.
     pub async fn status(&self, session: SessionId) -> Result<Status, RuntimeError> {
         self.house.status(session).await
+    }
+
+    /// The paths of a project that a message to its lead can mention (`@path`): what the lead may see and git does not ignore.
+    pub async fn paths(&self, root: &std::path::Path, settings: Settings, team: Option<Team>) -> Vec<String> {
+        let (shared, root) = (Arc::clone(&self.house.shared), root.to_owned());
+        let looked = tokio::task::spawn_blocking(move || agent::paths(&shared, &root, &settings, team.as_ref()));
+        looked.await.unwrap_or_default()
+    }
+
+    /// Whether a text names a file or folder of a project.
+    pub fn is_path(root: &std::path::Path, text: &str) -> bool {
+        agent::is_path(root, text)
     }
 
     /// The sessions of the journal, last used first.

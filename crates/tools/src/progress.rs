@@ -1,18 +1,20 @@
 //! How far a call is, for whoever watches.
 //!
-//! A line now and then, for show only: it is not journalled, nobody waits for it, and a tool may say as much as it
-//! likes, because most of it is dropped before it is put into words.
+//! A few lines now and then, for show only: they are not journalled, nothing waits for them, and a tool may say as much as
+//! it likes, because most of it is dropped before it is put into words.
 
 use std::fmt;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use max_team_core::limits::PROGRESS_BYTES_MAX;
+use max_team_core::limits::{PROGRESS_BYTES_MAX, PROGRESS_LINES_MAX, PROGRESS_MS};
+use max_team_core::output::Tail;
 
 use crate::text::{clip, visible};
 
-/// The least time between two lines.
-const EVERY: Duration = Duration::from_millis(200);
+/// The least time between two reports.
+const EVERY: Duration = Duration::from_millis(PROGRESS_MS);
 
 /// Where a tool says how far it is. The default is nowhere.
 #[derive(Clone, Default)]
@@ -24,7 +26,7 @@ struct Sink {
 }
 
 impl Progress {
-    /// Lines go to `say`, which must not wait. The first comes after a moment: short calls say nothing.
+    /// Reports go to `say`, which must not wait. The first comes after a moment: short calls say nothing.
     pub fn new(say: impl Fn(String) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(Sink { say: Box::new(say), next: Mutex::new(Instant::now() + EVERY) })))
     }
@@ -40,7 +42,44 @@ impl Progress {
             }
             *next = now + EVERY;
         }
-        (sink.say)(visible(&clip(&words(), PROGRESS_BYTES_MAX)));
+        sink.tell(&words());
+    }
+
+    /// Runs a command and reports the last lines of its output while it runs. What comes in is handed to the function that
+    /// `run` is given. A line is reported also where the command prints nothing more for a while.
+    pub fn follow<T>(&self, run: impl FnOnce(&mut dyn FnMut(&[u8])) -> T) -> T {
+        let Some(sink) = &self.0 else { return run(&mut |_| {}) };
+        let printed: Mutex<(Tail, bool)> = Mutex::default();
+        let lock = || printed.lock().unwrap_or_else(PoisonError::into_inner);
+        std::thread::scope(|scope| {
+            let (runs, over) = channel::<()>();
+            scope.spawn(move || {
+                while over.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+                    let mut printed = lock();
+                    let lines = std::mem::take(&mut printed.1).then(|| printed.0.lines(PROGRESS_LINES_MAX));
+                    drop(printed);
+                    if let Some(lines) = lines {
+                        sink.tell(&lines);
+                    }
+                }
+            });
+            let result = run(&mut |bytes| {
+                let mut printed = lock();
+                printed.0.push(bytes);
+                printed.1 = true;
+            });
+            drop(runs);
+            result
+        })
+    }
+}
+
+impl Sink {
+    /// The last lines, each cut and made visible.
+    fn tell(&self, words: &str) {
+        let lines: Vec<String> =
+            words.lines().rev().take(PROGRESS_LINES_MAX).map(|line| visible(&clip(line, PROGRESS_BYTES_MAX))).collect();
+        (self.say)(lines.into_iter().rev().collect::<Vec<_>>().join("\n"));
     }
 }
 
@@ -69,5 +108,24 @@ mod tests {
         let lines: Vec<String> = heard.iter().collect();
         assert!((1..=3).contains(&lines.len()), "{}", lines.len());
         assert!(lines.iter().all(|line| line.starts_with("\\u{1b}[2Jx") && line.len() < PROGRESS_BYTES_MAX + 20));
+    }
+
+    /// The command waits until its last line was reported: a line that nothing follows is reported, too.
+    #[test]
+    fn the_last_lines_of_a_command_are_reported_while_it_runs() {
+        let (said, heard) = mpsc::channel();
+        let progress = Progress::new(move |lines| said.send(lines).unwrap());
+        let result = progress.follow(|follow| {
+            (1..=9).for_each(|number| follow(format!("line {number}\n").as_bytes()));
+            follow(b"10%\r\x1b[31m99%\x1b[0m");
+            heard.recv().unwrap()
+        });
+        assert_eq!(result, "line 6\nline 7\nline 8\nline 9\n99%");
+        assert!(heard.try_recv().is_err(), "nothing new, nothing said");
+        let unheard = Progress::default().follow(|follow| {
+            follow(b"nowhere");
+            7
+        });
+        assert_eq!(unheard, 7);
     }
 }

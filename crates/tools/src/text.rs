@@ -29,31 +29,6 @@ pub(crate) fn ends(text: &str, max: usize) -> (&str, &str) {
     (head, tail)
 }
 
-/// The text without what colours it.
-pub(crate) fn plain(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut letters = text.chars().peekable();
-    while let Some(letter) = letters.next() {
-        if letter != '\u{1b}' {
-            plain.push(letter);
-        } else if letters.next_if_eq(&'[').is_some() {
-            // Parameters up to the letter that ends the sequence.
-            for letter in letters.by_ref() {
-                if ('@'..='~').contains(&letter) {
-                    break;
-                }
-            }
-        }
-    }
-    plain
-}
-
-/// The last line of some output that says anything, without its colours.
-pub(crate) fn last_line(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    plain(text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default())
-}
-
 /// The text on one line, with everything written out that would act on a terminal, turn text around or hide.
 pub(crate) fn visible(text: &str) -> String {
     max_team_core::text::visible(text).replace('\n', "\\u{a}")

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::chat::{Message, Part};
 use crate::hash::Hash;
+use crate::mention;
 
 /// Hexadecimal digits by which a content is known.
 const HASH_DIGITS: usize = 12;
@@ -43,6 +44,14 @@ pub fn touched(history: &[Message]) -> Vec<Touched> {
         .collect();
     let mut files: Vec<Touched> = Vec::new();
     for part in parts() {
+        if let Part::Text { text } = part
+            && let Some(mentioned) = mention::label(text).filter(|label| label.is_included)
+        {
+            if !files.iter().any(|file| file.path == mentioned.path) {
+                files.push(Touched { path: mentioned.path, changed: false, seen: None });
+            }
+            continue;
+        }
         let Part::ToolUse { id, name, input } = part else { continue };
         let Some(path) = input.get("path").and_then(Value::as_str).filter(|_| !failed.contains(id.as_str())) else {
             continue;
@@ -89,12 +98,19 @@ mod tests {
             call("3", "read_file", json!({"path": "a.rs"})),
             call("4", "edit_file", json!({"path": "d.rs", "old": "x", "new": "y"})),
             call("5", "run_shell", json!({"path": "e.rs"})),
+            [
+                Message::user(vec![Part::text("@f.rs"), Part::text(mention::content("f.rs", false, "1\tx"))]),
+                Message::assistant(vec![]),
+            ],
         ]
         .into_iter()
         .flatten()
         .collect();
         let told: Vec<String> = touched(&history).iter().map(Touched::told).collect();
         let hash = looks("x\ny\n").1;
-        assert_eq!(told, ["`b.rs`: read", &format!("`a.rs`: changed, 2 lines, hash {hash}"), "`d.rs`: changed"]);
+        assert_eq!(
+            told,
+            ["`b.rs`: read", &format!("`a.rs`: changed, 2 lines, hash {hash}"), "`d.rs`: changed", "`f.rs`: read"]
+        );
     }
 }

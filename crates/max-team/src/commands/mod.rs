@@ -40,6 +40,7 @@ use max_team_core::secret::redact;
 
 use crate::exit::{Exit, Stop};
 
+pub(crate) use stream::line::last_lines;
 pub(crate) use table::short;
 
 /// Prints data, without secrets; a reader that went away (`| head`) is no failure.

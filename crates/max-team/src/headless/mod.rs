@@ -16,8 +16,10 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use max_team_core::event::{End, Ending, Event, Interrupted, Outcome, QuestionAsked, Refusal, TurnEnded};
+use max_team_core::chat::{Message, Part};
+use max_team_core::event::{End, Ending, Event, Interrupted, Outcome, QuestionAsked, Refusal, ToolDone, TurnEnded};
 use max_team_core::id::{EnvelopeId, SessionId, TurnId};
+use max_team_core::mention;
 use max_team_core::message::{Kind, Principal};
 use max_team_core::plan::Draft;
 use max_team_core::plan::event::{About, Say};
@@ -31,6 +33,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::args::Format;
+use crate::commands::last_lines;
 use crate::exit::{Exit, Stop};
 use crate::record;
 use crate::sheet;
@@ -444,29 +447,7 @@ impl Headless {
         tally: &mut Tally,
     ) -> anyhow::Result<()> {
         if let Some(plan) = from.plan {
-            tally.plan(plan, event);
-            if let (Task::Plan { .. }, Event::PlanAsked(asked)) = (&self.task, event) {
-                // It goes into a file; here it need not wait for anybody.
-                let say = Say::Reject(String::new());
-                tally.sent.insert(asked.question);
-                tally.asked_by.insert(asked.question, from.name.to_string());
-                self.heard(Command::Decide { question: asked.question, say }).await?;
-            }
-            if let (true, Event::PlanAsked(asked)) = (self.yes, event)
-                && asked.about == About::Proposal
-            {
-                let command = Command::Decide { question: asked.question, say: Say::Approve };
-                tally.sent.insert(asked.question);
-                tally.asked_by.insert(asked.question, from.name.to_string());
-                if !self.heard(command).await? {
-                    tally.sent.remove(&asked.question);
-                }
-            }
-            // A plan that is only written down is not refused by anybody.
-            let is_ours = matches!(event, Event::PlanAnswered(_) | Event::PlanEnded(_));
-            if !(is_ours && matches!(self.task, Task::Plan { .. })) {
-                self.tell(event);
-            }
+            self.note_plan(plan, from, event, tally).await?;
         }
         match event {
             Event::Steered(steered) => tally.unheard.retain(|key| !steered.envelopes.contains(key)),
@@ -492,7 +473,13 @@ impl Headless {
                 self.refuse(session, &asked_by(from, at_ms, asked), None, tally).await?;
             }
             Event::LlmEnded(ended) => self.tell_of_retry(from, &ended.outcome),
-            Event::ToolDone(done) => done.refused.iter().for_each(|refusal| self.tell_of_refusal(from, refusal, tally)),
+            Event::ToolIntent(intent) if intent.action.deed == Deed::Execute => {
+                tally.commands.insert((from.agent, intent.key.clone()), intent.action.target.clone());
+            }
+            Event::ToolDone(done) => {
+                done.refused.iter().for_each(|refusal| self.tell_of_refusal(from, refusal, tally));
+                self.tell_of_command(from, done, tally);
+            }
             Event::CompactionFailed(failed) if from.lead && self.format == Format::Text => {
                 talk(&self.lang.not_compacted(&failed.detail));
             }
@@ -504,7 +491,10 @@ impl Headless {
             return called.map_or(Ok(()), |line| self.print_line(&line));
         }
         match event {
-            Event::TurnStarted(_) => tally.rounds = 0,
+            Event::TurnStarted(started) => {
+                tally.rounds = 0;
+                self.tell_of_files(&started.input);
+            }
             Event::LlmIntent(intent) if intent.attempt == 1 && intent.summary.is_none() => tally.rounds += 1,
             Event::LlmEnded(ended) => tally.api_ms += ended.ms,
             Event::QuestionAsked(asked) => {
@@ -521,10 +511,58 @@ impl Headless {
         tally.lines.line(at_ms, event).map_or(Ok(()), |line| self.print_line(&line))
     }
 
+    /// Something happened to a plan.
+    async fn note_plan(&self, plan: PlanId, from: &Origin, event: &Event, tally: &mut Tally) -> anyhow::Result<()> {
+        tally.plan(plan, event);
+        if let (Task::Plan { .. }, Event::PlanAsked(asked)) = (&self.task, event) {
+            // It goes into a file; here it need not wait for anybody.
+            let say = Say::Reject(String::new());
+            tally.sent.insert(asked.question);
+            tally.asked_by.insert(asked.question, from.name.to_string());
+            self.heard(Command::Decide { question: asked.question, say }).await?;
+        }
+        if let (true, Event::PlanAsked(asked)) = (self.yes, event)
+            && asked.about == About::Proposal
+        {
+            let command = Command::Decide { question: asked.question, say: Say::Approve };
+            tally.sent.insert(asked.question);
+            tally.asked_by.insert(asked.question, from.name.to_string());
+            if !self.heard(command).await? {
+                tally.sent.remove(&asked.question);
+            }
+        }
+        // A plan that is only written down is not refused by anybody.
+        let is_ours = matches!(event, Event::PlanAnswered(_) | Event::PlanEnded(_));
+        if !(is_ours && matches!(self.task, Task::Plan { .. })) {
+            self.tell(event);
+        }
+        Ok(())
+    }
+
     /// Whether somebody was stopped during the run, and has not only read now what was said before it.
     fn is_told_now(&self, from: &Origin, tally: &mut Tally) -> anyhow::Result<bool> {
         let Some(agent) = tally.told_before(from) else { return Ok(true) };
         Ok(!tally.reads_old(agent, &self.handle.unread(agent)?))
+    }
+
+    /// A file that the message mentions and the model does not get is said.
+    fn tell_of_files(&self, input: &[Part]) {
+        for label in mention::labels(input.get(1..).unwrap_or_default()).iter().filter(|label| !label.is_included) {
+            talk(&self.lang.file_not_included(&clean_line(&label.path), &clean_line(&label.note)));
+        }
+    }
+
+    /// A command that failed is said, with the last lines that it printed; a member's only where somebody watches.
+    fn tell_of_command(&self, from: &Origin, done: &ToolDone, tally: &mut Tally) {
+        let Some(command) = tally.commands.remove(&(from.agent, done.key.clone())) else { return };
+        let is_told = self.is_watched() || (from.lead && self.format == Format::Text);
+        if !is_told || !done.is_error || done.ending != Ending::Ran {
+            return;
+        }
+        let result = Message::user(done.content.clone()).text();
+        let how = result.lines().next().unwrap_or_default();
+        let words = self.lang.command_failed(&from.name, &clean_line(&command), &clean_line(how));
+        talk(&format!("{words}{}", last_lines(&result)));
     }
 
     /// A call that is made again is said; a member's only where somebody watches.

@@ -40,6 +40,8 @@ pub(super) struct Tally {
     pub(super) unjoined: bool,
     /// The lead has worked as long as its definition lets it.
     pub(super) is_out_of_time: bool,
+    /// Commands that run, by whose they are and their call.
+    pub(super) commands: HashMap<(Option<AgentId>, String), String>,
     /// Who asked them.
     pub(super) asked_by: HashMap<QuestionId, String>,
     /// Questions that we have answered and whose answer is on its way.
@@ -123,6 +125,7 @@ impl Tally {
             team: false,
             unjoined: false,
             is_out_of_time: false,
+            commands: HashMap::new(),
             asked_by: HashMap::new(),
             sent: HashSet::new(),
             heard: Vec::new(),

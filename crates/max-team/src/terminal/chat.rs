@@ -12,14 +12,16 @@ use max_team_runtime::Notice;
 use ratatui::text::{Line, Span};
 
 use super::board::{Board, Extent};
+use super::details::Pager;
 use super::dialog::{Dialog, Scene};
 use super::editor::Editor;
 use super::history::History;
 use super::link::Done;
 use super::markdown::{self, Piece, Stream};
-use super::mates::Known;
+use super::menu::{Choice, MentionMenu};
 use super::question::Matter;
 use super::rows::{Group, Look, Row};
+use super::screen::View;
 use super::search::Search;
 use super::session::Session;
 use super::slash::{self};
@@ -66,6 +68,9 @@ pub(super) struct Chat {
     history: History,
     dialog: Dialog,
     board: Board,
+    menu: MentionMenu,
+    /// What the last turn did, unfolded, while it is on the screen.
+    pager: Option<Pager>,
     search: Option<Search>,
     hint: Option<Hint>,
     /// The model's words on their way, and whether some have been shown.
@@ -105,6 +110,8 @@ impl Chat {
             history: History::new(history),
             dialog: Dialog::default(),
             board: Board::default(),
+            menu: MentionMenu::default(),
+            pager: None,
             search: None,
             hint: None,
             stream: Stream::default(),
@@ -151,9 +158,9 @@ impl Chat {
         self.search.as_ref()
     }
 
-    /// The teammates that the draft may be for.
-    pub(super) fn names(&self) -> Vec<&Known> {
-        self.session.mates().matches(&self.editor.whole())
+    /// What the mention at the cursor can become, and which of it is chosen.
+    pub(super) fn choices(&self) -> impl Iterator<Item = (&Choice, bool)> {
+        self.menu.choices()
     }
 
     pub(super) fn completions(&self) -> Vec<slash::Entry> {
@@ -195,7 +202,15 @@ impl Chat {
 
     /// Whether an empty line comes before rows of this kind.
     pub(super) fn is_set_off(&self, group: Group) -> bool {
-        self.group.is_some_and(|last| last != group || matches!(group, Group::User | Group::Report))
+        let stands_apart = |last: Group| last != group || matches!(group, Group::User | Group::Report);
+        group != Group::Files && self.group.is_some_and(stands_apart)
+    }
+
+    /// The pager, if it is open, in so many rows.
+    pub(super) fn draw_pager(&mut self, rows: usize) -> Option<View> {
+        let (look, is_asked) = (self.look(), self.session.questions.first().is_some());
+        let pager = self.pager.as_mut()?;
+        Some(pager.view(self.session.details(), is_asked, rows, look))
     }
 
     pub(super) fn draw_panel(&mut self, rows: usize, look: Look) -> Option<Vec<Line<'static>>> {
@@ -355,6 +370,10 @@ impl Chat {
     }
 
     pub(super) fn done(&mut self, done: Done) {
+        if let Done::Paths(paths) = done {
+            self.menu.fill(paths);
+            return self.update_menu();
+        }
         let before = self.session.questions.first().map(|question| question.form);
         let items = self.session.done(done, self.now_ms);
         self.face_question(before);

@@ -12,9 +12,9 @@ use max_team_core::team::Settings;
 use max_team_runtime::{Asked, Delta, Origin};
 
 use super::mates::{Letter, letters};
-use super::rows::Row;
+use super::rows::{Row, ToolRow};
 use super::text::clean_line;
-use super::transcript::{Activity, Transcript};
+use super::transcript::{Activity, Item, Transcript};
 use crate::figures::{duration, spent};
 use crate::words::Lang;
 
@@ -29,6 +29,8 @@ pub(super) struct Crew {
     is_estimated: bool,
     /// What all of them have spent since they were first heard of.
     spent_nano: u64,
+    /// Tool calls that have ended since they were last taken, and whose they were.
+    tools: Vec<(String, ToolRow)>,
 }
 
 /// A member at work.
@@ -68,7 +70,7 @@ impl Mate {
             Activity::Preparing(tool) => lang.preparing(&clean_line(&tool)),
             Activity::Running(tools) => {
                 let first = self.transcript.running().next();
-                let words = first.map(|tool| match tool.progress.as_str() {
+                let words = first.map(|tool| match tool.progress_line() {
                     "" => format!("{} {}", tool.name, tool.target),
                     progress => format!("{} {} · {progress}", tool.name, tool.target),
                 });
@@ -114,7 +116,20 @@ impl Mate {
 
 impl Crew {
     pub(super) fn new(lang: Lang, settings: Settings) -> Self {
-        Self { lang, settings, mates: Vec::new(), running: HashMap::new(), is_estimated: false, spent_nano: 0 }
+        Self {
+            lang,
+            settings,
+            mates: Vec::new(),
+            running: HashMap::new(),
+            is_estimated: false,
+            spent_nano: 0,
+            tools: Vec::new(),
+        }
+    }
+
+    /// The tool calls that have ended since the last time.
+    pub(super) fn take_tools(&mut self) -> Vec<(String, ToolRow)> {
+        std::mem::take(&mut self.tools)
     }
 
     /// What everybody has spent as far as it was heard of, also those whose turns are over.
@@ -225,7 +240,11 @@ impl Crew {
         }
         mate.ends |= matches!(event, Event::Interrupted(of) if of.ends);
         let (nano, ms) = (mate.nano(), mate.elapsed_ms(at_ms));
-        drop(mate.transcript.event(at_ms, event));
+        for item in mate.transcript.event(at_ms, event) {
+            if let Item::Row(Row::Tool(row)) = item {
+                self.tools.push((mate.name.clone(), row));
+            }
+        }
         let more = mate.nano().saturating_sub(nano);
         if mate.color.is_some() {
             mate.letters.extend(letters(event));

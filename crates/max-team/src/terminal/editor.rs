@@ -67,6 +67,19 @@ impl Editor {
         whole
     }
 
+    /// The text as it stands in the draft, with a character for each large paste; and the cursor in it.
+    pub(super) fn draft(&self) -> (&str, usize) {
+        (&self.text, self.cursor)
+    }
+
+    /// Puts a text in the place of everything between there and the cursor.
+    pub(super) fn replace_from(&mut self, start: usize, text: &str) {
+        if self.text.get(start..self.cursor).is_some() {
+            self.remove(start, self.cursor);
+            self.insert(text);
+        }
+    }
+
     /// Takes the text away.
     pub(super) fn take(&mut self) -> String {
         let whole = self.whole();

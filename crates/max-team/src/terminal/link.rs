@@ -67,6 +67,8 @@ pub(super) enum Act {
     Plan(PlanId),
     /// How does the shared list stand.
     Tasks,
+    /// List the paths that a message can mention.
+    Paths(Box<Settings>),
     Interrupt,
     /// The same, and what waits goes on waiting.
     Halt,
@@ -163,6 +165,7 @@ pub(super) enum Done {
         outcome: Outcome<Box<Plan>>,
     },
     Tasks(Outcome<Tasks>),
+    Paths(Vec<String>),
     Interrupted(Outcome<()>),
     Compacted(Outcome<()>),
     Moments(Outcome<Vec<Moment>>),
@@ -244,6 +247,7 @@ impl Queue {
         let same = match &act {
             Act::Seen(_) => self.acts.iter().position(|act| matches!(act, Act::Seen(_))),
             Act::Standing => self.acts.iter().position(|act| matches!(act, Act::Standing)),
+            Act::Paths(_) => self.acts.iter().position(|act| matches!(act, Act::Paths(_))),
             _ => {
                 let looks = self.acts.iter().rev().take_while(|act| looks(act)).count();
                 return self.acts.insert(self.acts.len() - looks, act);
@@ -258,9 +262,9 @@ impl Queue {
     }
 }
 
-/// Whether an order only looks, and nobody has asked for it.
+/// Whether an order only looks: a stop goes before it.
 fn looks(act: &Act) -> bool {
-    matches!(act, Act::Seen(_) | Act::Standing)
+    matches!(act, Act::Seen(_) | Act::Standing | Act::Paths(_))
 }
 
 /// What every order needs.
@@ -346,6 +350,7 @@ impl Desk {
             Act::Stop { plan, task } => Done::Stopped(self.command(fresh(), Command::Stop { plan, task }).await),
             Act::Plan(plan) => Done::Plan { plan, outcome: self.handle.plan(plan).map(Box::new) },
             Act::Tasks => Done::Tasks(self.handle.tasks(session)),
+            Act::Paths(settings) => Done::Paths(self.handle.paths(&self.cwd, *settings, self.team.clone()).await),
             Act::Interrupt => Done::Interrupted(self.command(fresh(), Command::Interrupt { session }).await),
             Act::Halt => Done::Interrupted(self.command(fresh(), Command::Halt { session }).await),
             Act::Compact(keep) => Done::Compacted(self.command(fresh(), Command::Compact { session, keep }).await),

@@ -143,27 +143,9 @@ impl Mates {
         }
     }
 
-    /// The names that a draft may become; nothing once there is more than a name.
-    pub(super) fn matches(&self, draft: &str) -> Vec<&Known> {
-        match draft.strip_prefix('@') {
-            Some(begun) if !begun.contains(char::is_whitespace) => {
-                self.there.iter().filter(|known| known.name.starts_with(begun)).collect()
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    /// What Tab makes of a draft: the name, or as much as all candidates share.
-    pub(super) fn complete(&self, draft: &str) -> Option<String> {
-        let found = self.matches(draft);
-        let (first, rest) = found.split_first()?;
-        let shared = rest.iter().fold(first.name.as_str(), |shared, known| {
-            let same = shared.char_indices().zip(known.name.chars()).find(|((_, a), b)| a != b);
-            let end = same.map_or(shared.len().min(known.name.len()), |((at, _), _)| at);
-            shared.get(..end).unwrap_or_default()
-        });
-        let whole = format!("@{shared}");
-        if rest.is_empty() { Some(whole + " ") } else { Some(whole).filter(|whole| whole.len() > draft.len()) }
+    #[cfg(test)]
+    pub(super) fn add(&mut self, name: &str, color: &str) {
+        self.there.push(Known { name: name.to_owned(), color: color.to_owned() });
     }
 }
 
@@ -260,17 +242,5 @@ mod tests {
             assert_eq!(mates.nearly(line, "max"), None, "{line}");
         }
         assert_eq!(Mates::default().nearly("@bob: hi", "max"), None, "nobody is there");
-    }
-
-    #[test]
-    fn tab_completes_a_name_as_far_as_it_is_clear() {
-        let mates = mates(&["alice", "alina", "张三", "张四"]);
-        let complete = |draft: &str| mates.complete(draft);
-        assert_eq!(complete("@a").as_deref(), Some("@ali"));
-        assert_eq!(complete("@ali"), None);
-        assert_eq!(complete("@alic").as_deref(), Some("@alice "));
-        assert_eq!(complete("@张三").as_deref(), Some("@张三 "));
-        assert_eq!(complete("@"), None);
-        assert_eq!(complete("@alice x"), None);
     }
 }

@@ -10,6 +10,7 @@ mod board;
 mod call;
 mod chat;
 mod crew;
+mod details;
 mod dialog;
 mod diff;
 mod editor;
@@ -20,6 +21,7 @@ mod link;
 mod list;
 mod markdown;
 mod mates;
+mod menu;
 mod panel;
 mod plain;
 mod plans;
@@ -160,6 +162,8 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
     let mut session = session.with_team(team.clone()).with_keys(while_busy);
     session.find_teams(teams);
     session.set_recorded(scratch);
+    let root = cwd.clone();
+    session.find_files(move |name| TeamHandle::is_path(&root, name));
     let mut begun = session.begin(&opened, events);
     if !mates.is_empty() {
         // A chat that goes on is begun with the same words.

@@ -3,12 +3,17 @@
 //! A [`Row`] is what happened, [`Row::lines`] its look at a width; the line mode prints the same rows without any.
 //! Rows are folded: a tool call is one line, and only what a person would want to check (a diff) stands below it.
 
+use std::sync::Arc;
+
 use max_team_core::event::{End, Ending};
+use max_team_core::mention::Label;
+use max_team_core::output::{Excerpt, excerpt, rendered};
 use max_team_core::plan::Status;
 use max_team_core::plan::event::PlanEnd;
 use max_team_core::recovery::Failure;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
+use serde_json::Value;
 
 use super::diff;
 use super::plans::Drawn;
@@ -26,6 +31,18 @@ const SAID_LINES_MAX: usize = 12;
 const SUMMARY_ROWS_MAX: usize = 12;
 /// Lines of what a teammate has come to that stay in the transcript.
 const MATE_LINES_MAX: usize = 12;
+/// Lines of a command's output that stay in the transcript: of its beginning …
+const FIRST_LINES: usize = 2;
+/// … and of its end;
+const LAST_LINES: usize = 3;
+/// of one that failed, only of its end.
+const FAILED_LINES: usize = 5;
+/// Columns before a line of output.
+const OUTPUT_INDENT: usize = 4;
+/// The tool whose result begins with how the command ended.
+const RUN_SHELL: &str = "run_shell";
+/// The result of a command that printed nothing.
+const PRINTED_NOTHING: &str = "(it printed nothing)";
 /// Calls that took longer say how long.
 const SLOW_MS: u64 = 100;
 
@@ -42,6 +59,8 @@ pub(super) struct Look {
 pub(super) enum Row {
     /// The user's words.
     Said(String),
+    /// The files that their message mentions.
+    Files(Vec<Label>),
     /// The model thought, for so long if anybody looked.
     Thought(Option<u64>),
     Tool(ToolRow),
@@ -118,6 +137,10 @@ pub(super) struct ToolRow {
     pub(super) ms: u64,
     /// The diff that it made.
     pub(super) preview: String,
+    /// What it was called with.
+    pub(super) input: Option<Arc<Value>>,
+    /// Whether it ran a command: its result is what that printed.
+    pub(super) is_command: bool,
     /// Whether its result is what the user said.
     pub(super) told: bool,
     /// Whether its result ends with what became of a copy.
@@ -128,6 +151,8 @@ pub(super) struct ToolRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Group {
     User,
+    /// It stands right below the message.
+    Files,
     Text,
     Work,
     Note,
@@ -139,6 +164,7 @@ impl Row {
     pub(super) fn group(&self) -> Group {
         match self {
             Self::Said(_) => Group::User,
+            Self::Files(_) => Group::Files,
             Self::Thought(_) | Self::Tool(_) | Self::Member { .. } | Self::Mate { .. } | Self::Mail { .. } => {
                 Group::Work
             }
@@ -153,6 +179,7 @@ impl Row {
         let Look { theme, lang, .. } = look;
         match self {
             Self::Said(words) => said(words, look),
+            Self::Files(labels) => labels.iter().map(|label| file(label, look)).collect(),
             Self::Thought(ms) => {
                 let words = ms.map_or_else(|| lang.thought().to_owned(), |ms| lang.thought_for(ms));
                 marked("✻", theme.faint(), &words, theme.faint(), look)
@@ -204,7 +231,14 @@ impl Row {
 }
 
 impl ToolRow {
-    fn lines(&self, look: Look) -> Vec<Line<'static>> {
+    /// Bytes of what it holds, about.
+    pub(super) fn bytes(&self) -> usize {
+        let input = self.input.as_ref().map_or(0, |input| input.to_string().len());
+        self.target.len() + self.result.len() + self.preview.len() + input
+    }
+
+    /// The call and what came of it, in a line.
+    pub(super) fn header(&self, look: Look) -> Vec<Line<'static>> {
         let theme = look.theme;
         let (sign, style) = match self.ending {
             Ending::Ran if !self.is_error => ("⏺", theme.good()),
@@ -216,7 +250,13 @@ impl ToolRow {
         if self.ms >= SLOW_MS {
             spans.push(Span::styled(format!(" {}", figures::duration(self.ms)), theme.faint()));
         }
-        let mut lines = hang(&spans, look.columns);
+        hang(&spans, look.columns)
+    }
+
+    fn lines(&self, look: Look) -> Vec<Line<'static>> {
+        let theme = look.theme;
+        let mut lines = self.header(look);
+        lines.extend(self.excerpt(look));
         if self.ending == Ending::Ran && !self.is_error && !self.preview.is_empty() {
             lines.extend(folded(
                 diff::lines(&self.preview, look.columns.saturating_sub(2), theme),
@@ -225,6 +265,33 @@ impl ToolRow {
             ));
         }
         lines
+    }
+
+    /// What a command has printed; its first line says how it ended, and stands in the header where it failed.
+    fn printed(&self) -> &str {
+        if self.tool != RUN_SHELL && !self.is_error {
+            return &self.result;
+        }
+        let printed = self.result.split_once('\n').map_or("", |(_, printed)| printed);
+        if printed.trim() == PRINTED_NOTHING { "" } else { printed }
+    }
+
+    /// The first and last lines that a command has printed; of one that failed, the last.
+    fn excerpt(&self, look: Look) -> Vec<Line<'static>> {
+        if !self.is_command || !matches!(self.ending, Ending::Ran) {
+            return Vec::new();
+        }
+        let (first, last) = if self.is_error { (0, FAILED_LINES) } else { (FIRST_LINES, LAST_LINES) };
+        let printed = rendered(self.printed());
+        let Excerpt { first, left_out, last } = excerpt(&printed, first, last);
+        let style = if self.is_error { Style::default() } else { look.theme.faint() };
+        let shown = |line: &&str| (clean_line(line), style);
+        let mut rows: Vec<(String, Style)> = first.iter().map(shown).collect();
+        if left_out > 0 {
+            rows.push((look.lang.more_output(left_out), look.theme.faint()));
+        }
+        rows.extend(last.iter().map(shown));
+        output(rows, look)
     }
 
     /// What came of it, in a few words.
@@ -248,9 +315,21 @@ impl ToolRow {
                 format!(" → {}", last.trim_matches(['[', ']']))
             }
             _ if self.images > 0 => format!(" ({})", lang.image()),
+            _ if self.is_command && self.printed().trim().is_empty() => format!(" ({})", lang.no_output()),
+            _ if self.is_command => format!(" ({})", lang.lines(self.printed().trim_end().lines().count())),
             _ => format!(" ({})", lang.lines(self.result.lines().count())),
         }
     }
+}
+
+/// Lines of output below a call, each in one row.
+pub(super) fn output(rows: Vec<(String, Style)>, look: Look) -> Vec<Line<'static>> {
+    let room = look.columns.saturating_sub(OUTPUT_INDENT);
+    let draw = |(index, (words, style)): (usize, (String, Style))| {
+        let sign = if index == 0 { "  ⎿ " } else { "    " };
+        Line::from(vec![Span::styled(sign, look.theme.faint()), Span::styled(text::cut(&words, room), style)])
+    };
+    rows.into_iter().enumerate().map(draw).collect()
 }
 
 /// A call as far as it is known: sign, tool, target.
@@ -316,6 +395,20 @@ fn said(words: &str, look: Look) -> Vec<Line<'static>> {
         *indent = Span::styled("> ", style);
     }
     lines
+}
+
+/// A mentioned file: what of it the model reads, or why it does not.
+fn file(label: &Label, look: Look) -> Line<'static> {
+    let (theme, lang) = (look.theme, look.lang);
+    let words = match label {
+        Label { is_included: false, note, .. } => format!("{}: {note}", lang.not_included()),
+        Label { path, lines, .. } if path.ends_with('/') => lang.names_in_folder(*lines),
+        Label { lines: 0, note, .. } => note.clone(),
+        Label { lines, note, .. } if note.is_empty() => lang.lines(*lines),
+        Label { lines, note, .. } => format!("{}; {note}", lang.lines(*lines)),
+    };
+    let words = text::cut(&clean_line(&format!("  ⎿ {} · {words}", label.path)), look.columns);
+    Line::from(Span::styled(words, if label.is_included { theme.faint() } else { theme.warning() }))
 }
 
 fn table(rows: &[(String, String)], look: Look) -> Vec<Line<'static>> {

@@ -23,6 +23,7 @@ use max_team_runtime::{Notice, Opened, Origin, RuntimeError, SessionRow, Status,
 
 use super::background::Background;
 use super::crew::Crew;
+use super::details::Details;
 use super::link::{Act, Arrival, Done, Reason};
 use super::list::List;
 use super::mates::Mates;
@@ -83,6 +84,7 @@ pub(super) struct Session {
     list: List,
     crew: Crew,
     background: Background,
+    details: Details,
     pub(super) questions: Questions,
     /// The question with which a plan's sheet was shown last.
     sheeted: Option<QuestionId>,
@@ -131,10 +133,12 @@ pub(super) struct Session {
     /// Teammates who were stopped and have begun nothing since.
     stopped_mates: BTreeMap<String, AgentId>,
     teams: Teams,
+    files: Files,
     /// What was shown that would be put back.
     rewind: Option<Box<Plan>>,
 }
 
+use mates::Files;
 pub(crate) use mates::Teams;
 
 impl Session {
@@ -150,6 +154,7 @@ impl Session {
             list: List::default(),
             crew: Crew::new(lang, settings.clone()),
             background: Background::default(),
+            details: Details::default(),
             settings,
             models,
             recorded: false,
@@ -182,6 +187,7 @@ impl Session {
             waits_told: HashMap::new(),
             stopped_mates: BTreeMap::new(),
             teams: Teams::default(),
+            files: Files::default(),
             rewind: None,
         }
     }
@@ -271,6 +277,11 @@ impl Session {
 
     pub(super) fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// What the last turn did, unfolded.
+    pub(super) fn details(&self) -> &Details {
+        &self.details
     }
 
     pub(super) fn transcript(&self) -> &Transcript {
@@ -375,7 +386,13 @@ impl Session {
                     }
                     self.apply(from, *at_ms, event)
                 }
-                None => self.member_event(from, *at_ms, event),
+                None => {
+                    let items = self.member_event(from, *at_ms, event);
+                    for (who, row) in self.crew.take_tools() {
+                        self.details.add(Some(&who), &row);
+                    }
+                    items
+                }
             },
             Notice::Delta { session, from, delta } if *session == self.id => {
                 if from.lead {
@@ -407,6 +424,14 @@ impl Session {
 
     fn apply(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Vec<Item> {
         let mut items = self.transcript.event(at_ms, event);
+        if matches!(event, Event::TurnStarted(_)) {
+            self.details.clear();
+        }
+        for item in &items {
+            if let Item::Row(Row::Tool(row)) = item {
+                self.details.add(None, row);
+            }
+        }
         if !self.replaying {
             items.extend(self.hear_of_mates(from, event));
         }
@@ -523,7 +548,9 @@ impl Session {
                 failed(&error)
             }
             Done::Status { reason, outcome: Ok(status) } => self.counted_up(reason, *status),
-            Done::Left | Done::Seen | Done::Status { reason: Reason::Footer, outcome: Err(_) } => Vec::new(),
+            Done::Paths(_) | Done::Left | Done::Seen | Done::Status { reason: Reason::Footer, outcome: Err(_) } => {
+                Vec::new()
+            }
             Done::Status { outcome: Err(error), .. } => failed(&error),
             done @ (Done::Written { .. }
             | Done::Continued { .. }

@@ -10,6 +10,8 @@ pub(super) mod house;
 mod keys;
 mod list;
 mod mates;
+mod mentions;
+mod output;
 mod own;
 pub(crate) mod stage;
 mod team;

@@ -12,6 +12,7 @@ use max_team_core::event::{Event, LlmEnded, LlmIntent, Outcome, ToolDone, TurnEn
 use max_team_core::id::EnvelopeId;
 use max_team_core::ledger::{Charge, Price};
 use max_team_core::mates::letter::unwrapped;
+use max_team_core::mention;
 use max_team_core::policy::{Action, Deed};
 use max_team_core::recovery::Failure;
 use max_team_core::team::Settings;
@@ -96,6 +97,9 @@ pub(super) struct Tool {
     pub(super) name: String,
     pub(super) target: String,
     preview: String,
+    input: Option<Arc<Value>>,
+    /// Whether it runs a command.
+    pub(super) is_command: bool,
     /// Whether it asks the user something.
     asks: bool,
     /// Whom it starts, by the name it will have.
@@ -104,7 +108,7 @@ pub(super) struct Tool {
     merges: bool,
     /// Set while it runs.
     pub(super) running_since_ms: Option<i64>,
-    /// How far it is, by its own account.
+    /// How far it is, by its own account; of a command, the last lines that it has printed.
     pub(super) progress: String,
 }
 
@@ -297,7 +301,9 @@ impl Transcript {
             true => (!own.is_empty()).then(goes_on),
             false => Some(Item::Row(Row::Said(words))),
         };
-        said.into_iter().chain(has_news.then(|| self.news())).collect()
+        let files = mention::labels(beside);
+        let files = (!files.is_empty()).then_some(Item::Row(Row::Files(files)));
+        said.into_iter().chain(files).chain(has_news.then(|| self.news())).collect()
     }
 
     /// What was said before the session began to go on from it: the last of it.
@@ -390,6 +396,7 @@ impl Transcript {
             // Rules speak of its type; people, of its name.
             tool.target = format!("{name} ({})", action.target);
         }
+        tool.is_command = action.deed == Deed::Execute;
         tool.asks = action.deed == Deed::Ask;
         tool.merges = action.deed == Deed::Merge;
         // Only a change is told by its diff; what a question or a command says is its target.
@@ -412,6 +419,8 @@ impl Transcript {
             images,
             ms: done.ms,
             preview: tool.preview,
+            input: tool.input,
+            is_command: tool.is_command,
             told: tool.asks,
             settled: tool.merges,
         })))
@@ -475,9 +484,25 @@ impl Turn {
 }
 
 impl Tool {
+    /// How far it is, in a line.
+    pub(super) fn progress_line(&self) -> &str {
+        self.progress.lines().next_back().unwrap_or_default()
+    }
+
     fn new(key: String, name: String, target: String) -> Self {
-        let (preview, progress, starts) = (String::new(), String::new(), None);
-        Self { key, name, target, preview, asks: false, starts, merges: false, running_since_ms: None, progress }
+        Self {
+            key,
+            name,
+            target,
+            preview: String::new(),
+            input: None,
+            is_command: false,
+            asks: false,
+            starts: None,
+            merges: false,
+            running_since_ms: None,
+            progress: String::new(),
+        }
     }
 }
 
@@ -490,7 +515,11 @@ fn is_news(letter: EnvelopeId) -> bool {
 fn tools_of(call: u32, answer: &Answer) -> Vec<Tool> {
     let named = |(index, (_, name, input)): (usize, (&str, &str, &Arc<Value>))| {
         let starts = input.get("name").and_then(Value::as_str).filter(|_| name == SPAWN_TEAMMATE).map(str::to_owned);
-        Tool { starts, ..Tool::new(format!("{call}.{index}"), name.to_owned(), brief(input)) }
+        Tool {
+            starts,
+            input: Some(Arc::clone(input)),
+            ..Tool::new(format!("{call}.{index}"), name.to_owned(), brief(input))
+        }
     };
     answer.message.tool_uses().enumerate().map(named).collect()
 }

@@ -3,14 +3,15 @@
 //! [`view`] lays them out into the rows there are. When there is not enough room the draft and the question keep
 //! theirs and the rest gives way. It reads the chat and changes nothing but how far things are scrolled.
 
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::board::Extent;
 use super::chat::{Chat, Hint};
 use super::markdown;
-use super::mates::Known;
+use super::menu::Choice;
 use super::report;
-use super::rows::{Group, Look, Row, call};
+use super::rows::{Group, Look, Row, call, output};
 use super::screen::View;
 use super::slash;
 use super::text::{self, clean_line};
@@ -43,6 +44,9 @@ pub(super) fn draft_columns(columns: usize) -> usize {
 
 /// Lays the live rows out. A question without room has no keys, so there is a place to write then, which takes a row.
 pub(super) fn view(chat: &mut Chat, rows_max: usize, now_ms: i64) -> View {
+    if let Some(pager) = chat.draw_pager(rows_max) {
+        return pager;
+    }
     chat.measure_anew();
     let whole = lay_out(chat, rows_max, now_ms);
     if chat.question_fits() { whole } else { lay_out(chat, rows_max, now_ms) }
@@ -143,12 +147,9 @@ fn below(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
         };
         return entries.iter().take(rows).map(draw).collect();
     }
-    let names = chat.names();
-    if !names.is_empty() {
-        let draw = |mate: &&Known| {
-            Line::from(vec![Span::raw("  @"), Span::styled(clean_line(&mate.name), look.theme.mate(&mate.color))])
-        };
-        return names.iter().take(rows).map(draw).collect();
+    let choices = menu(chat, look, rows);
+    if !choices.is_empty() {
+        return choices;
     }
     if rows == 0 {
         return Vec::new();
@@ -170,6 +171,37 @@ fn below(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
     // Half a hint is none: on a narrow screen it goes on in the next row.
     let mut lines = text::wrap(&[Span::styled(format!("  {words}"), look.theme.warning())], look.columns);
     lines.truncate(rows);
+    lines
+}
+
+/// What a mention can become; the chosen one is in view. With room for it, the keys.
+fn menu(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
+    let theme = look.theme;
+    let room = look.columns.saturating_sub(2);
+    let mut chosen = 0;
+    let draw = |(choice, is_chosen): (&Choice, bool)| {
+        let (words, style) = match choice {
+            Choice::Teammate(mate) => {
+                (text::cut(&format!("@{}", clean_line(&mate.name)), room), theme.mate(&mate.color))
+            }
+            Choice::Path(path) => (text::cut_front(&clean_line(path), room), Style::default()),
+        };
+        let style = if is_chosen { theme.user() } else { style };
+        Line::from(vec![Span::styled(if is_chosen { "❯ " } else { "  " }, theme.user()), Span::styled(words, style)])
+    };
+    let mut lines = Vec::new();
+    for (index, choice) in chat.choices().enumerate() {
+        if choice.1 {
+            chosen = index;
+        }
+        lines.push(draw(choice));
+    }
+    let first = (chosen + 1).saturating_sub(rows);
+    let mut lines: Vec<Line<'static>> = lines.into_iter().skip(first).take(rows).collect();
+    if !lines.is_empty() && lines.len() < rows {
+        let hint = text::cut(&format!("  {}", look.lang.menu_keys()), look.columns);
+        lines.push(Line::from(Span::styled(hint, theme.faint())));
+    }
     lines
 }
 
@@ -225,7 +257,9 @@ fn status(chat: &Chat, look: Look, now_ms: i64) -> Vec<Line<'static>> {
     };
     let elapsed = transcript.elapsed_ms(now_ms);
     let mut parts = vec![what];
-    let progress = transcript.running().map(|tool| clean_line(&tool.progress)).find(|words| !words.is_empty());
+    // What a command prints stands below its call.
+    let others = transcript.running().filter(|tool| !tool.is_command);
+    let progress = others.map(|tool| clean_line(tool.progress_line())).find(|words| !words.is_empty());
     parts.extend(progress);
     if elapsed >= 1_000 {
         parts.push(whole_seconds(elapsed));
@@ -363,6 +397,10 @@ fn above(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
     }
     for tool in transcript.running().take(RUNNING_ROWS_MAX) {
         work.push(Line::from(call("⏺", look.theme.faint(), &tool.name, &tool.target, look.theme)));
+        if tool.is_command {
+            let tail = tool.progress.lines().map(|line| (clean_line(line), look.theme.faint())).collect();
+            work.extend(output(tail, look));
+        }
     }
     let now_ms = chat.now_ms();
     for mate in session.crew().delegated().take(MEMBER_ROWS_MAX) {

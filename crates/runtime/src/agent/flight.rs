@@ -283,7 +283,8 @@ impl Agent {
         let (shared, session, from) = (Arc::clone(&self.floor.shared), self.floor.session, Arc::clone(&self.origin));
         let (agent, key) = (self.origin.agent, key.to_owned());
         Progress::new(move |words| {
-            stream::progress(&shared.pieces, session, agent, &key, &words);
+            // The stream says it in a line.
+            stream::progress(&shared.pieces, session, agent, &key, words.lines().next_back().unwrap_or_default());
             let delta = Delta::Progress { key: key.clone(), words };
             shared.herald.show(&Notice::Delta { session, from: Arc::clone(&from), delta });
         })

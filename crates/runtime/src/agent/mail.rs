@@ -155,7 +155,7 @@ impl Agent {
                 self.left_over = true;
                 self.ask_later().await?;
             }
-            Kind::UserInput if self.turn.is_busy() => self.put_by(&letter),
+            Kind::UserInput if self.turn.is_busy() => self.put_by(&letter).await,
             Kind::PermissionResponse | Kind::SandboxPermissionResponse => self.take_answer(&letter).await?,
             Kind::PlanApprovalResponse if self.turn.mate().is_some() => self.take_answer(&letter).await?,
             Kind::ModeSetRequest => self.take_mode(&letter).await?,
@@ -360,7 +360,11 @@ impl Agent {
         self.raise_budget(letters).await?;
         // What was put by for a turn that nobody here saw the end of is among these, or read anew.
         self.steer_no_more();
-        let begin = self.beginning(letters);
+        let files = self.files_mentioned(letters).await;
+        let mut begin = self.beginning(letters);
+        if let Input::Begin { input, .. } = &mut begin {
+            input.extend(files);
+        }
         self.step(begin, Extra::acks(letters.iter().map(|letter| letter.id).collect())).await?;
         self.know_task();
         self.begun = self.turn.assignment().cloned();

@@ -18,7 +18,7 @@ use crate::skills::{self, Asked, Wish};
 /// What was said and has not been taken in.
 #[derive(Debug, Default)]
 pub(super) struct Steering {
-    letters: Vec<(EnvelopeId, String)>,
+    letters: Vec<Spoken>,
     /// Letters of the team that stay in the mailbox and are told of, and whether they were.
     asides: Vec<(EnvelopeId, String, bool)>,
     /// All of it, as the next call is told.
@@ -26,6 +26,15 @@ pub(super) struct Steering {
     wish: Wish,
     /// What the turn was told before. Whoever goes through the mail may have it still in their hands.
     taken: Vec<EnvelopeId>,
+}
+
+/// One message of the user's.
+#[derive(Debug)]
+struct Spoken {
+    id: EnvelopeId,
+    text: String,
+    /// The files that it mentions.
+    files: Vec<Part>,
 }
 
 impl Steering {
@@ -42,15 +51,16 @@ pub(crate) fn waits(letter: &Envelope) -> bool {
 
 impl Agent {
     /// A letter that would begin a turn has come while one runs.
-    pub(super) fn put_by(&mut self, letter: &Envelope) {
+    pub(super) async fn put_by(&mut self, letter: &Envelope) {
         if self.steering.taken.contains(&letter.id) {
             return;
         }
         // If the turn does not take it in, the next one is about it.
         self.left_over = true;
-        let is_known = self.steering.letters.iter().any(|(known, _)| *known == letter.id);
+        let is_known = self.steering.letters.iter().any(|known| known.id == letter.id);
         if letter.kind == Kind::UserInput && !waits(letter) && !is_known {
-            self.steering.letters.push((letter.id, text_at(&letter.body, "text")));
+            let files = self.files_mentioned(std::slice::from_ref(letter)).await;
+            self.steering.letters.push(Spoken { id: letter.id, text: text_at(&letter.body, "text"), files });
             self.put_together();
         }
     }
@@ -65,7 +75,8 @@ impl Agent {
 
     /// What was said is told together, in words of the user's first and with the skills they ask for behind those.
     fn put_together(&mut self) {
-        let (envelopes, words): (Vec<EnvelopeId>, Vec<String>) = self.steering.letters.iter().cloned().unzip();
+        let envelopes: Vec<EnvelopeId> = self.steering.letters.iter().map(|spoken| spoken.id).collect();
+        let words: Vec<String> = self.steering.letters.iter().map(|spoken| spoken.text.clone()).collect();
         (self.steering.told, self.steering.wish) = (None, Wish::default());
         let asides =
             self.steering.asides.iter().filter(|(_, _, told)| !told).map(|(_, words, _)| Part::text(words.clone()));
@@ -82,6 +93,7 @@ impl Agent {
         let expanded = skills::expand(&words, &self.floor.shared.skills.of(asked.root), &asked);
         let mut input = vec![Part::text(words.join("\n\n"))];
         input.extend(Some(expanded.text).filter(|text| !text.is_empty()).map(Part::text));
+        input.extend(self.steering.letters.iter().flat_map(|spoken| &spoken.files).cloned());
         input.extend(asides);
         self.steering.told = Some(Steered { envelopes, input });
         self.steering.wish = expanded.wish;
@@ -101,7 +113,7 @@ impl Agent {
     }
 
     fn forget(&mut self, letters: &[EnvelopeId]) {
-        self.steering.letters.retain(|(known, _)| !letters.contains(known));
+        self.steering.letters.retain(|known| !letters.contains(&known.id));
         self.put_together();
     }
 

@@ -7,6 +7,7 @@
 use super::hand::Wish;
 use super::tool::{ASKED_FOR, Asked, wrapped};
 use super::{Catalogue, MENTIONED_BYTES_MAX, Skill, State, fill, read::is_name};
+use max_team_core::mention::prose;
 use max_team_core::near::did_you_mean;
 
 /// Skills that one message may ask for.
@@ -92,29 +93,6 @@ fn leading(text: &str) -> &str {
     let ends = |letter: char| !(letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.' | ':'));
     let name = text.split(ends).next().unwrap_or_default();
     name.trim_end_matches(['.', ':', '-'])
-}
-
-/// The message without what stands in code.
-fn prose(message: &str) -> String {
-    let mut text = String::with_capacity(message.len());
-    let mut is_block = false;
-    for line in message.lines() {
-        if line.trim_start().starts_with("```") {
-            is_block = !is_block;
-            continue;
-        }
-        if is_block {
-            continue;
-        }
-        let parts: Vec<&str> = line.split('`').collect();
-        let last = parts.len() - 1;
-        for (index, part) in parts.iter().enumerate() {
-            // An odd piece lies between two marks, unless the second is missing.
-            text.push_str(if index % 2 == 0 || index == last { part } else { " " });
-        }
-        text.push('\n');
-    }
-    text
 }
 
 /// What is put behind a user's messages.

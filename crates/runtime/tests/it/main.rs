@@ -13,6 +13,7 @@ mod idle;
 mod limits;
 mod mates;
 mod memory;
+mod mentions;
 mod misfits;
 mod people;
 mod progress;

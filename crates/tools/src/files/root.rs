@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use max_team_core::folder::Folder;
 use max_team_core::policy::Sight;
-use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 use rustix::io::Errno;
 
 use super::place::Place;
@@ -153,6 +153,19 @@ impl Root {
     /// Whether there is a folder at that path.
     pub(crate) fn is_dir(&self, path: &Path, sight: &Sight) -> bool {
         self.open_beneath(path, DIR, sight).is_ok()
+    }
+
+    /// Whether a path that a user wrote names something beneath the folder.
+    pub fn has_path(&self, text: &str) -> bool {
+        self.place(text).is_ok_and(|place| self.has(place.as_path()))
+    }
+
+    /// Whether something has that name, readable or not. Nothing is opened.
+    pub(crate) fn has(&self, path: &Path) -> bool {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return path == Path::new(".") };
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let dir = self.open_beneath(folder, DIR, &Sight::default());
+        dir.is_ok_and(|dir| statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW).is_ok())
     }
 
     /// Where something is out of sight, a link is followed only to what can be seen by its own name, too.

@@ -15,6 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use max_team_core::limits::{BACKGROUND_KNOWN_MAX, BACKGROUND_MAX, KEPT_BYTES_MAX};
+use max_team_core::output::rendered;
 use max_team_core::policy::{Action, Class, Deed};
 use max_team_sandbox::Over;
 use schemars::JsonSchema;
@@ -24,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use super::job::Job;
 use super::order::Order;
 use super::tool::{SHOWN, ended, is_fine, seconds};
-use crate::text::{clip, plain, visible};
+use crate::text::{clip, visible};
 use crate::tool::{Cx, Output, ToolError};
 use crate::typed::Typed;
 
@@ -326,7 +327,8 @@ impl Running {
             Some(Err(words)) => words.clone(),
         };
         let mut words = format!("`{}` ({}): {how}\n", self.id(), self.name);
-        let printed: String = plain(&String::from_utf8_lossy(text)).lines().map(|line| visible(line) + "\n").collect();
+        let printed: String =
+            rendered(&String::from_utf8_lossy(text)).lines().map(|line| visible(line) + "\n").collect();
         words.push_str(if printed.is_empty() { "(nothing new)\n" } else { &printed });
         if to < bytes {
             words.push_str(&format!("[bytes {from} to {to} of {bytes}; the next come with `since: {to}`]\n"));

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use max_team_core::limits::{BACKGROUND_S_MAX, COMMAND_S_DEFAULT, COMMAND_S_MAX};
+use max_team_core::output::rendered;
 use max_team_core::policy::{Action, Class};
 use max_team_sandbox::Over;
 use schemars::JsonSchema;
@@ -13,7 +14,7 @@ use serde::Deserialize;
 
 use super::order::Order;
 use crate::command::{CommandError, Ended, Kept};
-use crate::text::{ends, last_line, plain, size, visible};
+use crate::text::{ends, size, visible};
 use crate::tool::{Cx, Output, ToolError};
 use crate::typed::Typed;
 
@@ -88,9 +89,11 @@ fn call(cx: &Cx, args: RunShell, intent: &Action, _: bool) -> Result<Output, Too
         return super::background::start(cx, order, &line.shown(), note);
     }
     let mut kept = Kept::new(OUTPUT_KEPT);
-    let over = order.run(&cx.cancel, &mut |bytes| {
-        kept.push(bytes);
-        cx.progress.say(|| last_line(bytes));
+    let over = cx.progress.follow(|follow| {
+        order.run(&cx.cancel, &mut |bytes| {
+            kept.push(bytes);
+            follow(bytes);
+        })
     })?;
     cx.check()?;
     let text = format!("{}\n{}", ended(&over, time), shown(cx, &kept.text()));
@@ -135,7 +138,7 @@ fn shown(cx: &Cx, output: &str) -> String {
     if output.trim().is_empty() {
         return "(it printed nothing)".to_owned();
     }
-    let lines = |text: &str| plain(text).lines().map(visible).collect::<Vec<_>>().join("\n");
+    let lines = |text: &str| rendered(text).lines().map(visible).collect::<Vec<_>>().join("\n");
     if output.len() <= SHOWN {
         return lines(output);
     }

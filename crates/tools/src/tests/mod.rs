@@ -18,6 +18,7 @@ mod tool;
 use std::path::Path;
 use std::time::Duration;
 
+use max_team_core::output::rendered;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +26,6 @@ use self::tally::Tally;
 use crate::command::{CommandError, Ended, Job, Kept, OUTPUT_BYTES_MAX, Walls, join};
 use crate::progress::Progress;
 use crate::project::{Kind, Project};
-use crate::text::{last_line, plain};
 
 pub use choose::command;
 pub use coverage::coverage;
@@ -125,11 +125,14 @@ fn execute(
     let env = ENVIRONMENT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let mut tally = Tally::new(kind);
     let mut kept = Kept::new(watch.output_bytes_max);
-    let over = Job { env, ..Job::new(argv, root, timeout, Some(walls)) }.run(cancel, &mut |_, bytes| {
-        tally.push(bytes);
-        kept.push(bytes);
-        watch.progress.say(|| last_line(bytes));
-        true
+    let job = Job { env, ..Job::new(argv, root, timeout, Some(walls)) };
+    let over = watch.progress.follow(|follow| {
+        job.run(cancel, &mut |_, bytes| {
+            tally.push(bytes);
+            kept.push(bytes);
+            follow(bytes);
+            true
+        })
     })?;
     let (counts, measured) = tally.finish();
     let Counts { passed, failed, skipped, failures } = counts;
@@ -141,7 +144,7 @@ fn execute(
         failures,
         ok: over.ended == Ended::Exited && over.code == Some(0),
         ended: over.ended,
-        output: plain(&kept.text()),
+        output: rendered(&kept.text()),
         coverage: measured.total,
         files: measured.files,
         ms: over.ms,

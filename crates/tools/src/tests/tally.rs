@@ -4,13 +4,15 @@
 //! kept. A runner's own summary counts, not what tests print where that can be told apart. What is not understood is
 //! not counted: numbers are never guessed.
 
+use max_team_core::output::rendered;
+
 use super::java::Java;
 use super::measured::Measured;
 use super::node::Node;
 use super::python::Python;
 use super::{cargo::Cargo, go::Go};
 use crate::project::Kind;
-use crate::text::{clip, plain, visible};
+use crate::text::{clip, visible};
 
 /// Names of failed tests that are kept.
 pub const FAILURES_MAX: usize = 50;
@@ -92,7 +94,7 @@ impl Tally {
 
     fn end_line(&mut self) {
         let bytes = std::mem::take(&mut self.line);
-        let line = plain(&String::from_utf8_lossy(&bytes));
+        let line = rendered(&String::from_utf8_lossy(&bytes));
         let line = line.trim_end();
         match self.kind {
             Kind::Cargo => self.cargo.line(line),
@@ -150,8 +152,8 @@ mod tests {
 
     #[test]
     fn colours_are_taken_away() {
-        assert_eq!(plain("\u{1b}[31m\u{1b}[1mred\u{1b}[0m é"), "red é");
-        assert_eq!(plain("\u{1b}"), "");
+        assert_eq!(rendered("\u{1b}[31m\u{1b}[1mred\u{1b}[0m é"), "red é");
+        assert_eq!(rendered("\u{1b}"), "");
     }
 
     const KINDS: [Kind; 6] = [Kind::Cargo, Kind::Go, Kind::Pytest, Kind::Npm, Kind::Maven, Kind::Make];

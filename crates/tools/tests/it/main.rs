@@ -14,6 +14,7 @@ mod listing;
 #[cfg(target_os = "linux")]
 mod locks;
 mod logs;
+mod mentions;
 mod obeyed;
 mod places;
 mod project;

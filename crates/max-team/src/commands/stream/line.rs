@@ -1,6 +1,7 @@
 //! An event as people read it: when, who, what; a line each, and an answer as it is.
 
 use max_team_core::id::AgentId;
+use max_team_core::output::{Excerpt, excerpt, rendered};
 use max_team_runtime::stream::{ApprovalStep, BudgetStep, TaskStep};
 use max_team_runtime::{StreamEvent, What};
 
@@ -10,6 +11,8 @@ use crate::words::Lang;
 
 /// Characters of what is said in a line.
 const LINE_CHARS: usize = 160;
+/// Lines of a failure's output.
+const FAILED_LINES: usize = 5;
 /// Columns of a name.
 const NAME_COLUMNS: usize = 10;
 
@@ -44,9 +47,10 @@ fn told(what: &What, lang: Lang) -> String {
         What::Status { model: Some(model), .. } => lang.calling(model, 1),
         What::Status { message, .. } => one(&lang.step(message)),
         What::ToolStart { tool_name, target, .. } => format!("→ {}", one(&format!("{tool_name} {target}"))),
-        What::ToolResult { tool_name, summary, is_error, ms, .. } => {
+        What::ToolResult { tool_name, summary, tool_result, is_error, ms, .. } => {
             let sign = if *is_error { '✗' } else { '✓' };
-            format!("{sign} {}", one(&format!("{tool_name} ({ms} ms): {summary}")))
+            let head = format!("{sign} {}", one(&format!("{tool_name} ({ms} ms): {summary}")));
+            if *is_error { format!("{head}{}", last_lines(tool_result)) } else { head }
         }
         What::ContentDelta { delta, .. } => one(delta),
         What::Final { response, .. } => whole(response),
@@ -133,6 +137,14 @@ fn with(before: &str, link: &str, after: &str) -> String {
 fn one(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     clip(&clean_line(&line), LINE_CHARS)
+}
+
+/// The last lines of a failure, beneath; nothing where the head has said all.
+pub(crate) fn last_lines(result: &str) -> String {
+    let printed = rendered(result.split_once('\n').map_or("", |(_, printed)| printed));
+    let Excerpt { first, last, .. } = excerpt(&printed, 0, FAILED_LINES);
+    let lines = first.iter().chain(&last).filter(|line| !line.trim().is_empty());
+    lines.map(|line| format!("\n    {}", clip(&clean_line(line), LINE_CHARS))).collect()
 }
 
 /// As it is; what is more than a line stands beneath.

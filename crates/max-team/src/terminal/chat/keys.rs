@@ -2,6 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
+use super::super::details::{Pager, Scroll};
 use super::super::dialog::Verdict;
 use super::super::question::Matter;
 use super::super::rows::Row;
@@ -14,6 +15,9 @@ use crate::config::choice::WhileBusy;
 
 impl Chat {
     pub(in super::super) fn paste(&mut self, text: &str) {
+        if self.pager.is_some() {
+            return;
+        }
         self.hint = None;
         self.history.settle();
         if let Some(search) = &mut self.search {
@@ -26,6 +30,7 @@ impl Chat {
         self.was_a_message();
         self.typed_at_ms = self.now_ms;
         self.paste_into_draft(text);
+        self.update_menu();
     }
 
     /// What follows a letter that has chosen an answer makes it the first of a message.
@@ -57,8 +62,16 @@ impl Chat {
                     return None;
                 }
                 KeyCode::Char('z') => return Some(Wish::Suspend),
+                KeyCode::Char('o') => {
+                    self.toggle_pager();
+                    return None;
+                }
                 _ => {}
             }
+        }
+        if self.pager.is_some() {
+            self.pager_key(key);
+            return None;
         }
         if self.search.is_some() {
             self.search_key(key);
@@ -75,6 +88,7 @@ impl Chat {
         }
         self.was_a_message();
         let wish = self.draft_key(key, hint);
+        self.update_menu();
         self.typed_at_ms = self.now_ms;
         // What was sent may be followed by more.
         self.is_cleared = self.editor.is_empty() && key.code != KeyCode::Enter;
@@ -158,12 +172,14 @@ impl Chat {
             KeyCode::Char('r') if control => self.search = Some(Search::default()),
             KeyCode::Char('p') if control => self.older(),
             KeyCode::Char('n') if control => self.newer(),
+            KeyCode::Up | KeyCode::Down if self.menu.is_open() => drop(self.menu.step(key.code == KeyCode::Down)),
             KeyCode::Up => self.older(),
             KeyCode::Down => self.newer(),
             KeyCode::Tab => {
-                let draft = self.editor.whole();
-                if let Some(whole) = slash::complete(&draft).or_else(|| self.session.mates().complete(&draft)) {
+                if let Some(whole) = slash::complete(&self.editor.whole()) {
                     self.editor.set(&whole);
+                } else if let Some((start, text)) = self.menu.chosen() {
+                    self.editor.replace_from(start, &text);
                 }
             }
             KeyCode::BackTab => self.session.next_mode(),
@@ -174,6 +190,45 @@ impl Chat {
             }
         }
         None
+    }
+
+    /// Shows everything that the last turn did, or the chat again.
+    fn toggle_pager(&mut self) {
+        if self.pager.take().is_some() {
+            return;
+        }
+        if self.session.details().is_empty() {
+            let words = self.session.lang.nothing_to_expand().to_owned();
+            return self.show(vec![Item::Row(Row::Note(words))]);
+        }
+        self.pager = Some(Pager::new());
+    }
+
+    fn pager_key(&mut self, key: KeyEvent) {
+        let scroll = match key.code {
+            KeyCode::Esc | KeyCode::Char('q') => {
+                self.pager = None;
+                return;
+            }
+            KeyCode::Up | KeyCode::Char('k') => Scroll::Lines(-1),
+            KeyCode::Down | KeyCode::Enter | KeyCode::Char('j') => Scroll::Lines(1),
+            KeyCode::PageUp | KeyCode::Char('b') => Scroll::Pages(-1),
+            KeyCode::PageDown | KeyCode::Char(' ' | 'f') => Scroll::Pages(1),
+            KeyCode::Home | KeyCode::Char('g') => Scroll::First,
+            KeyCode::End | KeyCode::Char('G') => Scroll::Last,
+            _ => return,
+        };
+        if let Some(pager) = &mut self.pager {
+            pager.scroll(scroll);
+        }
+    }
+
+    /// The draft has changed: what a mention at the cursor can become is looked for anew.
+    pub(super) fn update_menu(&mut self) {
+        let (draft, cursor) = self.editor.draft();
+        if self.menu.update(draft, cursor, self.session.mates()) {
+            self.session.list_paths();
+        }
     }
 
     /// Whether the draft is a letter that would answer a question which the window is too small for: it is meant for nobody else.
@@ -256,6 +311,7 @@ impl Chat {
             self.hint = Some(Hint::CtrlCAgain);
         } else if !self.editor.is_empty() && hint != Some(Hint::CtrlCAgain) {
             self.editor.clear();
+            self.update_menu();
         } else if hint == Some(Hint::CtrlCAgain) {
             return Some(Wish::Leave);
         } else {

@@ -42,7 +42,31 @@ impl fmt::Debug for Teams {
     }
 }
 
+/// Whether a name is one of a file or folder of the project.
+pub(super) struct Files(Box<dyn Fn(&str) -> bool + Send>);
+
+impl Default for Files {
+    fn default() -> Self {
+        Self(Box::new(|_| false))
+    }
+}
+
+impl fmt::Debug for Files {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Files")
+    }
+}
+
 impl Session {
+    pub(in super::super) fn find_files(&mut self, is_file: impl Fn(&str) -> bool + Send + 'static) {
+        self.files = Files(Box::new(is_file));
+    }
+
+    /// Lists the paths that a message can mention.
+    pub(in super::super) fn list_paths(&mut self) {
+        self.acts.push(Act::Paths(Box::new(self.settings.clone())));
+    }
+
     pub(in super::super) fn find_teams(&mut self, teams: Teams) {
         self.teams = teams;
     }
@@ -70,7 +94,7 @@ impl Session {
                 self.write(to, text);
                 Vec::new()
             }
-            _ => match self.mates.nobody(&text, &self.who, self.team.is_some()).filter(|name| !self.works_here(name)) {
+            _ => match self.addressed_to_nobody(&text) {
                 Some(name) => {
                     let near = nearest(name, self.mates.iter().map(|known| known.name.as_str()));
                     let there: Vec<&str> = self.mates.iter().map(|known| known.name.as_str()).collect();
@@ -81,6 +105,12 @@ impl Session {
                 None => self.say_by(text, how),
             },
         }
+    }
+
+    /// The name at the beginning of a message for which there is neither a teammate nor a file.
+    fn addressed_to_nobody<'a>(&self, text: &'a str) -> Option<&'a str> {
+        let name = self.mates.nobody(text, &self.who, self.team.is_some())?;
+        (!self.works_here(name) && !(self.files.0)(name)).then_some(name)
     }
 
     /// Whether somebody of the lead's is called so, whom only the lead has things done by.

@@ -4,8 +4,10 @@
 
 use std::sync::Arc;
 
+use max_team_core::chat::Part;
 use max_team_core::event::{Event, Interrupted};
 use max_team_core::id::{PlanId, QuestionId};
+use max_team_core::mention;
 use max_team_core::plan::event::{About, PlanAnswered, PlanAsked, Say};
 use max_team_core::plan::{Draft, Plan, Status};
 use max_team_core::tasks::Tasks;
@@ -342,7 +344,15 @@ impl Session {
             let told = transcript.event(*at_ms, event);
             match event {
                 // Here it is the caller who speaks.
-                Event::TurnStarted(started) => items.push(Item::Row(Row::Said(text_of(&started.input)))),
+                Event::TurnStarted(started) => {
+                    let (own, files): (Vec<Part>, Vec<Part>) = started
+                        .input
+                        .iter()
+                        .cloned()
+                        .partition(|part| mention::labels(std::slice::from_ref(part)).is_empty());
+                    items.push(Item::Row(Row::Said(text_of(&own))));
+                    items.extend((!files.is_empty()).then(|| Item::Row(Row::Files(mention::labels(&files)))));
+                }
                 _ => items.extend(told),
             }
         }

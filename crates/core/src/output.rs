@@ -1,0 +1,211 @@
+//! The output of a command as a screen shows it: what a terminal would have left standing, and an excerpt of it.
+
+use crate::limits::OUTPUT_TAIL_BYTES_MAX;
+
+/// The lines that a terminal would show at the end: escape sequences are gone, and what a carriage return, a backspace or
+/// "erase the line" has overwritten is not there any more, so that a progress bar is one line. Other control characters
+/// stay, for [`crate::text::visible`].
+pub fn rendered(text: &str) -> String {
+    if !text.contains(['\u{1b}', '\r', '\u{8}']) {
+        return text.to_owned();
+    }
+    let mut shown = String::with_capacity(text.len());
+    let mut line = Line::default();
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\n' => {
+                shown.push_str(&line.take());
+                shown.push('\n');
+            }
+            '\r' => line.column = 0,
+            '\u{8}' => line.column = line.column.saturating_sub(1),
+            '\u{1b}' => match letters.next() {
+                Some('[') => {
+                    let (parameters, end) = control_sequence(&mut letters);
+                    line.control(&parameters, end);
+                }
+                // Titles, links and the like: up to BEL or ESC \.
+                Some(']' | 'P' | 'X' | '^' | '_') => skip_string(&mut letters),
+                // A character set is named by one more character.
+                Some('(' | ')' | '*' | '+' | '#' | '%') => drop(letters.next()),
+                _ => {}
+            },
+            letter => line.put(letter),
+        }
+    }
+    shown.push_str(&line.take());
+    shown
+}
+
+/// Parameters up to the letter that ends the sequence.
+fn control_sequence(letters: &mut impl Iterator<Item = char>) -> (String, char) {
+    let mut parameters = String::new();
+    for letter in letters {
+        if ('@'..='~').contains(&letter) {
+            return (parameters, letter);
+        }
+        if !('\u{20}'..='?').contains(&letter) {
+            break;
+        }
+        parameters.push(letter);
+    }
+    (String::new(), ' ')
+}
+
+fn skip_string(letters: &mut std::iter::Peekable<impl Iterator<Item = char>>) {
+    while let Some(letter) = letters.next_if(|letter| *letter != '\n') {
+        if letter == '\u{7}' || (letter == '\u{1b}' && letters.next_if_eq(&'\\').is_some()) {
+            return;
+        }
+    }
+}
+
+/// One line of a terminal, written from left to right and over itself.
+#[derive(Default)]
+struct Line {
+    cells: Vec<char>,
+    column: usize,
+}
+
+impl Line {
+    fn put(&mut self, letter: char) {
+        match self.cells.get_mut(self.column) {
+            Some(cell) => *cell = letter,
+            None => self.cells.push(letter),
+        }
+        self.column += 1;
+    }
+
+    /// Only erasing and going to a column of the line are carried out.
+    fn control(&mut self, parameters: &str, end: char) {
+        match (end, parameters) {
+            ('K', "" | "0") => self.cells.truncate(self.column),
+            ('K', "1" | "2") => {
+                self.cells.clear();
+                self.column = 0;
+            }
+            ('G', "" | "0" | "1") => self.column = 0,
+            _ => {}
+        }
+    }
+
+    fn take(&mut self) -> String {
+        self.column = 0;
+        std::mem::take(&mut self.cells).into_iter().collect()
+    }
+}
+
+/// The beginning and the end of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Excerpt<'a> {
+    /// The first lines.
+    pub first: Vec<&'a str>,
+    /// How many are left out in between.
+    pub left_out: usize,
+    /// The last lines.
+    pub last: Vec<&'a str>,
+}
+
+/// At most so many lines of the beginning and of the end. Where only one line would be left out, it is shown: the note
+/// about it would take as much room. Empty lines at the end do not count.
+pub fn excerpt(text: &str, first_max: usize, last_max: usize) -> Excerpt<'_> {
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    let left_out = lines.len().saturating_sub(first_max.saturating_add(last_max));
+    if left_out <= 1 {
+        return Excerpt { first: lines, left_out: 0, last: Vec::new() };
+    }
+    let (first, rest) = lines.split_at(first_max);
+    Excerpt { first: first.to_vec(), left_out, last: rest.get(left_out..).unwrap_or_default().to_vec() }
+}
+
+/// The last bytes of an output that goes on.
+#[derive(Debug, Default)]
+pub struct Tail {
+    bytes: Vec<u8>,
+}
+
+impl Tail {
+    /// Takes what was printed, and forgets what is too old.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        let over = self.bytes.len().saturating_sub(OUTPUT_TAIL_BYTES_MAX);
+        self.bytes.drain(..over);
+    }
+
+    /// The last lines that say anything, as a terminal would show them.
+    pub fn lines(&self, max: usize) -> String {
+        let text = rendered(&String::from_utf8_lossy(&self.bytes));
+        let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+        lines.get(lines.len().saturating_sub(max)..).unwrap_or_default().join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn only_what_a_terminal_would_still_show_is_left() {
+        for (printed, want) in [
+            ("plain\ntext\n", "plain\ntext\n"),
+            ("crlf\r\nlines\r\n", "crlf\nlines\n"),
+            ("10%\r50%\r100%\ndone", "100%\ndone"),
+            ("downloading 90%\rdone\n", "doneloading 90%\n"),
+            ("downloading 90%\r\u{1b}[Kdone\n", "done\n"),
+            ("downloading 90%\u{1b}[2K\rdone\n", "done\n"),
+            ("a\u{1b}[1Gb", "b"),
+            ("\u{1b}[31m\u{1b}[1mred\u{1b}[0m é", "red é"),
+            ("\u{1b}]0;a title\u{7}text", "text"),
+            ("\u{1b}]8;;https://a.example\u{1b}\\link\u{1b}]8;;\u{1b}\\", "link"),
+            ("\u{1b}]unended\nnext", "\nnext"),
+            ("\u{1b}(Bset \u{1b}=keys\u{1b}", "set keys"),
+            ("spin |\u{8}/\u{8}-", "spin -"),
+            ("\u{8}\u{8}x", "x"),
+            ("\u{1b}[2J\u{1b}[Hcleared", "cleared"),
+            ("bell \u{7} and null \0", "bell \u{7} and null \0"),
+            ("进度 1\r进度 2\n", "进度 2\n"),
+            ("", ""),
+        ] {
+            assert_eq!(rendered(printed), want, "{printed:?}");
+        }
+    }
+
+    #[test]
+    fn an_excerpt_is_the_beginning_and_the_end() {
+        let lines: String = (1..=9).map(|number| format!("{number}\n")).collect();
+        let cut = |text, first, last| {
+            let Excerpt { first, left_out, last } = excerpt(text, first, last);
+            (first.join(","), left_out, last.join(","))
+        };
+        assert_eq!(cut(&lines, 2, 3), ("1,2".to_owned(), 4, "7,8,9".to_owned()));
+        assert_eq!(cut(&lines, 0, 5), (String::new(), 4, "5,6,7,8,9".to_owned()));
+        assert_eq!(cut("1\n2\n3\n4\n5\n6\n", 2, 3), ("1,2,3,4,5,6".to_owned(), 0, String::new()));
+        assert_eq!(cut("1\n\n\n", 2, 3), ("1".to_owned(), 0, String::new()));
+        assert_eq!(cut("", 2, 3), (String::new(), 0, String::new()));
+    }
+
+    #[test]
+    fn a_tail_keeps_what_was_printed_last() {
+        let mut tail = Tail::default();
+        assert_eq!(tail.lines(3), "");
+        tail.push("1\n2\n\n3\r".as_bytes());
+        tail.push("4 \n中".as_bytes());
+        assert_eq!(tail.lines(2), "4\n中");
+        assert_eq!(tail.lines(9), "1\n2\n4\n中");
+        tail.push(&vec![b'x'; OUTPUT_TAIL_BYTES_MAX * 2]);
+        assert!(tail.bytes.len() == OUTPUT_TAIL_BYTES_MAX && tail.lines(2).lines().count() == 1);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_drives_a_terminal_is_left(text in "[\\x1b\\r\\n\\x08\\x07\\[\\]0-9;a-zK中]{0,60}") {
+            let shown = rendered(&text);
+            prop_assert!(!shown.contains(['\u{1b}', '\r', '\u{8}']), "{:?}", shown);
+            prop_assert_eq!(shown.matches('\n').count(), text.matches('\n').count());
+            prop_assert_eq!(rendered(&shown), shown);
+        }
+    }
+}

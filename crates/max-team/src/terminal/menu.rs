@@ -1,0 +1,129 @@
+//! The menu of a mention that is being typed: teammates first, then files and folders of the project.
+//!
+//! A list of paths is asked for when a mention begins and dropped when it is over, so that an idle chat keeps none.
+
+use max_team_core::mention::{OpenMention, open_at, rank, written};
+
+use super::mates::{Known, Mates};
+
+/// Choices that are offered at once.
+const CHOICES_MAX: usize = 8;
+
+/// What a mention can become.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Choice {
+    Teammate(Known),
+    Path(String),
+}
+
+impl Choice {
+    /// The text that takes the mention's place.
+    pub(super) fn written(&self) -> String {
+        match self {
+            Self::Teammate(known) => format!("@{} ", known.name),
+            Self::Path(path) => written(path),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct MentionMenu {
+    /// The draft as it was when the choices were made.
+    start: Option<usize>,
+    choices: Vec<Choice>,
+    chosen: usize,
+    paths: Vec<String>,
+}
+
+impl MentionMenu {
+    /// The draft has changed. Returns whether the project's paths are to be listed.
+    pub(super) fn update(&mut self, draft: &str, cursor: usize, mates: &Mates) -> bool {
+        let Some(open) = open_at(draft, cursor) else {
+            *self = Self::default();
+            return false;
+        };
+        let is_new = self.start != Some(open.start);
+        self.start = Some(open.start);
+        let choices = self.fitting(open, mates);
+        if choices != self.choices {
+            (self.choices, self.chosen) = (choices, 0);
+        }
+        is_new
+    }
+
+    fn fitting(&self, OpenMention { start, query }: OpenMention<'_>, mates: &Mates) -> Vec<Choice> {
+        // A teammate is written to at the beginning of a message.
+        let names = mates.iter().filter(|known| start == 0 && known.name.starts_with(query));
+        let mut choices: Vec<Choice> = names.cloned().map(Choice::Teammate).take(CHOICES_MAX).collect();
+        let paths = rank(query, self.paths.iter().map(String::as_str), CHOICES_MAX - choices.len());
+        choices.extend(paths.into_iter().map(|path| Choice::Path(path.to_owned())));
+        choices
+    }
+
+    /// The project's paths have been listed.
+    pub(super) fn fill(&mut self, paths: Vec<String>) {
+        if self.start.is_some() {
+            self.paths = paths;
+        }
+    }
+
+    pub(super) fn choices(&self) -> impl Iterator<Item = (&Choice, bool)> {
+        self.choices.iter().enumerate().map(|(index, choice)| (choice, index == self.chosen))
+    }
+
+    /// Where the mention begins, and what it becomes.
+    pub(super) fn chosen(&self) -> Option<(usize, String)> {
+        Some((self.start?, self.choices.get(self.chosen)?.written()))
+    }
+
+    /// Chooses the next or the previous one; whether there is anything to choose from.
+    pub(super) fn step(&mut self, forward: bool) -> bool {
+        let count = self.choices.len();
+        if count > 0 {
+            self.chosen = (self.chosen + if forward { 1 } else { count - 1 }) % count;
+        }
+        count > 0
+    }
+
+    /// Whether a mention is being typed.
+    pub(super) fn is_open(&self) -> bool {
+        !self.choices.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mates(names: &[&str]) -> Mates {
+        let mut mates = Mates::default();
+        names.iter().for_each(|name| mates.add(name, "blue"));
+        mates
+    }
+
+    fn offered(menu: &MentionMenu) -> Vec<String> {
+        let shown = |(choice, is_chosen): (&Choice, bool)| {
+            format!("{}{}", if is_chosen { ">" } else { "" }, choice.written().trim_end())
+        };
+        menu.choices().map(shown).collect()
+    }
+
+    #[test]
+    fn teammates_come_first_and_paths_behind_them() {
+        let mates = mates(&["alice", "bob"]);
+        let mut menu = MentionMenu::default();
+        assert!(menu.update("@", 1, &mates), "a new mention lists the paths");
+        assert_eq!(offered(&menu), [">@alice", "@bob"]);
+        menu.fill(["app.rs", "a b.txt", "docs/"].map(str::to_owned).to_vec());
+        assert!(!menu.update("@a", 2, &mates));
+        assert_eq!(offered(&menu), [">@alice", "@app.rs", "@\"a b.txt\""]);
+        assert!(menu.step(true) && menu.step(true) && menu.step(true));
+        assert_eq!(offered(&menu), [">@alice", "@app.rs", "@\"a b.txt\""], "around the list");
+        menu.step(false);
+        assert_eq!(menu.chosen(), Some((0, "@\"a b.txt\" ".to_owned())));
+        assert!(menu.update("hi @a", 5, &mates), "another mention");
+        assert_eq!(offered(&menu), [">@app.rs", "@\"a b.txt\""], "teammates are written to at the beginning");
+        menu.update("hi ", 3, &mates);
+        assert!(!menu.is_open() && menu.paths.is_empty() && !menu.step(true));
+    }
+}

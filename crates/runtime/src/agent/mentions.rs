@@ -1,0 +1,107 @@
+//! Files that the user mentions in a message (`@path`): read when a turn takes the message in, and journalled with it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use max_team_core::chat::Part;
+use max_team_core::limits::{COMPLETION_PATHS_MAX, MENTION_BYTES_MAX, MENTION_MS_MAX};
+use max_team_core::mates::name::{Means, means};
+use max_team_core::mention::{self, Mention};
+use max_team_core::message::{Envelope, Kind};
+use max_team_core::policy::{Rules, Sight, judge};
+use max_team_core::team::Settings;
+use max_team_tools::{Cx, Gate, Root, mentioned};
+use tokio_util::sync::CancellationToken;
+
+use super::Agent;
+use super::mail::text_at;
+use crate::handle::Team;
+use crate::rows;
+use crate::shared::Shared;
+
+impl Agent {
+    /// The files that the user's messages mention, as parts behind their words.
+    pub(super) async fn files_mentioned(&mut self, letters: &[Envelope]) -> Vec<Part> {
+        let said = letters.iter().filter(|letter| letter.kind == Kind::UserInput);
+        let said = said.map(|letter| text_at(&letter.body, "text")).collect::<Vec<_>>().join("\n\n");
+        let mentions = self.paths_mentioned(&said);
+        if mentions.is_empty() {
+            return Vec::new();
+        }
+        let cx = self.reading();
+        let cancel = cx.cancel.clone();
+        // A token has about four bytes of text: files fill at most a quarter of the model's window.
+        let window = usize::try_from(self.frame.settings().model.context_tokens).unwrap_or(usize::MAX);
+        let bytes_max = MENTION_BYTES_MAX.min(window);
+        let mut read = tokio::task::spawn_blocking(move || mentioned(&cx, &mentions, bytes_max));
+        let in_time = tokio::time::timeout(Duration::from_millis(MENTION_MS_MAX), &mut read).await;
+        let read = match in_time {
+            Ok(read) => read,
+            Err(_) => {
+                cancel.cancel();
+                read.await
+            }
+        };
+        read.unwrap_or_default()
+    }
+
+    /// What may be a path: `@name` is a teammate where there is one of that name.
+    fn paths_mentioned(&self, said: &str) -> Vec<Mention> {
+        let mut mentions = mention::find(said);
+        if mentions.is_empty() {
+            return mentions;
+        }
+        let there = rows::mates_there(&self.floor.shared.journal, self.floor.session).unwrap_or_default();
+        let lead = self.floor.lead_name();
+        let is_mate = |name: &str| match means(name, &lead) {
+            Means::Lead => true,
+            Means::Everybody => !there.is_empty(),
+            Means::Somebody(name) => there.iter().any(|(mate, _)| mate == name),
+        };
+        mentions.retain(|mention| !mention.spellings.iter().any(|spelling| is_mate(spelling)));
+        mentions
+    }
+
+    /// What mentioned files are read with: the agent's own rules. A lead is not shown what no member of its team may see.
+    fn reading(&mut self) -> Cx {
+        let cx = Cx { cancel: CancellationToken::new(), ..self.context() };
+        let team = self.floor.team().filter(|_| self.lead);
+        let hidden = team.map(|team| hidden_from_all(&team)).unwrap_or_default();
+        if hidden.is_empty() {
+            return cx;
+        }
+        let settings = without(self.frame.settings(), hidden);
+        let sight = Sight::under(&settings.constraints, &settings.permissions).without(&self.floor.shared.closed);
+        let grants = self.turn.grants().to_vec();
+        let gate = Gate::new(move |tool, action| judge(&Rules { grants: &grants, ..settings.rules() }, tool, action));
+        Cx { sight: sight.into(), gate, ..cx }
+    }
+}
+
+/// The paths of a project that a message to its lead can mention.
+pub(crate) fn paths(shared: &Shared, root: &Path, settings: &Settings, team: Option<&Team>) -> Vec<String> {
+    let Ok(root) = Root::open(root) else { return Vec::new() };
+    let settings = without(settings, team.map(hidden_from_all).unwrap_or_default());
+    let sight = Sight::under(&settings.constraints, &settings.permissions).without(&shared.closed);
+    max_team_tools::paths(&Cx { sight: sight.into(), ..Cx::new(root.into()) }, COMPLETION_PATHS_MAX)
+}
+
+/// Whether a text names a file or folder of a project.
+pub(crate) fn is_path(root: &Path, text: &str) -> bool {
+    Root::open(root).is_ok_and(|root| root.has_path(text))
+}
+
+fn without(settings: &Settings, hidden: Vec<String>) -> Settings {
+    let mut settings = settings.clone();
+    settings.constraints.blocked_patterns.extend(hidden);
+    settings
+}
+
+/// The patterns of names that every member of a team is kept from.
+fn hidden_from_all(team: &Team) -> Vec<String> {
+    let Some((first, rest)) = team.members.split_first() else { return Vec::new() };
+    let blocked = first.settings.constraints.blocked_patterns.iter();
+    let by_all =
+        |pattern: &&String| rest.iter().all(|mate| mate.settings.constraints.blocked_patterns.contains(pattern));
+    blocked.filter(by_all).cloned().collect()
+}
