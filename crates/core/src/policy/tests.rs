@@ -278,7 +278,8 @@ fn an_empty_allow_list_allows_nothing() {
 
 #[test]
 fn what_runs_by_itself_or_instructs_always_asks() {
-    let permissions = Permissions { root: "/home/p".into(), ..Permissions::default() };
+    let guarded = vec!["/home/p/var/record.jsonl".to_owned()];
+    let permissions = Permissions { root: "/home/p".into(), guarded, ..Permissions::default() };
     let none = Constraints::default();
     let grants = [Grant::deed(Write), Grant::deed(Execute)];
     let rules = |mode| Rules { permissions: &permissions, approved: true, grants: &grants, ..Rules::new(mode, &none) };
@@ -300,6 +301,8 @@ fn what_runs_by_itself_or_instructs_always_asks() {
         "rm .github/workflows/ci.yml",
         "ln -s /tmp/x .vscode",
         "truncate -s 0 logs/audit.jsonl",
+        "tee var/record.jsonl",
+        "rm -r var",
         "timeout 5 cp x .cursorrules",
     ];
     for mode in [Mode::Default, Mode::AcceptEdits, Mode::Auto, Mode::BypassPermissions] {
@@ -315,6 +318,7 @@ fn what_runs_by_itself_or_instructs_always_asks() {
         act(Write, "src/a.rs"),
         act(Read, "AGENTS.md"),
         run("cp a.rs b.rs"),
+        run("cp src/a.rs ."),
         run("cat AGENTS.md"),
     ] {
         assert_eq!(judge(&rules(Mode::AcceptEdits), TOOL, &action).verdict, Allow, "{}", action.target);
