@@ -13,6 +13,7 @@ use super::ready::Ready;
 use super::slot::{Doom, Slot, State};
 use super::{Budget, Draft, Graph};
 use crate::event::Event;
+use crate::hash::Hash;
 use crate::id::TurnId;
 use crate::limits::READY_SCANNED_MAX;
 use crate::policy::By;
@@ -50,9 +51,7 @@ impl Plan {
                 });
             }),
             Event::TaskAsked(event) => self.on(&event.task, |plan, task| plan.begin_asking(task, event)),
-            Event::TaskMarked(event) => self.on(&event.task, |plan, task| {
-                plan.slot(task, |slot| slot.tree = slot.tree.or(Some(event.tree)));
-            }),
+            Event::TaskMarked(event) => self.on(&event.task, |plan, task| plan.keep_tree(task, event.tree)),
             Event::TaskHeld(event) => self.on(&event.task, |plan, task| plan.stop_clock(task, event)),
             Event::TaskAnswered(event) => self.on(&event.task, |plan, task| plan.end_asking(task, event)),
             Event::TaskResumed(event) => self.on(&event.task, |plan, task| plan.works(task, event.deadline_ms)),
@@ -91,6 +90,11 @@ impl Plan {
             _ => {}
         }
         self.begin_checks();
+    }
+
+    /// Keeps the tree in which a task began. The first one counts.
+    fn keep_tree(&mut self, task: usize, tree: Hash) {
+        self.slot(task, |slot| slot.tree = slot.tree.or(Some(tree)));
     }
 
     fn begin(&mut self, proposed: &PlanProposed) {

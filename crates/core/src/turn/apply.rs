@@ -7,7 +7,7 @@ use super::{Call, Calling, Current, Identity, Phase, Status, Turn, call_key};
 use crate::chat::{Message, Part, write};
 use crate::context::Weight;
 use crate::event::{
-    AgentStarted, Configured, End, Ending, Event, Interrupted, LlmEnded, LlmIntent, Outcome, QuestionAsked, ToolDone,
+    AgentStarted, Configured, Ending, Event, Interrupted, LlmEnded, LlmIntent, Outcome, QuestionAsked, ToolDone,
     ToolIntent,
 };
 use crate::hash::Hash;

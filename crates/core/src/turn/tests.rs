@@ -611,7 +611,17 @@ fn an_answer_in_text_is_taken_if_it_was_found_to_fit() {
         let mut world = World::with(settings.clone(), vec![]);
         assert!(world.begin().is_ok());
         let prepared = found.into_iter().map(|found| Prepared { key: call_key(1, 0), found }).collect();
-        assert!(world.input(Input::ModelEnded { call: (1, 1), outcome: says(text), ms: 1, prepared }).is_ok());
+        assert!(
+            world
+                .input(Input::ModelEnded {
+                    call: (1, 1),
+                    outcome: says(text),
+                    ms: 1,
+                    streamed: Streamed::default(),
+                    prepared
+                })
+                .is_ok()
+        );
         world
     };
     for text in ["{\"x\": 1}", "```json\n{\"x\": 1}\n```", "Here it is:\n```\n{\"x\": 1}\n```\nDone."] {

@@ -179,7 +179,7 @@ fn protected(audit: &std::path::Path, lang: Lang, as_json: bool) -> anyhow::Resu
     let mut page = format!("{}\n", lang.protected_head());
     for reach in Reach::ALL {
         page.push_str(&format!("\n{}\n", lang.reach(reach)));
-        let own = (reach == Reach::Records).then(|| (audit.as_str(), "max-team", true));
+        let own = (reach == Reach::Records).then_some((audit.as_str(), "max-team", true));
         let rows = PROTECTED.iter().filter(|row| row.reach == reach).map(|row| (row.pattern, row.by, row.is_held));
         for (pattern, by, is_held) in rows.chain(own) {
             let note = if is_held { lang.never_by_tools() } else { "" };

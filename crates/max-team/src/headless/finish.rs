@@ -122,7 +122,7 @@ impl Headless {
     fn tell_of_parked(&self, session: SessionId, tally: &Tally) -> anyhow::Result<()> {
         for (plan, ..) in &tally.plans {
             if self.handle.plan(*plan)?.is_parked() {
-                talk(&self.lang.plan_parked(&plan.to_string(), &session.to_string()));
+                talk(&self.lang.plan_awaits_server(&plan.to_string(), &session.to_string()));
             }
         }
         Ok(())

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use max_team_core::chat::{Message, Part};
 use max_team_core::event::{End, Ending, Event, Interrupted, Outcome, QuestionAsked, Refusal, ToolDone, TurnEnded};
-use max_team_core::id::{EnvelopeId, SessionId, TurnId};
+use max_team_core::id::{EnvelopeId, PlanId, SessionId, TurnId};
 use max_team_core::mention;
 use max_team_core::message::{Kind, Principal};
 use max_team_core::plan::Draft;

@@ -413,11 +413,10 @@ impl Lang {
             RuntimeError::Memory(refusal) => self.memory_refusal(refusal),
             RuntimeError::Tasks(refusal) => self.list_refusal(refusal),
             RuntimeError::NoPlanTask(id) => format!("正在执行的计划中没有任务 `{id}`；用 `max-team tasks list` 查看"),
-            RuntimeError::NoReader { name, session, there } if there.is_empty() => {
-                format!("会话 `{session}` 中没有 `{name}`，也没有其他队友")
-            }
             RuntimeError::NoReader { name, session, there } => {
-                format!("会话 `{session}` 中没有 `{name}`；有 {}", there.join("、"))
+                let others =
+                    if there.is_empty() { "没有其他队友".into() } else { format!("有 {}", there.join("、")) };
+                format!("会话 `{session}` 中没有 `{name}`；{others}")
             }
             RuntimeError::NotStopped { name, there } if there.is_empty() => {
                 format!("`{name}` 没有被中断，或已开始别的工作；也没有其他被中断的成员")

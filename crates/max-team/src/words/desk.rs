@@ -206,7 +206,7 @@ impl Lang {
 
     /// What is always said in the same words; names and errors stay as they are.
     fn phrase(self, words: &str) -> &str {
-        const PHRASES: [(&str, &str); 13] = [
+        const PHRASES: [(&str, &str); 14] = [
             (Reason::YOU, "你"),
             (Reason::LEAD, "负责人"),
             (Reason::USER, "用户"),

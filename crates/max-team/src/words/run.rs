@@ -235,7 +235,7 @@ impl Lang {
     }
 
     /// That a plan waits for the model server.
-    pub(crate) fn plan_parked(self, plan: &str, session: &str) -> String {
+    pub(crate) fn plan_awaits_server(self, plan: &str, session: &str) -> String {
         say!(
             self,
             "plan `{plan}` is parked: the model server cannot be reached; nothing is lost, go on with `max-team -c`, \

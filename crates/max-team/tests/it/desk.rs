@@ -787,6 +787,15 @@ fn the_doctor_knows_the_walls() {
     assert!(ran.out.contains("warn  settings: `project.sandbox` is false: commands run without walls"), "{ran:?}");
 }
 
+#[test]
+fn the_doctor_names_a_lock_that_blocks_git() {
+    let program = Program::alone().variable("ANTHROPIC_API_KEY", "sk-test").file(".git/index.lock", "");
+    let ran = program.run(&["doctor"]);
+    let lock = program.project().canonicalize().unwrap().join(".git/index.lock");
+    let want = format!("warn  git: `{}` blocks commits, and no running git holds it", lock.display());
+    assert!(ran.out.contains(&want), "{ran:?}");
+}
+
 /// Marks and headings are in the language of what they are about.
 #[test]
 fn the_doctor_speaks_one_language() {

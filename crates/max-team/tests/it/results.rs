@@ -76,6 +76,9 @@ fn solo(replies: &[Reply]) -> (ModelServer, Program) {
     (server, program)
 }
 
+/// Its name, what the model says, further flags, and the code, subtype and reason that it ends with.
+type Ending<'a> = (&'a str, Vec<Reply>, &'a [&'a str], (i32, &'a str, &'a str));
+
 #[test]
 fn a_turn_ends_with_one_code_and_one_result() {
     let say = |text: &str| Reply::text(text);
@@ -83,7 +86,7 @@ fn a_turn_ends_with_one_code_and_one_result() {
     let write = || Reply::new().tool("t1", "write_file", json!({"path": "b.txt", "content": "b"}));
     let turns = ["--max-turns", "1"];
     let dont_ask = ["--permission-mode", "dontAsk"];
-    let rows: [(&str, Vec<Reply>, &[&str], (i32, &str, &str)); 10] = [
+    let rows: [Ending; 10] = [
         ("answered", vec![say("hi")], &[], (0, "success", "answered")),
         ("truncated", vec![say("ha").stop("max_tokens")], &[], (7, ERROR, "truncated")),
         ("refused", vec![say("no").stop("refusal")], &[], (1, ERROR, "refused")),

@@ -18,8 +18,8 @@ fn holds_none(way: &str, text: &str) {
 fn no_way_out_shows_a_secret() {
     let [key, password, login] = SECRETS;
     let server = ModelServer::start([
-        Reply::text(&format!("I use {key}.")).tool("t1", "read_file", json!({"path": "conf.txt"})),
-        Reply::text(&format!("It says DB_PASSWORD={password}.")),
+        Reply::text(format!("I use {key}.")).tool("t1", "read_file", json!({"path": "conf.txt"})),
+        Reply::text(format!("It says DB_PASSWORD={password}.")),
     ]);
     let conf = format!("API_KEY={key}\nDB_PASSWORD={password}\nURL=postgres://me:{login}@db/x\nkey: usize\n");
     let program = Program::with(&server)

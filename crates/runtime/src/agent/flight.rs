@@ -330,7 +330,7 @@ pub(crate) fn look_at_words(registry: &Registry, call: u32, message: &Message) -
     let value = json_in(&message.text())?;
     let found = match registry.validate(STRUCTURED_OUTPUT, &value) {
         Ok(()) => Ok((Action { deed: Deed::Answer, ..Action::read("answer") }, Class::Pure)),
-        Err(ToolError::Correctable(words)) => Err(Obstacle::Told(words)),
+        Err(ToolError::Correctable(words) | ToolError::Unknown(words)) => Err(Obstacle::Told(words)),
         Err(ToolError::Fatal(words)) => Err(Obstacle::Fatal(words)),
     };
     Some(Prepared { key: call_key(call, 0), found })

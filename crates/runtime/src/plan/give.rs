@@ -168,7 +168,9 @@ impl PlanLoop {
             }
         }
         let written = self.commit(batch).await;
-        tasks.iter().for_each(|(_, agent)| drop(self.marking.remove(agent)));
+        for (_, agent) in &tasks {
+            self.marking.remove(agent);
+        }
         self.floor.marks.end(tasks.into_iter().map(|(_, agent)| agent));
         written
     }

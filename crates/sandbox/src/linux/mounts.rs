@@ -79,6 +79,10 @@ impl Root {
     }
 
     fn put(&self, path: &Path, put: Put, size: u64) -> io::Result<()> {
+        // The machine's root would bring its `/proc`, `/dev` and home folders along.
+        if path.parent().is_none() {
+            return Err(io::Error::other("work in a folder below the root folder"));
+        }
         let size = size.to_string();
         match put {
             Put::Read => self.bind(path, path, PLAIN | READ_ONLY),
@@ -139,10 +143,6 @@ impl Root {
     /// Opens a place beneath the new root; makes it, and the folders on the way, where they are missing.
     fn place(&self, path: &Path, is_folder: bool) -> io::Result<OwnedFd> {
         let below = path.strip_prefix("/").map_err(|_| Errno::INVAL)?;
-        // The root itself would cover everything that was put in before.
-        if below.components().next().is_none() && !is_folder {
-            return Err(Errno::INVAL.into());
-        }
         match self.open(&self.0, below) {
             Err(Errno::NOENT) => {}
             opened => return Ok(opened?),

@@ -261,6 +261,11 @@ fn walls_that_cannot_be_built_are_said_with_the_reason() {
         let err = ran(engine, &Spec { walls: Some(walls), ..world.spec("touch ran") }).unwrap_err();
         assert!(matches!(&err, SandboxError::Broken { detail, .. } if detail.contains("readme")), "{err:?}");
         assert!(!world.own.join("ran").exists());
+        if engine == Engine::Namespaces {
+            let whole = Walls { readable: vec!["/".into()], ..world.walls() };
+            let err = ran(engine, &Spec { walls: Some(whole), ..world.spec("cat /root/.bashrc") }).unwrap_err();
+            assert!(matches!(&err, SandboxError::Broken { detail, .. } if detail.contains("`/`")), "{err:?}");
+        }
     }
 }
 

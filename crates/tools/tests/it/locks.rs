@@ -76,10 +76,14 @@ fn killed() -> Project {
         }
         // Stopped first: the supervisor would let git remove its lock.
         let all = below(child.id());
-        all.iter().for_each(|pid| drop(kill_process(*pid, Signal::STOP)));
+        for pid in &all {
+            let _ = kill_process(*pid, Signal::STOP);
+        }
         child.kill().unwrap();
         child.wait().unwrap();
-        all.iter().for_each(|pid| drop(kill_process(*pid, Signal::KILL)));
+        for pid in &all {
+            let _ = kill_process(*pid, Signal::KILL);
+        }
         if lock.exists() && soon(|| all.iter().all(|pid| is_gone(*pid))) && lock.exists() {
             return project;
         }

@@ -208,7 +208,7 @@ impl Play {
             }
             1 => {
                 let task = self.any_task(bytes, works);
-                let outage = (task % 2 == 0).then(|| "away".to_owned());
+                let outage = task.is_multiple_of(2).then(|| "away".to_owned());
                 Input::Held { task, attempt: self.any_attempt(bytes, task), outage }
             }
             2 => {

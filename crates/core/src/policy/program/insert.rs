@@ -67,7 +67,7 @@ pub fn insert(
         _ => Err("it stands for one word, and the value is empty or several words".to_owned()),
     };
     for (name, value) in &template.env {
-        if name.contains(mark) || (value.contains(mark) && variable(name).is_some()) {
+        if name.contains(mark) || (value.contains(mark) && !variable(name, value).is_empty()) {
             return Err(format!("it is the value of `{name}`, a variable that can change which program runs"));
         }
     }
@@ -201,7 +201,9 @@ impl Shape {
                     shape.others += inner.others;
                 }
                 Effect::Run(_) | Effect::Code(_) => shape.code += 1,
-                Effect::Write(_) | Effect::Delete(_) | Effect::Reach(_) | Effect::Danger(_) => shape.others += 1,
+                Effect::Write(_) | Effect::Delete(_) | Effect::Reach(_) | Effect::Danger(_) | Effect::Discard => {
+                    shape.others += 1;
+                }
                 Effect::Read(_) | Effect::History => {}
             }
         }
