@@ -396,6 +396,22 @@ fn foreign_calls_are_made_to_fit() {
 }
 
 #[test]
+fn invisible_characters_of_others_are_not_told() {
+    let hidden = "a\u{202e}b\u{e0041}\u{200b}c ❤\u{fe0f}";
+    let messages = [
+        Message::user(vec![Part::text(hidden)]),
+        Message::assistant(vec![call("a", json!({}))]),
+        Message::user(vec![result("a", vec![Part::text(hidden)], false)]),
+    ];
+    let transcript = Transcript::encode(wire(Anthropic), hidden, &[], &messages);
+    let sent = body(&transcript, &all(&transcript)).to_string();
+    assert_eq!(sent.matches("abc ❤\u{fe0f}").count(), 3, "{sent}");
+    for letter in ['\u{202e}', '\u{e0041}', '\u{200b}'] {
+        assert!(!sent.contains(letter), "{letter:?}");
+    }
+}
+
+#[test]
 fn the_window_moves_without_encoding_again() {
     let messages = [
         Message::user(vec![Part::text("old")]),
