@@ -118,7 +118,8 @@ pub fn judged(text: &str) -> impl Iterator<Item = (char, bool)> + '_ {
         let letter = letters.next()?;
         let next = letters.peek().copied();
         let [earlier, last] = before;
-        let is_pictured = |letter: Option<char>| letter.is_some_and(is_picture);
+        // A text that is shown as it comes may be cut inside an emoji.
+        let is_pictured = |letter: Option<char>| letter.is_none_or(is_picture);
         let is_seen = match letter {
             '\n' | '\t' | '\r' => true,
             JOINER => {
@@ -128,7 +129,7 @@ pub fn judged(text: &str) -> impl Iterator<Item = (char, bool)> + '_ {
             }
             letter if SELECTORS.contains(&letter) => {
                 let is_key = last.is_some_and(|last| last.is_ascii_digit() || matches!(last, '#' | '*'));
-                is_pictured(last) || (is_key && next == Some('\u{20e3}'))
+                is_pictured(last) || (is_key && next.is_none_or(|next| next == '\u{20e3}'))
             }
             letter => !letter.is_control() && !is_hidden(letter),
         };

@@ -199,7 +199,7 @@ fn a_file_that_the_run_was_given_by_name_is_not_written() {
     let permissions = Permissions { root: root.to_str().unwrap().to_owned(), guarded, ..Permissions::default() };
     let project = project.under(&permissions);
     let err = project.refused("write_file", json!({ "path": "team/mine.yaml", "content": "x" }));
-    assert!(err.contains("`team/mine.yaml` may not be written: it says who is on the team"), "{err}");
+    assert!(err.contains("`team/mine.yaml` may not be written: this run was started with it"), "{err}");
     project.call("write_file", json!({ "path": "team/other.yaml", "content": "x" })).unwrap();
 }
 

@@ -21,7 +21,7 @@ fn places_programs_and_hosts() {
         ("cat - a", true, vec![Read(own("a"))]),
         ("grep -rn x src", true, vec![Read(own("src"))]),
         ("grep -e x src y", true, vec![Read(own("src")), Read(own("y"))]),
-        ("cp a b c", true, vec![Read(own("a")), Read(own("b")), Write(own("c"))]),
+        ("cp a b c", true, vec![Read(own("a")), Read(own("b")), Write(own("c")), Write(own("c/a")), Write(own("c/b"))]),
         ("cp -t d a", true, vec![Write(own("d")), Read(own("a"))]),
         ("rm -rf x", true, vec![Delete(own("x"))]),
         ("sort -oout x", true, vec![Write(own("out")), Read(own("x"))]),
