@@ -234,7 +234,8 @@ impl Tape {
 
 /// Tries to run a command in the scratch project as agents do; says why that cannot be.
 pub(crate) fn try_sandbox(root: &Path) -> Result<(), String> {
-    let argv = ["true".to_owned()];
+    // The one program that every demo needs.
+    let argv = ["sh", "-c", ":"].map(str::to_owned);
     let ran = command::run(&argv, root, TRIAL_WAIT, Some(&Walls::around(root)), &CancellationToken::new());
     match ran {
         Ok(ran) if ran.ok() => Ok(()),

@@ -198,6 +198,8 @@ fn git_is_not_needed() {
     let played = Played::new(&["team"], &[("PATH", programs.path().to_str().unwrap())]);
     played.says(&["✓ Plan: done: 4 of 4 ran, 4 done, 2 verified"]);
     assert!(!played.root.join(".git").exists() && played.passes());
+    let is_isolated = |played: &Played| !played.ran.out.contains("Skipped here");
+    assert_eq!(is_isolated(&played), is_isolated(&Played::new(&["replan"], &[])), "as anywhere on this machine");
 }
 
 /// Without a terminal the demo answers its own questions: it never ends in an error.
