@@ -346,6 +346,21 @@ pub(crate) fn house(
     router: Router,
     what: &str,
 ) -> Result<TeamHandle, Stop> {
+    if !config.project.sandbox {
+        headless::talk(place.lang(config).sandbox_is_off());
+    }
+    house_within(place, config, journal, router, what, config.project.sandbox)
+}
+
+/// The same with commands in the sandbox or not, whatever the settings say.
+pub(crate) fn house_within(
+    place: &Place,
+    config: &Config,
+    journal: Journal,
+    router: Router,
+    what: &str,
+    sandboxed: bool,
+) -> Result<TeamHandle, Stop> {
     let audit = config.audit.enabled.then(|| AuditOptions {
         path: config.audit.output.clone(),
         level: level(config.audit.level),
@@ -354,9 +369,6 @@ pub(crate) fn house(
     let unwritable = |failure| Stop::said(Exit::Config, |lang| lang.audit_failure(&failure));
     audit.as_ref().map_or(Ok(()), AuditOptions::check).map_err(unwritable)?;
     let worker = worker(place, &journal, what)?;
-    if !config.project.sandbox {
-        headless::talk(place.lang(config).sandbox_is_off());
-    }
     let today = max_team_tools::now().date();
     Ok(House::build(Options {
         journal,
@@ -367,7 +379,7 @@ pub(crate) fn house(
         home: place.home.clone(),
         others: place.env.user().map(|user| user.join(".claude")).into_iter().collect(),
         surroundings: surroundings(&place.cwd, &today.to_string()),
-        walled: config.project.sandbox,
+        walled: sandboxed,
         skills: skills::places(place),
         audit,
     }))

@@ -338,11 +338,11 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
     let away = Place { cwd: root.clone(), home: folder.join("home"), ..place.clone() };
     let router = tape.router(yes || !is_terminal(), lang)?;
     let open = demo::open(&away, router.clone())?;
-    let unsandboxed = config.project.sandbox.then(|| demo::try_sandbox(&root).err()).flatten();
-    config.project.sandbox &= unsandboxed.is_none();
-    let unsandboxed = unsandboxed.map(|why| format!("{}\n", lang.demo_unsandboxed(&lang.step(&why))));
+    let missing = demo::try_sandbox(&root).err();
+    let sandboxed = missing.is_none();
+    let unsandboxed = missing.map(|why| format!("{}\n", lang.demo_unsandboxed(&lang.step(&why))));
     let journal = away.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
-    let team = setup::house(&away, &config, journal, router, "the demo")?;
+    let team = setup::house_within(&away, &config, journal, router, "the demo", sandboxed)?;
     crate::commands::print(&format!("{intro} {}\n{}\n", root.display(), unsandboxed.unwrap_or_default()))?;
     if yes {
         // Where nobody types, the question would go unseen.

@@ -219,7 +219,8 @@ fn a_demo_without_a_terminal_goes_through() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_demo_without_isolation_says_so_and_goes_through() {
-    let none = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$0\" \"$@\"";
+    let none =
+        "for kind in user mnt pid net; do echo 0 > /proc/sys/user/max_${kind}_namespaces; done; exec \"$0\" \"$@\"";
     let prefix = ["unshare", "-Ur", "sh", "-c", none];
     let has_namespaces = std::process::Command::new("unshare").args(["-Ur", "true"]).output();
     if !has_namespaces.is_ok_and(|ran| ran.status.success()) {

@@ -15,6 +15,7 @@ mod command_line;
 mod crash;
 mod demos;
 mod desk;
+mod doctor;
 mod documents;
 mod edits;
 mod errands;
