@@ -170,7 +170,7 @@ impl Client {
         headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static(accept));
         let late = |fault: Fault| {
-            // As long as nothing was sent, nobody was reached.
+            // As long as nothing was sent, the server was not reached.
             let failure = if is_sent.load(Ordering::Relaxed) { fault.failure } else { Failure::Network };
             let fault = Fault { failure, ..fault };
             match lines.proxy(endpoint) {

@@ -1,7 +1,7 @@
-//! Members who must not change anything yet: how the working tree is before their task is being written down.
+//! Coders whose tools that change files must wait until the snapshot of the working tree is committed.
 //!
-//! The look takes some runs of git. A member's first model call takes longer, so nobody waits for the look but a tool
-//! that changes something.
+//! A snapshot takes several runs of git. It is taken during the coder's first model call, which takes longer, so only a
+//! tool that changes something waits for it.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -11,20 +11,20 @@ use tokio::sync::watch;
 
 use crate::shared::lock;
 
-/// Whom a look is awaited for.
+/// The agents whose snapshot is pending.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
     pending: Mutex<HashMap<AgentId, watch::Sender<()>>>,
 }
 
 impl Marks {
-    /// A look is about to be made for these.
+    /// A snapshot is about to be taken for these agents.
     pub(crate) fn begin(&self, agents: impl Iterator<Item = AgentId>) {
         let mut pending = lock(&self.pending);
         agents.for_each(|agent| drop(pending.entry(agent).or_default().subscribe()));
     }
 
-    /// It is written down, or will not be.
+    /// The snapshot is committed, or will not be.
     pub(crate) fn end(&self, agents: impl Iterator<Item = AgentId>) {
         let mut pending = lock(&self.pending);
         agents.for_each(|agent| drop(pending.remove(&agent)));

@@ -160,7 +160,7 @@ pub enum Report {
         output: String,
         /// What was found, if nothing had to be looked at.
         findings: Option<Findings>,
-        /// What a crash interrupted: nobody knows whether it happened.
+        /// Commands that a crash interrupted: their outcome is unknown.
         unknown: Vec<String>,
     },
     /// They could not.

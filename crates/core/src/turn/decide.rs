@@ -158,7 +158,7 @@ impl Turn {
     fn recover(&self, current: &Current, phase: &Phase, now: &Now) -> Vec<Event> {
         let interrupted = current.interrupted.is_some();
         match phase {
-            // Whoever starts the program again wants to know at once whether the server is back.
+            // A restarted program tries at once: the user sees whether the server is back.
             Phase::Waiting(calling, _) if calling.parked && !interrupted => {
                 self.again(current, calling, calling.intent.request.window, calling.intent.fallback, 0, now)
             }

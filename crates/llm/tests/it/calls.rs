@@ -146,7 +146,7 @@ async fn cancelling_before_the_first_byte_works_too() {
     let (ended, ()) = tokio::join!(call, stop);
     let streamed = Streamed { is_sent: true, ..Streamed::default() };
     assert_eq!(ended, Err(max_team_llm::CallError::Cancelled { partial: String::new(), streamed }));
-    // Where nobody listens, nothing was sent.
+    // Nothing is sent where no server listens.
     let nowhere = crate::router(Dialect::Anthropic, "http://127.0.0.1:1", options());
     let cancel = CancellationToken::new();
     cancel.cancel();

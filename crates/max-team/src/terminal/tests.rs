@@ -684,7 +684,7 @@ fn a_budget_that_may_not_have_been_spent_says_so() {
         stage.event(Event::TurnEnded(TurnEnded { unknown_nano, ..ended }));
         let screen = stage.glass.screen();
         assert!(screen.contains("The budget is used up"), "{screen}");
-        assert_eq!(screen.contains("up to $0.96 of that budget is set aside"), is_told, "{screen}");
+        assert_eq!(screen.contains("$0.96 of that budget is estimated"), is_told, "{screen}");
     }
 }
 

@@ -41,8 +41,8 @@ fn a_plan_is_parked_while_the_server_is_away_and_goes_on_with_the_next_run() {
         assert_eq!(parked.code, 1, "{gone:?}: {parked:?}");
         assert!(parked.err.contains("is parked") && parked.err.contains("`max-team -c`"), "{gone:?}: {parked:?}");
         assert_eq!(held(&program).len(), 1, "{gone:?}");
-        let shown = program.run(&["ps"]);
-        assert!(shown.out.contains("the model server"), "{gone:?}: {shown:?}");
+        let shown = program.run(&["plans", "show"]);
+        assert!(shown.out.contains("a: waits for the model server"), "{gone:?}: {shown:?}");
 
         // It is still away: nothing is lost by asking once more.
         let again = program.run(&["-c", "-p", "", "--approve", "never", "--output-format", "json"]);
@@ -113,7 +113,7 @@ fn a_call_that_is_cut_off_is_charged_by_what_had_come() {
     for how in ["kill", "interrupt"] {
         let gate = Gate::new();
         let long = Reply::text("word ".repeat(100)).chunk(50).gate_after(6, &gate);
-        let server = ModelServer::start(Script::new().then(long).on(|_| true, Reply::text("again")));
+        let server = ModelServer::start([long, Reply::text("again")]);
         let program = Program::with(&server);
         let mut child = program.start(&["-p", "hello"]);
         gate.wait_reached();

@@ -124,8 +124,8 @@ impl PlanLoop {
         }
     }
 
-    /// Coders who are about to begin, or to go on, in the project itself, and before whom nobody has looked at how it is.
-    /// They change nothing until that is written down (`TaskMarked`).
+    /// The coders among these tasks that work in the project itself and have no snapshot of the working tree yet. Their tools
+    /// that change files wait until it is committed (`TaskMarked`).
     pub(super) fn hold_unmarked(&mut self, tasks: &[usize]) -> Vec<(usize, AgentId)> {
         let coders = tasks.iter().copied().filter(|index| {
             // A copy knows by itself how it was.
@@ -138,7 +138,7 @@ impl PlanLoop {
         held
     }
 
-    /// Looks at the working tree once for all of them, beside their first calls.
+    /// Takes one snapshot of the working tree for all of them, during their first model calls.
     pub(super) fn mark(&mut self, tasks: Vec<(usize, AgentId)>) {
         if tasks.is_empty() {
             return;
@@ -150,7 +150,7 @@ impl PlanLoop {
         }));
     }
 
-    /// Writes down how the tree was, and lets those change something who waited for it.
+    /// Commits the snapshot and releases the tools that wait for it.
     pub(super) async fn marked(
         &mut self,
         tasks: Vec<(usize, AgentId)>,

@@ -292,7 +292,7 @@ fn proof_words(proof: Proof) -> &'static str {
     if proof == Proof::Verified { "verified" } else { "unverified" }
 }
 
-/// That nobody knows what came of some commands.
+/// Names the commands whose outcome is unknown.
 fn unknown_words(commands: &[String]) -> String {
     match commands {
         [] => String::new(),

@@ -464,6 +464,9 @@ fn settings_today(today: &Settings, first: &Map<String, Value>, now: &Map<String
     if place("root").is_none_or(str::is_empty) {
         today.permissions.root.clear();
     }
+    // Where the audit file lies is the machine's.
+    let guarded = now.get("permissions").and_then(|permissions| permissions.get("guarded")).cloned();
+    today.permissions.guarded = guarded.and_then(|files| serde_json::from_value(files).ok()).unwrap_or_default();
     let mut today = value(&today);
     for name in names(first, now) {
         if first.get(&name) != now.get(&name) {

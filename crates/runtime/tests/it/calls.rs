@@ -685,9 +685,11 @@ answers:
 members:
   leo/a:
     - parts: [{tool: agent, input: {description: write, prompt: p}}, {tool: agent, input: {description: look, prompt: p, type: explore}}]
+      usage: {input: 1, output: 1}
     - {text: They did., usage: {input: 1, output: 1}}
   general:
     - parts: [{tool: write_file, input: {path: src/a.txt, content: inside}}, {tool: read_file, input: {path: a.txt}}]
+      usage: {input: 1, output: 1}
     - {text: Written., usage: {input: 100, output: 10}}
   explore: [{text: Seen., usage: {input: 2000, output: 100}}]
 "#;
@@ -712,6 +714,6 @@ members:
     assert!(one(&journal, "explore").settings.unwrap().constraints.read_only);
     // What it spent was spent for the task.
     let spent = team.plan(proposed.plan()).unwrap().tally().spent;
-    assert_eq!((spent.usage.input, spent.usage.output), (2_101, 111));
+    assert_eq!((spent.usage.input, spent.usage.output), (2_103, 113));
     check_rest(&journal);
 }

@@ -91,10 +91,10 @@ answers:
   - text: Report.
   - text: Report.
 members:
-  leo/a: [{text: done}]
+  leo/a: [{text: done, usage: {input: 1, output: 1}}]
   leo/z:
     - {parts: [{tool: read_file, input: {path: a.txt}}], usage: {input: 100, output: 100}}
-    - {text: One moment, delta_ms: 3600000}
+    - {text: One moment, delta_ms: 3600000, usage: {input: 100, output: 100}}
   ada/b: [{text: done}]
 "#;
     block_on(async {
@@ -128,7 +128,7 @@ members:
         assert_eq!(told.collect::<Vec<_>>(), ["z is given up", "z has stopped", "b begins"]);
         let old = team.plan(first.plan()).unwrap();
         assert_eq!(old.ended(), Some(PlanEnd::Stopped));
-        assert_eq!((old.task(1).unwrap().spent.nano, old.tally().spent.nano), (200_000, 200_000));
+        assert_eq!((old.task(1).unwrap().spent.nano, old.tally().spent.nano), (400_000, 402_000));
     });
 }
 
@@ -251,11 +251,11 @@ fn calls_of_unknown_outcome_are_marked() {
         assert_eq!(plan.ended(), Some(PlanEnd::Done));
         let spent = plan.tally().spent;
         assert_eq!(spent.nano, spent.unknown_nano + 20_000, "{spent:?}");
-        assert!(spent.unknown_nano > 1_000_000, "{spent:?}");
+        assert!(spent.unknown_nano > 500_000, "the request, and a few tokens of the answer: {spent:?}");
         let costs = team.costs(session).unwrap();
         assert_eq!(costs.iter().map(|cost| cost.unknown_nano).sum::<u64>(), spent.unknown_nano);
         let told = events(&journal).into_iter().filter(|(_, event)| match event {
-            Event::TurnStarted(started) => format!("{:?}", started.input).contains("outcome is unknown"),
+            Event::TurnStarted(started) => format!("{:?}", started.input).contains("of it estimated"),
             _ => false,
         });
         assert_eq!(told.count(), 1, "the lead is told as well");

@@ -185,3 +185,51 @@ fn a_call_that_waits_can_be_stopped() {
     assert!(world.input(Input::Interrupt { by: "you".into() }).is_ok());
     assert_eq!(world.turn.last().unwrap().end, End::Interrupted);
 }
+
+#[test]
+fn neither_a_crash_nor_a_retry_spends_what_is_not_there() {
+    let settings = Settings { budget_nano: Some(40_000_000), ..Settings::new(model("m")) };
+    let mut world = World::with(settings, vec![]);
+    assert!(world.begin().is_ok());
+    // Each lost call is charged its input and a few tokens of output.
+    for _ in 0..40 {
+        assert!(world.input(Input::Recovered).is_ok());
+        let ledger = world.turn.ledger();
+        assert!(ledger.spent_nano + ledger.reserved_nano + ledger.unknown_nano <= 40_000_000, "{ledger:?}");
+    }
+    assert_eq!(*world.end(), End::Budget);
+    let unknown_nano = world.turn.ledger().unknown_nano;
+    assert_eq!(world.turn.last().unwrap().unknown_nano, unknown_nano, "it is an estimate");
+    assert!(unknown_nano > 0);
+}
+
+#[test]
+fn what_others_have_set_aside_is_waited_for() {
+    let [none, much] = [0, 1_000_000_000].map(|nano| Left { nano: Some(nano), tokens: None });
+    let mut world = World::new(vec![says("hello")]);
+    world.left = (none, much);
+    assert!(world.begin().is_ok());
+    assert!(matches!(world.log.last(), Some(Event::TurnStarted(_))));
+    assert_eq!(world.turn.pending(), [Effect::Afford]);
+    // Nothing came back that would be enough, and more may come.
+    assert!(world.input(Input::Woke).is_ok());
+    assert_eq!(world.turn.pending(), [Effect::Afford]);
+    world.left = (much, much);
+    assert!(world.run().is_ok());
+    assert_eq!(world.turn.last().map(|ended| &ended.end), Some(&End::Answered));
+
+    let mut world = World::new(Vec::new());
+    world.left = (none, none);
+    assert!(world.begin().is_ok());
+    assert_eq!(world.turn.last().map(|ended| &ended.end), Some(&End::Budget), "nobody else holds anything");
+}
+
+#[test]
+fn a_call_is_settled_at_the_price_it_was_made_at() {
+    let mut world = World::new(vec![]);
+    assert!(world.begin().is_ok());
+    let dear = Model { price: Some(Price { input: 9, output: 9, cache_read: 9, cache_write: 9 }), ..model("other") };
+    assert!(world.input(Input::Configure(Settings::new(dear).into())).is_ok());
+    assert!(world.run().is_ok());
+    assert_eq!(world.turn.ledger().spent_nano, 100 * 1_000 + 10 * 5_000);
+}

@@ -160,6 +160,10 @@ struct Counts {
 }
 
 impl Counts {
+    fn tells_output(&self) -> bool {
+        self.output_tokens > 0
+    }
+
     /// What is no number is none.
     fn of(usage: &Value) -> Option<Self> {
         let number = |key| json::number(usage, key).unwrap_or_default();
@@ -200,7 +204,7 @@ impl Reader {
                     self.stop = Some(reason.to_owned());
                 }
                 let counts = data.get("usage").and_then(Counts::of);
-                self.has_told_usage |= counts.is_some();
+                self.has_told_usage |= counts.as_ref().is_some_and(Counts::tells_output);
                 self.count(counts, sink);
             }
             "message_stop" => self.ended = true,
@@ -231,7 +235,7 @@ impl Reader {
             Some("message_delta") => {
                 let Ok(Ending { delta, usage }) = serde_json::from_str(data) else { return Ok(false) };
                 self.stop = delta.and_then(|delta| delta.stop_reason).or(self.stop.take());
-                self.has_told_usage |= usage.is_some();
+                self.has_told_usage |= usage.as_ref().is_some_and(Counts::tells_output);
                 self.count(usage, sink);
             }
             // The end counts only where it is whole itself.
