@@ -72,7 +72,10 @@ fn an_answer_serves_the_next_process_and_can_be_cleared() {
     let list = program.run(&["cache", "list"]).out;
     assert!(list.starts_with("EXPERT") && list.contains(key) && list.contains("119 min left"), "{list}");
     let shown = program.run(&["cache", "show", "tides", &key[..4]]).out;
-    assert!(shown.contains("data: {\"m\":3,\"secret\":\"gauge-7\"}") && shown.contains("said: Ten feet."), "{shown}");
+    assert!(
+        shown.contains("data: {\"m\":3,\"secret\":\"[redacted]\"}") && shown.contains("said: Ten feet."),
+        "{shown}"
+    );
     let wrong = program.run(&["cache", "show", "tides", "zz"]);
     assert!(wrong.code == 1 && wrong.err.contains("under `zz`"), "{wrong:?}");
 

@@ -85,7 +85,7 @@ fn redirected(text: &str, web: &Web) -> String {
     let services = ["https://api.open-meteo.com", "https://earthquake.usgs.gov"];
     let text = services.iter().fold(text.to_owned(), |text, service| text.replace(service, &web.url()));
     let line = |line: &str| match line.split_once("allowed_hosts:") {
-        Some((before, _)) => format!("{before}allowed_hosts: [127.0.0.1]\n"),
+        Some((before, _)) => format!("{before}allowed_hosts: [\"127.0.0.1:{}\"]\n", web.port),
         None => format!("{line}\n"),
     };
     text.lines().map(line).collect()

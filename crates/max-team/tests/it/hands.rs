@@ -51,7 +51,7 @@ fn asked(program: &Program, more: &[&str]) -> Ran {
 }
 
 /// Leave to ask the page's host.
-const LEAVE: [&str; 2] = ["--allowed-tools", "WebFetch(domain:127.0.0.1)"];
+const LEAVE: [&str; 2] = ["--allowed-tools", "WebFetch(domain:127.0.0.1:*)"];
 
 fn program(server: &ModelServer, config: &str) -> Program {
     let program = Program::team(server).file("agents.yaml", AGENTS);

@@ -10,7 +10,7 @@ use reqwest::Url;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Guard, fetch};
+use super::{Guard, fetch, host};
 use crate::service;
 use crate::text::{clip, visible};
 use crate::tool::{Cx, Output, ToolError};
@@ -54,13 +54,12 @@ pub(crate) fn geocode() -> Typed<Geocode> {
 
 fn action(cx: &Cx, args: &Geocode) -> Result<Action, ToolError> {
     let url = Ask::new(cx, args)?.url(args.name.trim());
-    let host = url.host_str().unwrap_or_default();
-    Ok(Action { deed: Deed::Fetch, preview: format!("GET {url}"), ..Action::read(host) })
+    Ok(Action { deed: Deed::Fetch, preview: format!("GET {url}"), ..Action::read(host(&url)) })
 }
 
 fn call(cx: &Cx, args: Geocode, intent: &Action, _: bool) -> Result<Output, ToolError> {
     let ask = Ask::new(cx, &args)?;
-    if ask.service.host_str() != Some(intent.target.as_str()) {
+    if host(&ask.service) != intent.target {
         let words = format!("the host of `{}` is not what was judged (`{}`)", ask.service, intent.target);
         return Err(ToolError::fatal(words));
     }

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::html;
-use super::{Guard, Reply, TEXT_BYTES_MAX, fetch};
+use super::{Guard, Reply, TEXT_BYTES_MAX, fetch, host};
 use crate::document;
 use crate::text::{clip, size, visible};
 use crate::tool::{Cx, Output, ToolError};
@@ -69,12 +69,6 @@ fn call(cx: &Cx, args: HttpGet, intent: &Action, _: bool) -> Result<Output, Tool
         }
     }
     Err(ToolError::correctable(format!("`{}` is redirected more than {REDIRECTS_MAX} times", shown(&url))))
-}
-
-/// What the gate judges: the host, with its port where that is not the scheme's own.
-fn host(url: &Url) -> String {
-    let name = url.host_str().unwrap_or_default();
-    url.port().map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"))
 }
 
 fn parse(text: &str) -> Result<Url, ToolError> {

@@ -17,3 +17,9 @@ pub use geocode::Geocode;
 pub(crate) use geocode::geocode;
 pub use get::HttpGet;
 pub(crate) use get::http_get;
+
+/// What the gate judges of an address: the host, with its port where that is not the scheme's own.
+fn host(url: &reqwest::Url) -> String {
+    let name = url.host_str().unwrap_or_default();
+    url.port().map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"))
+}

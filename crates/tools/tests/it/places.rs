@@ -77,7 +77,7 @@ fn the_gate_sees_the_host_and_the_question() {
     assert_eq!(action.preview, format!("GET {url}"));
     let server = service();
     let action = with(&server).action("geocode", &json!({ "name": "Berlin", "count": 2, "language": "DE" })).unwrap();
-    assert_eq!(action.target, "127.0.0.1");
+    assert_eq!(action.target, format!("127.0.0.1:{}", server.port));
     assert!(action.preview.ends_with("/geo/v1/search?name=Berlin&count=2&language=de&format=json"), "{action:?}");
     assert_eq!(server.asked(), [""; 0], "looking at a call asks nobody");
 }
