@@ -1,27 +1,38 @@
-//! Coders whose tools that change files must wait until the snapshot of the working tree is committed.
+//! Coders whose tools that change files must wait until a snapshot of the working tree is committed.
 //!
-//! A snapshot takes several runs of git. It is taken during the coder's first model call, which takes longer, so only a
-//! tool that changes something waits for it.
+//! A snapshot takes several runs of git, so a plan takes it when the first such tool wants to run: a coder that changes
+//! nothing waits for nothing.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use max_team_core::id::AgentId;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::shared::lock;
 
-/// The agents whose snapshot is pending.
+/// The agents without a snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
-    pending: Mutex<HashMap<AgentId, watch::Sender<()>>>,
+    pending: Mutex<HashMap<AgentId, Pending>>,
+}
+
+#[derive(Debug)]
+struct Pending {
+    /// Tells the plan that a tool waits.
+    wanted: Arc<Notify>,
+    /// Dropped once the tool may run.
+    done: watch::Sender<()>,
 }
 
 impl Marks {
-    /// A snapshot is about to be taken for these agents.
-    pub(crate) fn begin(&self, agents: impl Iterator<Item = AgentId>) {
+    /// These agents have no snapshot; `wanted` is notified when one of them needs it.
+    pub(crate) fn begin(&self, agents: impl Iterator<Item = AgentId>, wanted: &Arc<Notify>) {
         let mut pending = lock(&self.pending);
-        agents.for_each(|agent| drop(pending.entry(agent).or_default().subscribe()));
+        for agent in agents {
+            let fresh = || Pending { wanted: Arc::clone(wanted), done: watch::Sender::new(()) };
+            pending.entry(agent).or_insert_with(fresh);
+        }
     }
 
     /// The snapshot is committed, or will not be.
@@ -32,11 +43,14 @@ impl Marks {
 
     /// Waits until an agent may change something.
     pub(crate) fn wait(&self, agent: Option<AgentId>) -> impl Future<Output = ()> + Send + use<> {
-        let pending = agent.and_then(|agent| lock(&self.pending).get(&agent).map(watch::Sender::subscribe));
+        let pending = agent.and_then(|agent| {
+            lock(&self.pending).get(&agent).map(|pending| (Arc::clone(&pending.wanted), pending.done.subscribe()))
+        });
         async move {
-            if let Some(mut pending) = pending {
+            if let Some((wanted, mut done)) = pending {
+                wanted.notify_one();
                 // The sender says nothing: it goes.
-                while pending.changed().await.is_ok() {}
+                while done.changed().await.is_ok() {}
             }
         }
     }
@@ -54,13 +68,16 @@ mod tests {
     #[test]
     fn only_who_is_looked_for_waits() {
         let (marks, agent) = (Marks::default(), |n| AgentId::new(Uuid::from_u128(n)));
-        marks.begin([agent(1), agent(2)].into_iter());
+        let wanted = Arc::new(Notify::new());
+        marks.begin([agent(1), agent(2)].into_iter(), &wanted);
         let mut cx = Context::from_waker(Waker::noop());
         let mut first = pin!(marks.wait(Some(agent(1))));
         let mut second = pin!(marks.wait(Some(agent(2))));
         assert!(pin!(marks.wait(Some(agent(3)))).poll(&mut cx).is_ready());
         assert!(pin!(marks.wait(None)).poll(&mut cx).is_ready());
+        assert!(pin!(wanted.notified()).poll(&mut cx).is_pending(), "no tool waits yet");
         assert!(first.as_mut().poll(&mut cx).is_pending() && second.as_mut().poll(&mut cx).is_pending());
+        assert!(pin!(wanted.notified()).poll(&mut cx).is_ready());
         marks.end([agent(1)].into_iter());
         assert_eq!((first.poll(&mut cx), second.poll(&mut cx)), (Poll::Ready(()), Poll::Pending));
     }

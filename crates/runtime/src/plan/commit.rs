@@ -51,7 +51,7 @@ impl PlanLoop {
             _ => None,
         });
         let begun: Vec<usize> = begun.collect();
-        let unmarked = self.hold_unmarked(&begun);
+        self.hold_unmarked(&begun);
         let mut blobs = std::mem::take(&mut batch.blobs);
         // Before anybody it lets begin can look.
         self.floor.plan_purse(self.id, Some(self.plan.budget()));
@@ -81,7 +81,6 @@ impl PlanLoop {
             self.head += count as u64;
             newcomers.into_iter().for_each(|newcomer| newcomer.begin(&self.floor));
         }
-        self.mark(unmarked);
         self.after(&batch.events);
         // Only now: what was given up is in the log.
         for plan in self.floor.paths.settle(self.id, &self.plan) {

@@ -124,25 +124,23 @@ impl PlanLoop {
         }
     }
 
-    /// The coders among these tasks that work in the project itself and have no snapshot of the working tree yet. Their tools
+    /// The coders among these tasks that work in the project itself and have no snapshot of the working tree yet: their tools
     /// that change files wait until it is committed (`TaskMarked`).
-    pub(super) fn hold_unmarked(&mut self, tasks: &[usize]) -> Vec<(usize, AgentId)> {
+    pub(super) fn hold_unmarked(&mut self, tasks: &[usize]) {
         let coders = tasks.iter().copied().filter(|index| {
             // A copy knows by itself how it was.
             self.leaves(*index) == Leaves::Diff && self.plan.tree(*index).is_none() && !self.is_apart(*index)
         });
-        let held: Vec<(usize, AgentId)> =
-            coders.filter_map(|index| Some((index, self.plan.task(index)?.agent?))).collect();
-        self.marking.extend(held.iter().map(|(_, agent)| *agent));
-        self.floor.marks.begin(held.iter().map(|(_, agent)| *agent));
-        held
+        let held: Vec<(AgentId, usize)> =
+            coders.filter_map(|index| Some((self.plan.task(index)?.agent?, index))).collect();
+        self.floor.marks.begin(held.iter().map(|(agent, _)| *agent), &self.wanted);
+        self.unmarked.extend(held);
     }
 
-    /// Takes one snapshot of the working tree for all of them, during their first model calls.
-    pub(super) fn mark(&mut self, tasks: Vec<(usize, AgentId)>) {
-        if tasks.is_empty() {
-            return;
-        }
+    /// Takes one snapshot of the working tree for all coders without one: none of them has changed anything.
+    pub(super) fn mark(&mut self) {
+        let tasks: Vec<(usize, AgentId)> = self.unmarked.iter().map(|(agent, task)| (*task, *agent)).collect();
+        self.is_marking = true;
         let (root, cancel) = (self.floor.root.clone(), self.cancel.clone());
         self.flights.push(Box::pin(async move {
             let looked = tokio::task::spawn_blocking(move || git::snapshot(&root, &cancel).ok().flatten()).await;
@@ -168,8 +166,9 @@ impl PlanLoop {
             }
         }
         let written = self.commit(batch).await;
+        self.is_marking = false;
         for (_, agent) in &tasks {
-            self.marking.remove(agent);
+            self.unmarked.remove(agent);
         }
         self.floor.marks.end(tasks.into_iter().map(|(_, agent)| agent));
         written

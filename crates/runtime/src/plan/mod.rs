@@ -101,8 +101,11 @@ pub(crate) struct PlanLoop {
     clearing: usize,
     asleep_until: Option<i64>,
     before: HashMap<usize, Before>,
-    /// Those who wait until it is written down how the working tree is.
-    marking: HashSet<AgentId>,
+    /// Coders without a snapshot of the working tree, by their tasks; what tells that one of them needs it; and whether it is
+    /// being taken.
+    unmarked: HashMap<AgentId, usize>,
+    wanted: Arc<Notify>,
+    is_marking: bool,
     cancel: CancellationToken,
     /// It was told to go in the middle of a commit, which the next process makes.
     parked: bool,
@@ -152,7 +155,9 @@ impl PlanLoop {
             clearing: 0,
             asleep_until: None,
             before: HashMap::new(),
-            marking: HashSet::new(),
+            unmarked: HashMap::new(),
+            wanted: Arc::default(),
+            is_marking: false,
             cancel: CancellationToken::new(),
             parked: false,
             replaced: false,
@@ -168,7 +173,7 @@ impl PlanLoop {
         {
             self.floor.tell_stopped(&self.stream, error);
         }
-        self.floor.marks.end(self.marking.drain());
+        self.floor.marks.end(self.unmarked.drain().map(|(agent, _)| agent));
         self.cancel.cancel();
     }
 
@@ -177,8 +182,7 @@ impl PlanLoop {
         self.recover().await?;
         // Those who have begun have changed nothing yet, or it would be written down how the tree was.
         let active: Vec<usize> = self.plan.active().collect();
-        let unmarked = self.hold_unmarked(&active);
-        self.mark(unmarked);
+        self.hold_unmarked(&active);
         self.reseat()?;
         loop {
             self.take_mail().await?;
@@ -212,6 +216,7 @@ impl PlanLoop {
                     ) => {}
                 },
                 () = self.bell.notified() => {}
+                () = self.wanted.notified(), if !self.is_marking => self.mark(),
                 Some(landed) = self.flights.next(), if !self.flights.is_empty() => self.land(landed).await?,
             }
         }

@@ -229,8 +229,8 @@ members:
 /// What a call whose process died may have cost is counted, and marked.
 #[test]
 fn calls_of_unknown_outcome_are_marked() {
-    let slow = "answers: [{text: Report.}]\nmembers:\n  ada/a: [{text: One moment, delta_ms: 3600000}]\n";
-    let recording = "answers: [{text: Report.}]\nmembers:\n  ada/a: [{text: done, usage: {input: 10, output: 10}}]\n";
+    let slow = "answers: [{text: Report., usage: {input: 1, output: 1}}]\nmembers:\n  ada/a: [{text: One moment, delta_ms: 3600000}]\n";
+    let recording = "answers: [{text: Report., usage: {input: 1, output: 1}}]\nmembers:\n  ada/a: [{text: done, usage: {input: 10, output: 10}}]\n";
     let folder = super::project();
     let journal = Journal::memory();
     block_on(async {
