@@ -11,6 +11,7 @@ use max_team_core::context::instructions::Instructions;
 use max_team_core::event::{Event, VERSION};
 use max_team_core::folder::Folder;
 use max_team_core::hash::Hash;
+use max_team_core::id::SessionId;
 use max_team_journal::{Append, Commit, Journal, JournalError, Worker};
 use max_team_llm::Router;
 use max_team_tools::rewind::Trees;
@@ -54,6 +55,8 @@ pub(crate) struct Shared {
     pub skills: Arc<Library>,
     /// How it looks after its memory, once somebody has said so.
     pub remember: OnceLock<Remember>,
+    /// Sessions that this process has noted the state of: `/clear` begins anew, so their successors are not told of them.
+    pub noted: Mutex<HashSet<SessionId>>,
     pub herald: Arc<Herald>,
     /// Pieces of answers on their way to whoever reads the stream.
     pub pieces: Pieces,
@@ -79,6 +82,7 @@ impl Shared {
             read: Mutex::new(None),
             skills: Arc::new(Library::new(options.skills)),
             remember: OnceLock::new(),
+            noted: Mutex::default(),
             herald: Herald::new(options.audit.map(Audit::new)),
             pieces: Pieces::default(),
         }

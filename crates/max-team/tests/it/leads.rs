@@ -53,8 +53,8 @@ fn a_host_has_the_tools_of_its_definition_and_hears_of_nothing_else() {
     assert!(tools(second).contains("dispatch_task") && !tools(second).contains("submit_plan"), "{}", tools(second));
     assert!(!tools(second).contains("spawn") && !tools(second).contains("task_"), "{}", tools(second));
     assert!(system(second).contains("`leo`"), "{}", system(second));
-    let shown = program.run(&["agents", "show", "dialog-agent", "--json"]).json();
-    assert!(!shown.to_string().contains("submit_plan\","), "{shown}");
+    let shown = program.run(&["agents", "show", "dialog", "--json"]).json();
+    assert!(!shown["tools"].to_string().contains("submit_plan"), "{shown}");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_coordinator_keeps_its_own_prompt_and_four_tools() {
 #[test]
 fn a_task_is_dispatched_by_its_id_alone() {
     let task = json!({ "id": "t1", "title": "Say hello", "description": "Greet the world.", "agent": "leo" });
-    let listed = json!({ "subject": "Look at the log", "description": "The newest lines.", "owner": "sam" });
+    let listed = json!({ "subject": "Look at the log", "description": "The newest lines." });
     let script = Script::new()
         .on(|request| request.contains("You are Leo"), Reply::text("Hello, world."))
         .on(|request| request.contains("You are Sam"), Reply::text("Nothing new."))
@@ -114,14 +114,15 @@ fn a_task_is_dispatched_by_its_id_alone() {
     assert!(told[4].contains("there is no task `t9`") && told[4].contains("there are `t1`"), "{told:?}");
     // A rule about the member holds, whether or not the call names it.
     let script = Script::new()
-        .then(Reply::new().tool("a", "task_create", json!({ "id": "t1", "description": "d", "agent": "leo" })))
-        .then(Reply::new().tool("b", "dispatch_task", json!({ "task_id": "t1" })))
+        .then(Reply::new().tool("a", "TaskCreate", json!({ "subject": "s", "description": "d" })))
+        .then(Reply::new().tool("b", "TaskUpdate", json!({ "taskId": "1", "owner": "leo" })))
+        .then(Reply::new().tool("c", "dispatch_task", json!({ "task_id": "1" })))
         .then(Reply::text("done"));
     let server = ModelServer::start(script);
     let program = Program::team(&server);
-    ok(&program.run(&["-p", "go", "--disallowed-tools", "dispatch_task(leo)"]));
+    ok(&program.run(&["-p", "go", "--disallowed-tools", "Agent(leo)"]));
     let told = results(server.requests().last().unwrap());
-    assert!(told[1].contains("call again with `agent: leo`"), "{told:?}");
+    assert!(told[2].contains("call again with `agent: leo`"), "{told:?}");
 }
 
 #[test]

@@ -95,8 +95,8 @@ fn where_a_conversation_stood_is_written_after_each_answer_and_told_to_the_next(
     assert!(last(&server).contains("dialog_context.last_topic: \\\"And rain?\\\""), "{}", last(&server));
     assert!(program.run(&["memory", "why"]).out.contains("the last conversation here"));
     // It goes with its session.
-    let listed = program.run(&["sessions", "--json"]).json();
-    let newest = listed[0]["session"].as_str().or(listed[0]["id"].as_str()).unwrap().to_owned();
+    let listed = program.run(&["sessions", "list", "--json"]).json();
+    let newest = listed[0]["session"].as_str().unwrap().to_owned();
     ok(&program.run(&["sessions", "forget", &newest, "--yes"]));
     assert_eq!(fact(&program, "dialog_context.last_topic"), Value::Null);
     assert!(!program.run(&["audit", "export"]).out.contains("Say it again."));

@@ -15,7 +15,7 @@ use super::mail::text_at;
 use crate::error::RuntimeError;
 use crate::memory::{Memories, project_scope};
 use crate::rows::event_of;
-use crate::shared::now_ms;
+use crate::shared::{lock, now_ms};
 use crate::team_tools::{self, Act};
 
 /// Entries of the session's stream in which the last exchange is looked for.
@@ -47,6 +47,7 @@ impl Agent {
             }
         }
         let Some((said, replied)) = exchange else { return Ok(()) };
+        lock(&self.floor.shared.noted).insert(self.floor.session);
         let (memories, scope) = (Memories::new(journal), project_scope(&self.floor.root));
         let board = memories.section(&scope, Section::DialogContext)?;
         let written = |name: &str| board.facts().find(|fact| fact.key.as_str() == name);

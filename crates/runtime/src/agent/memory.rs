@@ -16,7 +16,7 @@ use crate::error::RuntimeError;
 use crate::memory::{self, Ask, Memories, Where};
 use crate::rows;
 use crate::session;
-use crate::shared::{append, commit_at, now_ms};
+use crate::shared::{append, commit_at, lock, now_ms};
 
 /// Bytes that a look into the memory answers with.
 const READ_BYTES_MAX: usize = 16 << 10;
@@ -120,7 +120,8 @@ impl Agent {
     pub(super) fn recall(&self, words: &str) -> Option<Recall> {
         let standing = self.frame.standing()?;
         let memories = Memories::new(&self.floor.shared.journal);
-        let begins = (self.notes() && self.turn.history().is_empty()).then_some(self.floor.session);
+        let noted = lock(&self.floor.shared.noted).clone();
+        let begins = (self.notes() && self.turn.history().is_empty()).then_some(&noted);
         memory::recalled(&memories, &self.project(), standing, words, begins).ok().flatten()
     }
 

@@ -4,7 +4,7 @@
 //! message what the message's words find. Both say that they are data. Whatever went into a prompt is journalled with
 //! the turn, together with the reason.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use max_team_core::context::{BYTES_PER_KILOTOKEN, tokens};
 use max_team_core::event::Event;
@@ -192,13 +192,13 @@ impl Memories<'_> {
 }
 
 /// What a turn is told: what its lead is always told, what the user's words find beyond that, and, in the first turn of a
-/// session (`begins`), where the last conversation in the project stood.
+/// session, where the last conversation in the project stood, unless it is one of those that `begins` names.
 pub(crate) fn recalled(
     memories: &Memories<'_>,
     project: &Scope,
     standing: &Standing,
     words: &str,
-    begins: Option<SessionId>,
+    begins: Option<&HashSet<SessionId>>,
 ) -> Result<Option<Recall>, RuntimeError> {
     let mut recall = Recall { facts: standing.facts.clone(), left_out: standing.left_out, ..Recall::default() };
     let scopes = [project.clone(), Scope::User];
@@ -224,10 +224,11 @@ pub(crate) fn recalled(
     if !lines.is_empty() {
         recall.text = fill(RECALL, &[("facts", lines.trim_end())]);
     }
-    if let Some(session) = begins {
+    if let Some(left_out) = begins {
         let mut lines = String::new();
         for fact in memories.newest(project, Section::DialogContext, STANDING_FACTS_MAX)? {
-            if fact.source.session != Some(session) && add(&mut lines, &fact, MEMORY_RECALL_TOKENS_MAX) {
+            let is_told = fact.source.session.is_none_or(|session| !left_out.contains(&session));
+            if is_told && add(&mut lines, &fact, MEMORY_RECALL_TOKENS_MAX) {
                 recall.facts.push(told(project, &fact, Why::LastConversation));
             }
         }
