@@ -28,7 +28,7 @@ impl Choice {
 
 #[derive(Debug, Default)]
 pub(super) struct MentionMenu {
-    /// The draft as it was when the choices were made.
+    /// Where the mention begins that is being typed, in bytes of the draft.
     start: Option<usize>,
     choices: Vec<Choice>,
     chosen: usize,
@@ -76,16 +76,15 @@ impl MentionMenu {
         Some((self.start?, self.choices.get(self.chosen)?.written()))
     }
 
-    /// Chooses the next or the previous one; whether there is anything to choose from.
-    pub(super) fn step(&mut self, forward: bool) -> bool {
+    /// Chooses the next or the previous one.
+    pub(super) fn step(&mut self, forward: bool) {
         let count = self.choices.len();
         if count > 0 {
             self.chosen = (self.chosen + if forward { 1 } else { count - 1 }) % count;
         }
-        count > 0
     }
 
-    /// Whether a mention is being typed.
+    /// Whether there is something to choose from.
     pub(super) fn is_open(&self) -> bool {
         !self.choices.is_empty()
     }
@@ -117,13 +116,14 @@ mod tests {
         menu.fill(["app.rs", "a b.txt", "docs/"].map(str::to_owned).to_vec());
         assert!(!menu.update("@a", 2, &mates));
         assert_eq!(offered(&menu), [">@alice", "@app.rs", "@\"a b.txt\""]);
-        assert!(menu.step(true) && menu.step(true) && menu.step(true));
+        (0..3).for_each(|_| menu.step(true));
         assert_eq!(offered(&menu), [">@alice", "@app.rs", "@\"a b.txt\""], "around the list");
         menu.step(false);
         assert_eq!(menu.chosen(), Some((0, "@\"a b.txt\" ".to_owned())));
         assert!(menu.update("hi @a", 5, &mates), "another mention");
         assert_eq!(offered(&menu), [">@app.rs", "@\"a b.txt\""], "teammates are written to at the beginning");
         menu.update("hi ", 3, &mates);
-        assert!(!menu.is_open() && menu.paths.is_empty() && !menu.step(true));
+        menu.step(true);
+        assert!(!menu.is_open() && menu.paths.is_empty() && menu.chosen().is_none());
     }
 }

@@ -21,13 +21,16 @@ answers:
 async fn a_mentioned_file_is_journalled_with_the_message_and_kept() {
     let (folder, journal) = (project(), Journal::memory());
     std::fs::write(folder.path().join("a.txt"), "kiwi\n").unwrap();
+    // The lead has that name.
+    std::fs::write(folder.path().join("solo"), "").unwrap();
     let team = house_of(&journal, folder.path(), RECORDING);
     let mut notices = team.watch();
     let session = team.open(owner(), folder.path(), open(Which::New)).await.unwrap().session;
-    order(&team, Command::Say { session, text: "what is in @a.txt? not @b.txt".into() }).await.unwrap();
+    order(&team, Command::Say { session, text: "what is in @a.txt? not @b.txt, @solo".into() }).await.unwrap();
     let started = until(&mut notices, "turn_started").await;
     let Event::TurnStarted(started) = &*started else { panic!("{started:?}") };
-    let want = [Part::text("what is in @a.txt? not @b.txt"), Part::text("<file path=\"a.txt\">\n1\tkiwi\n</file>")];
+    let want =
+        [Part::text("what is in @a.txt? not @b.txt, @solo"), Part::text("<file path=\"a.txt\">\n1\tkiwi\n</file>")];
     assert_eq!(started.input, want);
     let Event::TurnEnded(ended) = &*until(&mut notices, "turn_ended").await.clone() else { panic!() };
     assert_eq!((&ended.end, ended.text.as_str()), (&End::Answered, "It says kiwi."));

@@ -48,7 +48,11 @@ pub fn mentioned(cx: &Cx, mentions: &[Mention], bytes_max: usize) -> Vec<Part> {
             continue;
         };
         files += 1;
-        if files > MENTION_FILES_MAX || room < ROOM_BYTES_MIN || cx.check().is_err() {
+        if cx.check().is_err() {
+            parts.push(left_out("reading the files of this message took too long"));
+            continue;
+        }
+        if files > MENTION_FILES_MAX || room < ROOM_BYTES_MIN {
             parts.push(left_out(&full(bytes_max)));
             continue;
         }

@@ -172,7 +172,7 @@ impl Chat {
             KeyCode::Char('r') if control => self.search = Some(Search::default()),
             KeyCode::Char('p') if control => self.older(),
             KeyCode::Char('n') if control => self.newer(),
-            KeyCode::Up | KeyCode::Down if self.menu.is_open() => drop(self.menu.step(key.code == KeyCode::Down)),
+            KeyCode::Up | KeyCode::Down if self.menu.is_open() => self.menu.step(key.code == KeyCode::Down),
             KeyCode::Up => self.older(),
             KeyCode::Down => self.newer(),
             KeyCode::Tab => {
