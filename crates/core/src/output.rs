@@ -1,5 +1,7 @@
 //! The output of a command as a screen shows it: what a terminal would have left standing, and an excerpt of it.
 
+use std::iter::Peekable;
+
 use crate::limits::OUTPUT_TAIL_BYTES_MAX;
 
 /// The lines that a terminal would show at the end: escape sequences are gone, and what a carriage return, a backspace or
@@ -20,7 +22,7 @@ pub fn rendered(text: &str) -> String {
             }
             '\r' => line.column = 0,
             '\u{8}' => line.column = line.column.saturating_sub(1),
-            '\u{1b}' => match letters.next() {
+            '\u{1b}' => match next_on_line(&mut letters) {
                 Some('[') => {
                     let (parameters, end) = control_sequence(&mut letters);
                     line.control(&parameters, end);
@@ -28,7 +30,7 @@ pub fn rendered(text: &str) -> String {
                 // Titles, links and the like: up to BEL or ESC \.
                 Some(']' | 'P' | 'X' | '^' | '_') => skip_string(&mut letters),
                 // A character set is named by one more character.
-                Some('(' | ')' | '*' | '+' | '#' | '%') => drop(letters.next()),
+                Some('(' | ')' | '*' | '+' | '#' | '%') => drop(next_on_line(&mut letters)),
                 _ => {}
             },
             letter => line.put(letter),
@@ -38,23 +40,25 @@ pub fn rendered(text: &str) -> String {
     shown
 }
 
+/// The next character, unless the line ends before it: no escape sequence goes on in the next line.
+fn next_on_line(letters: &mut Peekable<impl Iterator<Item = char>>) -> Option<char> {
+    letters.next_if(|letter| *letter != '\n')
+}
+
 /// Parameters up to the letter that ends the sequence.
-fn control_sequence(letters: &mut impl Iterator<Item = char>) -> (String, char) {
+fn control_sequence(letters: &mut Peekable<impl Iterator<Item = char>>) -> (String, char) {
     let mut parameters = String::new();
-    for letter in letters {
-        if ('@'..='~').contains(&letter) {
+    while let Some(letter) = letters.next_if(|letter| ('\u{20}'..='~').contains(letter)) {
+        if letter >= '@' {
             return (parameters, letter);
-        }
-        if !('\u{20}'..='?').contains(&letter) {
-            break;
         }
         parameters.push(letter);
     }
     (String::new(), ' ')
 }
 
-fn skip_string(letters: &mut std::iter::Peekable<impl Iterator<Item = char>>) {
-    while let Some(letter) = letters.next_if(|letter| *letter != '\n') {
+fn skip_string(letters: &mut Peekable<impl Iterator<Item = char>>) {
+    while let Some(letter) = next_on_line(letters) {
         if letter == '\u{7}' || (letter == '\u{1b}' && letters.next_if_eq(&'\\').is_some()) {
             return;
         }

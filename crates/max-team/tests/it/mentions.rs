@@ -50,7 +50,8 @@ fn tab_completes_a_path_in_the_chat() {
     terminal.keys(&["Tab"]);
     terminal.wait("\"src/my notes.md\"");
     terminal.keys(&["and @main"]);
-    terminal.wait("❯ src/main.rs");
+    terminal.wait("src/main.rs");
+    assert!(terminal.screen().contains("❯ src/main.rs"), "{}", terminal.screen());
     assert!(!terminal.screen().contains("target/main.rs"), "{}", terminal.screen());
     terminal.keys(&["Tab", "Enter"]);
     terminal.wait("tokens in");

@@ -11,9 +11,6 @@ use super::{house_of, open, order, owner, project, until, yes};
 const RECORDING: &str = r#"
 answers:
   - {text: It says kiwi., given: kiwi, otherwise: I see no file.}
-"#;
-const AGAIN: &str = r#"
-answers:
   - {text: It still says kiwi., given: kiwi, otherwise: It is gone.}
 "#;
 
@@ -38,7 +35,7 @@ async fn a_mentioned_file_is_journalled_with_the_message_and_kept() {
     // The file changes and the process ends: what was said stays as it was.
     std::fs::write(folder.path().join("a.txt"), "two\n").unwrap();
     team.close(session).await;
-    let team = house_of(&journal, folder.path(), AGAIN);
+    let team = house_of(&journal, folder.path(), RECORDING);
     let mut notices = team.watch();
     let opened = team.open(owner(), folder.path(), open(Which::Id(session))).await.unwrap();
     assert!(opened.history.iter().any(|message| message.text().contains("1\tkiwi")), "{:?}", opened.history);

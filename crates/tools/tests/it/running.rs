@@ -136,7 +136,7 @@ fn long_output_is_cut_and_kept() {
     assert!(read.contains("50000"), "{read}");
     let (colours, _) =
         desk.said("run_shell", json!({ "command": "printf '\\033[31mred\\033[0m \\007 \\033]0;x\\007'" }));
-    assert!(colours.ends_with("\nred \\u{7} ]0;x\\u{7}"), "{colours:?}");
+    assert!(colours.ends_with("\nred \\u{7} "), "{colours:?}");
 }
 
 #[test]
@@ -154,7 +154,8 @@ fn a_command_says_how_far_it_is_and_can_be_ended() {
     let judged = desk.tools.prepare(&cx, "run_shell", &input).unwrap().action;
     let told = desk.tools.run(&cx, "run_shell", input, &judged, false).unwrap_err().to_string();
     assert_eq!(told, "stopped before it was done");
-    assert_eq!(lines.lock().unwrap().first().unwrap(), "tick");
+    let lines = lines.lock().unwrap();
+    assert!(lines.first().unwrap().lines().all(|line| line == "tick"), "{lines:?}");
 }
 
 #[test]

@@ -27,7 +27,7 @@ const RAW_BYTES: usize = 4 << 10;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stream {
     splitter: Splitter,
-    /// The line that has not ended.
+    /// The line that has not ended, as it came: whether a character is harmless depends on its neighbours, which may come later.
     line: String,
 }
 
@@ -35,13 +35,10 @@ impl Stream {
     /// Takes more text; returns the blocks that it completes.
     pub(super) fn push(&mut self, text: &str) -> Vec<Piece> {
         let mut out = Vec::new();
-        for part in text::clean(text).split_inclusive('\n') {
-            match part.strip_suffix('\n') {
-                Some(rest) => {
-                    self.line.push_str(rest);
-                    self.splitter.line(&std::mem::take(&mut self.line), &mut out);
-                }
-                None => self.line.push_str(part),
+        for part in text.split_inclusive('\n') {
+            self.line.push_str(part.strip_suffix('\n').unwrap_or(part));
+            if part.ends_with('\n') {
+                self.splitter.line(&text::clean(&std::mem::take(&mut self.line)), &mut out);
             }
         }
         out
@@ -51,6 +48,7 @@ impl Stream {
     pub(super) fn finish(&mut self) -> Vec<Piece> {
         let mut out = Vec::new();
         let Self { mut splitter, line } = std::mem::take(self);
+        let line = text::clean(&line);
         if !line.is_empty() {
             splitter.line(&line, &mut out);
         }
@@ -73,9 +71,9 @@ impl Stream {
             return so_far.finish();
         }
         let from = self.line.floor_char_boundary(self.line.len().saturating_sub(RAW_BYTES));
-        let end = self.line.get(from..).unwrap_or_default();
+        let end = text::clean(self.line.get(from..).unwrap_or_default());
         let before = self.splitter.tail(RAW_BYTES);
-        let raw = if before.is_empty() { end.to_owned() } else { format!("{before}\n{end}") };
+        let raw = if before.is_empty() { end.into_owned() } else { format!("{before}\n{end}") };
         vec![Piece { gap: false, block: Block::Raw(raw) }]
     }
 }
@@ -83,5 +81,5 @@ impl Stream {
 /// Whether a line so far is nothing but the signs that blocks begin with. Shown at once, the `-` of a list item would
 /// turn the paragraph above it into a heading for the blink of an eye.
 fn is_unripe(line: &str) -> bool {
-    !line.is_empty() && line.chars().all(|c| " -=*#`~>+_|:".contains(c))
+    !line.is_empty() && line.chars().all(|c| " \t\r-=*#`~>+_|:".contains(c))
 }

@@ -181,7 +181,7 @@ fn a_line_that_names_somebody_is_for_them() {
     begins(&mut stage, &alice, "Make a schema");
     ends(&mut stage, &alice, "Made.");
     stage.write("@al");
-    assert!(stage.glass.screen().contains("  @alice"), "{}", stage.glass.screen());
+    assert!(stage.glass.screen().contains("❯ @alice"), "{}", stage.glass.screen());
     stage.key(KeyCode::Tab);
     stage.say("use tabs");
     let written = |act: &Act| matches!(act, Act::Write { to, text, .. } if *to == ["alice"] && text == "use tabs");
