@@ -117,7 +117,11 @@ struct Other(Child);
 impl Other {
     fn in_folder(folder: &Path) -> Self {
         let mut command = Command::new("git");
-        Self(command.args(["cat-file", "--batch"]).current_dir(folder).stdin(Stdio::piped()).spawn().unwrap())
+        let other = command.args(["cat-file", "--batch"]).current_dir(folder).stdin(Stdio::piped()).spawn().unwrap();
+        // It bears its parent's name for a moment.
+        let name = format!("/proc/{}/comm", other.id());
+        assert!(soon(|| fs::read_to_string(&name).is_ok_and(|name| name == "git\n")));
+        Self(other)
     }
 }
 
