@@ -81,7 +81,7 @@ fn main() -> ExitCode {
         }
     };
     let lang = cli.talk.lang.clone();
-    let wants_json = args::wants_json(std::env::args().skip(1));
+    let wants_json = args::wants_json(words());
     match run(cli) {
         Ok(exit) => exit.into(),
         // Whoever read the output has gone; there is nobody to tell.

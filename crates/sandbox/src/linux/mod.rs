@@ -35,7 +35,7 @@ const PLACES: [&str; 4] = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap
 /// Paths that are put into a file tree one by one: each is a mount, and takes time.
 const MOUNTS_MAX: usize = 3_000;
 const INSTALL: &str = "let this system make user namespaces (`max-team doctor` says what forbids them) or install \
-                       bubblewrap, or turn walls off by name with `project.sandbox: false` in your own settings";
+                       bubblewrap, or turn the sandbox off with `project.sandbox: false` in your own settings";
 
 static POWER: Power = Power {
     namespaces: LazyLock::new(|| build_once(Engine::Namespaces)),

@@ -47,8 +47,8 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
 
 fn build(view: &View) -> Result<(), String> {
     let failed = |doing: &str, error: io::Error| format!("cannot {doing}: {error}");
-    // What is mounted from here on stays here.
-    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
+    // Mounts made here stay here, and mounts that the machine makes later do not appear here, where nothing restricts them.
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(|error| failed("keep mounts apart", error.into()))?;
     let root = Root::new().map_err(|error| failed("mount an empty root", error))?;
     let at = |path: &str, error: io::Error| format!("cannot put `{path}` into the sandbox: {error}");
@@ -88,9 +88,12 @@ impl Root {
             Put::Read => self.bind(path, path, PLAIN | READ_ONLY),
             Put::Write => self.bind(path, path, PLAIN),
             Put::Fresh => self.mount(path, &fresh("tmpfs", &[("mode", "1777"), ("size", &size)], PLAIN)?),
-            Put::HideFolder => self.mount(path, &fresh("tmpfs", &[("mode", "0000")], PLAIN | READ_ONLY)?),
+            Put::HideFolder => self.hide(path, &fresh("tmpfs", &[("mode", "0000")], PLAIN | READ_ONLY)?),
             // Devices cannot be opened on this mount: "permission denied", and not an empty file.
-            Put::HideFile => self.bind(Path::new("/dev/null"), path, PLAIN | READ_ONLY),
+            Put::HideFile => {
+                let null = openat(CWD, "/dev/null", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+                self.hide(path, &cloned(&null, PLAIN | READ_ONLY)?)
+            }
         }
     }
 
@@ -133,6 +136,14 @@ impl Root {
 
     fn mount(&self, path: &Path, mount: &OwnedFd) -> io::Result<()> {
         attach(mount, &self.place(path, true)?)
+    }
+
+    /// Covers a file or folder. One that has vanished since it was found is not made: it would appear in the project.
+    fn hide(&self, path: &Path, cover: &OwnedFd) -> io::Result<()> {
+        match self.open(&self.0, path.strip_prefix("/").map_err(|_| Errno::INVAL)?) {
+            Err(Errno::NOENT) => Ok(()),
+            place => attach(cover, &place?),
+        }
     }
 
     fn link(&self, path: &Path, target: &Path) -> io::Result<()> {

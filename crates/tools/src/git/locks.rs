@@ -2,8 +2,8 @@
 //!
 //! Git removes its locks when it is asked to end, and the supervisor asks first. What is left after a harder end blocks
 //! every later commit, of agents and of the user. So a commit first notes, in git's folder, which of these locks are not
-//! there, and holds a lock of the system on that note. Who later finds a note that no process holds knows: the locks that
-//! it names came to be while that commit ran. They are removed unless a git that runs now is at work in the repository.
+//! there, and locks that note (`flock`). A note that no process locks was left by a killed commit, and the git locks that it
+//! names were made by that commit. They are removed unless a git that runs now is at work in the repository.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -96,10 +96,14 @@ pub(super) struct Claim<'a> {
 }
 
 impl<'a> Claim<'a> {
-    /// Claims it, and removes what a killed commit has left; `None` while another commit of ours is under way.
+    /// Claims it, and removes what a killed commit has left; `None` while another commit of ours is under way, or a running
+    /// git keeps such locks from being removed.
     pub(super) fn take(places: Places<'a>) -> io::Result<Option<Self>> {
         let Some(mut note) = open(&places, true)? else { return Ok(None) };
-        sweep(&places, &note)?;
+        // A lock of ours that a running git keeps from being removed blocks this commit, too; its note must stay.
+        if !sweep(&places, &note)? {
+            return Ok(None);
+        }
         let absent = places.locks().into_iter().filter(|(_, path)| path.symlink_metadata().is_err());
         let absent: Vec<&str> = absent.map(|(name, _)| name).collect();
         note.set_len(0)?;
@@ -155,6 +159,7 @@ fn open(places: &Places<'_>, is_made: bool) -> io::Result<Option<File>> {
 /// Removes the locks that a note names and that are not older than it; whether none of them is left.
 fn sweep(places: &Places<'_>, mut note: &File) -> io::Result<bool> {
     let mut text = String::new();
+    note.rewind()?;
     note.take(NOTE_BYTES_MAX).read_to_string(&mut text)?;
     note.rewind()?;
     let noted = note.metadata()?;
@@ -198,4 +203,22 @@ fn is_at_work(places: &Places<'_>) -> bool {
 #[cfg(not(target_os = "linux"))]
 fn is_at_work(_: &Places<'_>) -> bool {
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_whose_git_was_killed_removes_its_locks_and_its_note() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = folder.path().join(".git");
+        fs::create_dir(&own).unwrap();
+        fs::write(own.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        let places = Places { top: folder.path(), own: &own, shared: &own };
+        let claim = Claim::take(places).unwrap().unwrap();
+        fs::write(own.join("index.lock"), "").unwrap();
+        claim.end(true);
+        assert!(!own.join("index.lock").exists() && !own.join(NOTE).exists());
+    }
 }
