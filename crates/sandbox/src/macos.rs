@@ -49,7 +49,7 @@ pub(crate) fn choose(walls: Option<&Walls>) -> Result<Engine, SandboxError> {
     let Some(walls) = walls else { return Ok(Engine::Bare) };
     let none = |why: String| SandboxError::NoWalls {
         why,
-        advice: "turn walls off by name with `project.sandbox: false` in your own settings".to_owned(),
+        advice: "turn the sandbox off with `project.sandbox: false` in your own settings".to_owned(),
     };
     if matches!(walls.network, Network::Hosts(_)) {
         return Err(none("seatbelt cannot tell hosts apart".to_owned()));

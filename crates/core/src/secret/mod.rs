@@ -342,12 +342,12 @@ fn blocks(text: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// Whether a text only stands for a secret: nothing, a variable, a mark in a template, stars.
+/// Whether a text only stands for a secret: nothing, a variable, a mark in a template, stars, dots.
 fn stands_for_one(text: &str) -> bool {
     let within = |open: &str, close: &str| text.strip_prefix(open).is_some_and(|rest| rest.ends_with(close));
     let is_variable =
         |name: &str| name.chars().all(|letter| letter.is_ascii_uppercase() || "_0123456789".contains(letter));
-    text.chars().all(|letter| matches!(letter, '*' | 'x' | 'X' | '.'))
+    text.chars().all(|letter| matches!(letter, '*' | 'x' | 'X' | '.' | '…'))
         || text == REDACTED.trim_end_matches(']')
         || text.strip_prefix('$').is_some_and(is_variable)
         || [("${", "}"), ("$(", ")"), ("{", "}"), ("[", "]"), ("<", ">"), ("%(", ")s")]

@@ -418,11 +418,9 @@ impl Lang {
                     if there.is_empty() { "没有其他队友".into() } else { format!("有 {}", there.join("、")) };
                 format!("会话 `{session}` 中没有 `{name}`；{others}")
             }
-            RuntimeError::NotStopped { name, there } if there.is_empty() => {
-                format!("`{name}` 没有被中断，或已开始别的工作；也没有其他被中断的成员")
-            }
             RuntimeError::NotStopped { name, there } => {
-                format!("`{name}` 没有被中断，或已开始别的工作；被中断的有 {}", there.join("、"))
+                let others = if there.is_empty() { "没有被中断的成员".into() } else { there.join("、") };
+                format!("`{name}` 没有被中断，或已开始别的工作；被中断的：{others}")
             }
             RuntimeError::Gone { name, by, .. } => format!("`{name}` 已结束（{by}）；未发送任何内容"),
             RuntimeError::MailFull { name, max } => {

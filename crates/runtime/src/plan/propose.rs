@@ -12,6 +12,7 @@ use max_team_core::plan::event::{Approve, Carried, PlanEdited, PlanProposed};
 use max_team_core::plan::{
     Bounds, Budget, Draft, Edit, Flaw, Forecast, Graph, Input, Now, Plan, Rate, Task, TaskView, Waits, edit, forecast,
 };
+use max_team_core::policy::program::{Effect, look};
 use max_team_core::policy::{Verdict, pattern};
 use max_team_core::team::{Model, Settings};
 use max_team_core::text::quote;
@@ -244,7 +245,13 @@ fn is_known(owner: &Settings, projects: &[Project], argv: &[String]) -> bool {
         return true;
     }
     let own = owner.constraints.allowed_commands.as_ref().filter(|_| !owner.constraints.foreign_commands);
-    own.is_some_and(|allowed| pattern::commands(allowed, &words))
+    own.is_some_and(|allowed| pattern::commands(allowed, &words)) && !changes_files(argv)
+}
+
+/// Whether a command by its own words writes or deletes files. A check looks; one that changes files is put before a person.
+fn changes_files(argv: &[String]) -> bool {
+    let is_change = |effect: &Effect| matches!(effect, Effect::Write(_) | Effect::Delete(_) | Effect::Discard);
+    look(argv).effects.iter().any(is_change)
 }
 
 /// Building and testing with nothing but names of packages, tests and profiles: no flag here runs another program.

@@ -114,16 +114,17 @@ fn puts(walls: &Walls) -> Vec<(PathBuf, Put)> {
     needed(&puts)
 }
 
-/// The same without what changes nothing: each of them costs time. What can be read can be read within, too, and of
-/// several ways for one path the last wins.
+/// Drops redundant mounts, since each costs time: a read-only path inside a read-only one, and everything inside a hidden
+/// folder. Of several entries for one path the last wins.
 fn needed(puts: &[(PathBuf, Put)]) -> Vec<(PathBuf, Put)> {
     let last: HashMap<&Path, usize> = puts.iter().enumerate().map(|(at, (path, _))| (path.as_path(), at)).collect();
     let mut around: HashMap<&Path, Put> = SYSTEM.iter().map(|path| (Path::new(*path), Put::Read)).collect();
     let mut kept = Vec::new();
     for (at, (path, put)) in puts.iter().enumerate() {
         let is_last = last.get(path.as_path()) == Some(&at);
-        let is_read = path.ancestors().find_map(|folder| around.get(folder)) == Some(&Put::Read);
-        if is_last && !(*put == Put::Read && is_read) {
+        let outer = path.ancestors().find_map(|folder| around.get(folder));
+        let is_redundant = outer == Some(&Put::HideFolder) || (*put == Put::Read && outer == Some(&Put::Read));
+        if is_last && !is_redundant {
             around.insert(path, *put);
             kept.push((path.clone(), *put));
         }
@@ -131,7 +132,7 @@ fn needed(puts: &[(PathBuf, Put)]) -> Vec<(PathBuf, Put)> {
     kept
 }
 
-/// The folders between what can be written and something in it that stays as it is.
+/// The folders between a writable root and a protected path in it.
 fn above(walls: &Walls, path: &Path) -> Vec<PathBuf> {
     let Some(root) =
         walls.writable.iter().filter(|root| path.starts_with(root)).max_by_key(|root| root.as_os_str().len())
@@ -155,13 +156,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         fs::create_dir_all(root.join("a/.git/hooks")).unwrap();
-        fs::create_dir_all(root.join("a/keys")).unwrap();
+        fs::create_dir_all(root.join("a/keys/old")).unwrap();
         fs::write(root.join("a/.env"), "x").unwrap();
         let walls = Walls {
             readable: vec![root.clone()],
             writable: vec![root.join("a")],
             protected: vec![root.join("a/.git/hooks"), root.join("a/.mcp.json")],
-            hidden: vec![root.join("a/keys"), root.join("a/.env")],
+            hidden: vec![root.join("a/keys"), root.join("a/keys/old"), root.join("a/.env")],
             ..Walls::default()
         };
         let own: Vec<(PathBuf, Put)> = puts(&walls).into_iter().filter(|(path, _)| path.starts_with(&root)).collect();

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use max_team_core::hash::Hash;
 use max_team_core::policy::{Action, Class, Deed};
@@ -27,6 +28,8 @@ use crate::typed::Typed;
 const TRAILER: &str = "Call-Key";
 /// Commits among which a key is looked for.
 const RECENT_MAX: &str = "200";
+/// Held while a commit of this process is made.
+static COMMITS: Mutex<()> = Mutex::new(());
 /// What a caller is told while another commit is under way.
 const BUSY: &str = "another git command is at work in this repository; nothing was committed, try again";
 /// Bytes of a message.
@@ -167,6 +170,8 @@ fn call(cx: &Cx, args: GitCommit, intent: &Action, _: bool) -> Result<Output, To
         return Err(ToolError::fatal("the commit is not the one that was judged"));
     };
     seen(cx, &args.paths)?;
+    // Members of one team commit one after another; git would refuse the second.
+    let _turn = COMMITS.lock().unwrap_or_else(PoisonError::into_inner);
     let mut repo = open(cx)?;
     repo.writes();
     // The key holds the commit before, so nothing but this very call can have left it, resumed or not.
