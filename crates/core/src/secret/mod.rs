@@ -62,7 +62,7 @@ const PREFIXES: [&str; 40] = [
 /// Letters after such a beginning that make it a key.
 const REST_MIN: usize = 12;
 /// What secrets are called.
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 24] = [
     "password",
     "passwd",
     "passphrase",
@@ -75,6 +75,13 @@ const NAMES: [&str; 17] = [
     "access_key",
     "accesskey",
     "access_token",
+    "accesstoken",
+    "api_token",
+    "apitoken",
+    "auth_token",
+    "authtoken",
+    "refresh_token",
+    "refreshtoken",
     "private_key",
     "privatekey",
     "密码",
@@ -182,20 +189,37 @@ pub fn redact_json(text: &str) -> Option<String> {
 }
 
 fn redact_member(name: &str, value: &Value) -> Value {
+    let hidden = || Value::String(REDACTED.to_owned());
     match value {
-        Value::String(text) if !text.is_empty() && is_name(name) => Value::String(REDACTED.to_owned()),
+        Value::String(text) if !text.is_empty() && is_called(name, &NAMES) => hidden(),
+        Value::String(text) if is_called(name, &VAGUE) && looks_secret(name, text) => hidden(),
+        // `password_attempts: 3` only speaks of one.
+        Value::Number(_) if ends_in(name, &NAMES) => hidden(),
+        Value::Array(items) => Value::Array(items.iter().map(|item| redact_member(name, item)).collect()),
         value => redact_value(value),
     }
 }
 
-/// Whether a secret may be called so.
-fn is_name(text: &str) -> bool {
+/// Whether a member's name is one of these, perhaps with words before or behind it: `db_password`, `SECRET_KEY_BASE`.
+fn is_called(text: &str, names: &[&str]) -> bool {
     let lower = text.to_ascii_lowercase();
-    if is_about(text) {
-        return false;
-    }
-    let mut all = NAMES.iter().chain(&VAGUE).flat_map(|name| lower.match_indices(name));
-    all.any(|(at, name)| tail(&mut Runs::of(text), at + name.len()) == Some(text.len()))
+    let mut all = names.iter().flat_map(|name| lower.match_indices(name));
+    !is_about(text) && all.any(|(at, name)| tail(&mut Runs::of(text), at + name.len()) == Some(text.len()))
+}
+
+fn ends_in(text: &str, names: &[&str]) -> bool {
+    let lower = text.to_ascii_lowercase();
+    names.iter().any(|name| lower.ends_with(name))
+}
+
+/// Whether a member's value is a secret by its look, where the name alone does not say so.
+fn looks_secret(name: &str, text: &str) -> bool {
+    let called = Called { vague: true, name, link: ":" };
+    let has_scheme = SCHEMES.iter().any(|scheme| {
+        text.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme)) && text.len() > scheme.len()
+    });
+    let mut words = text.split(|letter: char| letter.is_whitespace() || matches!(letter, ';' | ','));
+    has_scheme || words.any(|word| called.hides(word))
 }
 
 /// Whether a name's last word says that it only speaks of a secret: `token_type`, `passwordFile`.
@@ -430,7 +454,7 @@ impl Called<'_> {
         let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-_.~+/=".contains(letter);
         let is_random = letters().any(|letter| letter.is_ascii_digit()) && letters().all(is_part);
         let is_long = value.len() >= VAGUE_MIN;
-        !self.vague || (is_quoted && self.link.starts_with(['"', '\\'])) || (is_long && (is_upper || is_random))
+        !self.vague || (is_long && (is_upper || is_random))
     }
 }
 

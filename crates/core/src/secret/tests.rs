@@ -58,6 +58,14 @@ fn members_are_judged_by_their_names() {
         (json!({ "Authorization": "Bearer a b" }), json!({ "Authorization": "[redacted]" })),
         (json!({ "accessToken": "a" }), json!({ "accessToken": "[redacted]" })),
         (json!({ "SECRET_KEY_BASE": "a" }), json!({ "SECRET_KEY_BASE": "[redacted]" })),
+        (json!({ "password": 12345678 }), json!({ "password": "[redacted]" })),
+        (
+            json!({ "dbPassword": ["a", 7, { "id": 1 }] }),
+            json!({ "dbPassword": ["[redacted]", "[redacted]", { "id": 1 }] }),
+        ),
+        (json!({ "token": ["abc123def456", "brace"] }), json!({ "token": ["[redacted]", "brace"] })),
+        (json!({ "cookie": "theme=dark; session=0123456789abcdef" }), json!({ "cookie": "[redacted]" })),
+        (json!({ "API_TOKEN": "correct-horse" }), json!({ "API_TOKEN": "[redacted]" })),
         // JSON in a text is still JSON.
         (
             json!({ "arguments": r#"{"password":"a\"b","n":1}"# }),
@@ -70,6 +78,9 @@ fn members_are_judged_by_their_names() {
         json!({ "tokens": "12", "max_tokens": 4096, "secretary": "Ann", "password": "" }),
         json!({ "properties": { "password": { "type": "string" } }, "required": ["password"] }),
         json!({ "text": r#"{ "a":  1 }"# }),
+        json!({ "token": "identifier", "cookie": "chocolate chip", "credential": "driving licence" }),
+        json!({ "password": true, "secret": null, "password_attempts": 3, "token": 7 }),
+        json!({ "text": "so `{\"token\": \"identifier\"}` is the next" }),
     ] {
         assert_eq!(redact_value(&same), same);
     }

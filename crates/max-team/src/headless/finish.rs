@@ -254,7 +254,7 @@ impl Headless {
             stopped: &tally.stopped(),
             repeated: tally.repeats && ended.is_some(),
         };
-        self.print_line(&result.json())
+        self.print_result_line(&result.json())
     }
 
     /// What was done in a copy is not in the project yet: whoever sits here is told, not only the model.
@@ -314,7 +314,7 @@ impl Headless {
 
     fn print_text(&self, ended: &TurnEnded) -> anyhow::Result<()> {
         match &ended.structured {
-            Some(value) => self.print_line(value),
+            Some(value) => Ok(self.out.put(value.to_string())?),
             None if ended.text.is_empty() => Ok(()),
             // Whoever reads what a skill prints reads the object that was agreed, or nothing.
             None if self.limit.is_some() => {

@@ -653,6 +653,17 @@ impl Headless {
     fn print_line(&self, line: &Value) -> anyhow::Result<()> {
         Ok(self.out.put(redact_value(line).to_string())?)
     }
+
+    /// Prints a run's result: the answer in it is the user's own and stays as the lead gave it.
+    fn print_result_line(&self, result: &Value) -> anyhow::Result<()> {
+        let mut line = redact_value(result);
+        for name in ["result", "structured_output"] {
+            if let (Some(shown), Some(answer)) = (line.get_mut(name), result.get(name)) {
+                *shown = answer.clone();
+            }
+        }
+        Ok(self.out.put(line.to_string())?)
+    }
 }
 
 /// What work comes to, unless it takes longer than so long.

@@ -10,6 +10,7 @@ use max_team_core::hash::Hash;
 use max_team_core::limits::FOREIGN_ENTRIES_MAX;
 
 use crate::config::yaml::{Node, Value};
+use crate::named;
 use crate::words::Lang;
 
 /// Something that is there and has no effect here.
@@ -158,7 +159,9 @@ pub(super) fn folder(folder: &Path, shown: &str, is_users: bool) -> Vec<Unused> 
 
 /// The servers of a `.mcp.json`.
 pub(super) fn servers(path: &Path, shown: &str) -> Option<Unused> {
-    let text = std::fs::read_to_string(path).ok()?;
+    let is_file = std::fs::metadata(path).ok()?.is_file();
+    // A device or a pipe has no names to read, and a file that is too large is still named.
+    let text = is_file.then(|| named::text(path, named::JSON_BYTES_MAX).ok()).flatten().unwrap_or_default();
     let json: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
     let servers = json.get("mcpServers").unwrap_or(&json).as_object();
     let names = servers.map(|servers| servers.keys().take(FOREIGN_ENTRIES_MAX).cloned().collect()).unwrap_or_default();
@@ -183,6 +186,21 @@ pub(super) fn line(all: &[Unused], lang: Lang) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn servers_are_read_within_a_bound_and_only_from_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(".mcp.json");
+        let names = || servers(&path, ".mcp.json").map(|unused| unused.names);
+        assert_eq!(names(), None);
+        std::fs::write(&path, r#"{"mcpServers":{"github":{}}}"#).unwrap();
+        assert_eq!(names(), Some(vec!["github".to_owned()]));
+        std::fs::write(&path, " ".repeat(usize::try_from(named::JSON_BYTES_MAX).unwrap() + 1)).unwrap();
+        assert_eq!(names(), Some(Vec::new()));
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        assert_eq!(names(), Some(Vec::new()));
+    }
 
     #[test]
     fn a_matcher_becomes_rules() {

@@ -118,10 +118,14 @@ fn replace_seen(text: &str, fitted: &[(String, String)], args: &EditFile) -> Res
     let Some((old, new)) = fitted.iter().find(|(old, _)| plain.contains(old.as_str())) else {
         return Err(not_found(&plain, &args.old));
     };
-    let found: Vec<usize> = plain.match_indices(old.as_str()).map(|(at, _)| at).take(PLACES_MAX).collect();
+    let found: Vec<usize> = plain.match_indices(old.as_str()).map(|(at, _)| at).collect();
     if found.len() > 1 && !args.all.unwrap_or(false) {
         let lines = join(&self::places(&plain, old));
         return Err(format!("`old` is there more than once, at lines {lines}; take in more lines, or set `all`"));
+    }
+    let (without, added) = (found.len().saturating_mul(old.len()), found.len().saturating_mul(new.len()));
+    if new.len() > old.len() && plain.len().saturating_sub(without).saturating_add(added) as u64 > WRITE_BYTES_MAX {
+        return Err(format!("replacing {} would make the file too large", many(found.len(), "occurrence")));
     }
     let (mut edited, mut from) = (String::with_capacity(text.len()), 0);
     for at in found {
@@ -242,6 +246,14 @@ mod tests {
         assert_eq!(edit("x\u{200b}y x\u{200b}y", "xy", "z", true).unwrap(), "z z");
         assert!(edit("x\u{200b}y x\u{200b}y", "xy", "z", false).unwrap_err().contains("more than once"));
         assert!(edit("x\u{200b}y", "nowhere", "z", false).is_err());
+    }
+
+    #[test]
+    fn all_means_every_occurrence_also_between_invisible_characters() {
+        let times = PLACES_MAX + 200;
+        assert_eq!(edit(&"x\u{200b}y ".repeat(times), "xy", "z", true).unwrap(), "z ".repeat(times));
+        let err = edit(&"x\u{200b}y".repeat(100_000), "xy", &"z".repeat(1_000), true).unwrap_err();
+        assert!(err.contains("too large"), "{err}");
     }
 
     #[test]

@@ -227,7 +227,12 @@ fn remotes(words: &[&str]) -> Vec<Effect> {
 fn places(words: &[&str]) -> Vec<Effect> {
     let path = |word: &&str| match word.split_once(':') {
         // `:/words` is a revision by its message, `:!path` and `:(magic)path` leave out or choose paths.
-        Some(("", _)) => None,
+        Some(("", rest)) if rest.starts_with(['/', ':', '(', '!', '^']) => None,
+        // `:path` and `:2:path` are a file of the index.
+        Some(("", rest)) => {
+            let path = rest.split_once(':').filter(|(stage, _)| matches!(*stage, "0" | "1" | "2" | "3"));
+            Some(path.map_or(rest, |(_, path)| path).to_owned()).filter(|path| !path.is_empty())
+        }
         Some((_, path)) => Some(path.to_owned()).filter(|path| !path.is_empty()),
         None => Some((*word).to_owned()),
     };

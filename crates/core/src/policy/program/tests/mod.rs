@@ -133,6 +133,9 @@ fn contents_of_the_history_are_told_from_names() {
         "git log -U1",
         "git log --word-diff",
         "git log -Ssecret",
+        "git show :/words",
+        "git show :(top).env",
+        "git cat-file -p :/words",
     ];
     let names = [
         "git cat-file -t abc123",
@@ -146,6 +149,16 @@ fn contents_of_the_history_are_told_from_names() {
     let tells = |text: &&str| effects(text).1.contains(&Effect::History);
     assert_eq!(shown.iter().find(|text| !tells(text)), None);
     assert_eq!(names.iter().find(|text| tells(text)), None);
+}
+
+#[test]
+fn a_file_of_the_index_is_read() {
+    for text in
+        ["git show :.env", "git show :0:.env", "git show :3:.env", "git cat-file -p :.env", "git cat-file -p :2:.env"]
+    {
+        let (_, effects) = effects(text);
+        assert!(effects.contains(&Effect::Read(".env".to_owned())), "{text}: {effects:?}");
+    }
 }
 
 mod git;
