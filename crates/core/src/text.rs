@@ -2,7 +2,8 @@
 //!
 //! One table ([`is_hidden`]) says which characters a person cannot see or that change the direction of what stands around
 //! them (CVE-2021-42574). A model gets a text without them ([`stripped`]), a screen shows them written out ([`visible`]),
-//! and checkers name their lines ([`hidden_lines`]). Joiners and variation selectors inside an emoji stay everywhere.
+//! and checkers name their lines ([`hidden_lines`]). Joiners and variation selectors inside an emoji stay everywhere, and so
+//! do joiners between letters of scripts that are spelled with them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,8 +12,10 @@ use crate::limits::HIDDEN_LINES_MAX;
 
 /// Letters of a quotation.
 const QUOTE_MAX: usize = 80;
-/// Joins two emoji into one.
+/// Joins two emoji into one, or two letters of a joining script.
 const JOINER: char = '\u{200d}';
+/// Keeps two letters of a joining script apart.
+const NON_JOINER: char = '\u{200c}';
 /// Ask for an emoji's colours, or for its plain form.
 const SELECTORS: [char; 2] = ['\u{fe0e}', '\u{fe0f}'];
 
@@ -122,6 +125,7 @@ pub fn judged(text: &str) -> impl Iterator<Item = (char, bool)> + '_ {
         let is_pictured = |letter: Option<char>| letter.is_none_or(is_picture);
         let is_seen = match letter {
             '\n' | '\t' | '\r' => true,
+            JOINER | NON_JOINER if last.is_some_and(is_joining) && next.is_none_or(is_joining) => true,
             JOINER => {
                 let follows =
                     is_pictured(last) || (last.is_some_and(|last| SELECTORS.contains(&last)) && is_pictured(earlier));
@@ -145,6 +149,19 @@ pub fn is_hidden(letter: char) -> bool {
         | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
         | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{13430}'..='\u{1343f}'
         | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Letters and signs of scripts in which a joiner changes how a word is spelled: Arabic, Syriac, N'Ko, Mongolian, the
+/// scripts of India and its neighbours.
+fn is_joining(letter: char) -> bool {
+    matches!(letter,
+        '\u{620}'..='\u{65f}' | '\u{66e}'..='\u{6d3}' | '\u{6d5}'..='\u{6dc}' | '\u{6fa}'..='\u{6ff}'
+        | '\u{710}'..='\u{77f}' | '\u{7ca}'..='\u{7fa}' | '\u{840}'..='\u{85b}' | '\u{860}'..='\u{88e}'
+        | '\u{8a0}'..='\u{8c9}' | '\u{900}'..='\u{dff}' | '\u{f40}'..='\u{fbc}' | '\u{1000}'..='\u{109f}'
+        | '\u{1780}'..='\u{17b3}' | '\u{17b6}'..='\u{17d3}' | '\u{1820}'..='\u{18aa}' | '\u{1a20}'..='\u{1aad}'
+        | '\u{1b00}'..='\u{1b4c}' | '\u{a840}'..='\u{a873}' | '\u{a8e0}'..='\u{a8ff}' | '\u{a980}'..='\u{a9c0}'
+        | '\u{aa60}'..='\u{aa7f}' | '\u{fb50}'..='\u{fbb1}' | '\u{fbd3}'..='\u{fd3d}' | '\u{fe70}'..='\u{fefc}'
+        | '\u{10d00}'..='\u{10d27}' | '\u{11000}'..='\u{1174f}' | '\u{1e900}'..='\u{1e94b}')
 }
 
 /// Characters that an emoji is made of: those that joiners and selectors belong to.
@@ -191,6 +208,16 @@ mod tests {
         }
         // More than one selector, or one where no emoji is, says something else.
         assert_eq!(stripped("❤\u{fe0f}\u{fe0f}\u{fe01}a\u{fe0f}b\u{200d}c"), "❤\u{fe0f}abc");
+    }
+
+    #[test]
+    fn joiners_stay_where_a_script_is_spelled_with_them() {
+        // Persian, Hindi, Sinhala, Malayalam, Bengali.
+        for text in ["می\u{200c}خواهم", "क्\u{200d}ष क्\u{200c}ष", "ශ්\u{200d}රී", "ന്\u{200d}റ", "র\u{200d}্যাব"]
+        {
+            assert_eq!((stripped(text), visible(text).as_str(), has_hidden(text)), (text.into(), text, false));
+        }
+        assert_eq!(stripped("م\u{200c}a a\u{200c}م م\u{200c}\u{200c}م r\u{200c}m"), "مa aم مم rm");
     }
 
     proptest! {

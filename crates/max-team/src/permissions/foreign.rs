@@ -31,6 +31,8 @@ pub(crate) struct Hook {
     pub(crate) matcher: String,
     /// What it would run, as far as it is a command.
     pub(crate) command: String,
+    /// The whole entry, as a yes to going on without it covers it.
+    pub(crate) entry: String,
     /// Its line.
     pub(crate) line: u32,
 }
@@ -55,7 +57,9 @@ const HONOURED: [&str; 7] =
     ["CLAUDE.md", "agents", "settings.json", "settings.local.json", "skills", "worktrees", ".gitignore"];
 /// What may lie in the user's own `.claude` folder and would have an effect; all else there is Claude Code's own.
 const OF_USER: [&str; 4] = ["commands", "hooks", "output-styles", "plugins"];
-/// Digits of a hash that tell one hook's command from another's.
+/// How the names of tools of servers begin.
+const SERVERS: &str = "mcp__";
+/// Digits of a hash that tell one hook from another.
 const DIGITS: usize = 16;
 
 impl Hook {
@@ -63,15 +67,15 @@ impl Hook {
     pub(crate) fn rules(&self) -> Vec<String> {
         let mut rules: Vec<String> = Vec::new();
         for piece in self.matcher.split('|').map(str::trim) {
-            let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-            // Whatever is a pattern covers every name that begins like it.
-            let name = piece.trim_start_matches('^');
-            let beginning = name.split(|letter: char| !plain(letter)).next().unwrap_or_default();
-            let is_whole = name.len() == beginning.len() && !name.is_empty();
-            let fits = |tool: &str| if is_whole { tool == name } else { tool.starts_with(beginning) };
-            rules.extend(TOOLS.iter().filter(|(tool, _)| fits(tool)).map(|(_, rule)| (*rule).to_owned()));
-            if name.starts_with("mcp__") {
-                rules.push(if is_whole { name.to_owned() } else { format!("{beginning}*") });
+            let reading = Reading::of(piece);
+            rules.extend(TOOLS.iter().filter(|(tool, _)| reading.fits(tool)).map(|(_, rule)| (*rule).to_owned()));
+            match reading {
+                Reading::Name(name) if name.starts_with(SERVERS) => rules.push(name.to_owned()),
+                Reading::Beginning(name) | Reading::Part(name) if name.starts_with(SERVERS) => {
+                    rules.push(format!("{name}*"));
+                }
+                Reading::Anything if piece.contains(SERVERS) => rules.push(format!("{SERVERS}*")),
+                _ => {}
             }
         }
         rules.sort();
@@ -81,31 +85,86 @@ impl Hook {
 
     /// The words by which the user's yes to going on without it is written down.
     pub(crate) fn word(&self) -> String {
-        let hash: String = Hash::of(self.command.as_bytes()).to_string().chars().take(DIGITS).collect();
+        let hash: String = Hash::of(self.entry.as_bytes()).to_string().chars().take(DIGITS).collect();
         format!("hook {} {hash}", self.matcher)
     }
 }
 
-/// The hooks of a settings file: those before a tool, and the names of all other events.
+/// Which tools one alternative of a matcher covers. Whatever is not understood covers all.
+enum Reading<'m> {
+    Name(&'m str),
+    /// `^Web.*`
+    Beginning(&'m str),
+    /// `Edit.*` is found anywhere in a name.
+    Part(&'m str),
+    Anything,
+}
+
+impl<'m> Reading<'m> {
+    fn of(piece: &'m str) -> Self {
+        let is_name = |text: &&str| {
+            !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+        };
+        let whole = piece.strip_prefix('^').and_then(|rest| rest.strip_suffix('$')).unwrap_or(piece);
+        let start = piece.strip_suffix(".*");
+        if let Some(name) = Some(whole).filter(is_name) {
+            Self::Name(name)
+        } else if let Some(name) = start.and_then(|start| start.strip_prefix('^')).filter(is_name) {
+            Self::Beginning(name)
+        } else {
+            start.filter(is_name).map_or(Self::Anything, Self::Part)
+        }
+    }
+
+    fn fits(&self, tool: &str) -> bool {
+        match self {
+            Self::Name(name) => tool == *name,
+            Self::Beginning(name) => tool.starts_with(name),
+            Self::Part(name) => tool.contains(name),
+            Self::Anything => true,
+        }
+    }
+}
+
+/// The hooks of a settings file: those before a tool, and the names of all other events. What is not understood, or is
+/// more than is read one by one, counts as one hook before every tool.
 pub(super) fn hooks(node: &Node) -> (Vec<Hook>, Vec<String>) {
     let (mut before, mut others) = (Vec::new(), Vec::new());
-    let Value::Map(events) = &node.value else { return (before, others) };
-    for (event, node) in events {
-        let Value::List(entries) = &node.value else { continue };
-        if entries.is_empty() {
-            continue;
-        }
+    let Value::Map(events) = &node.value else {
+        before.extend((!is_empty(node)).then(|| unclear(std::slice::from_ref(node))).flatten());
+        return (before, others);
+    };
+    for (event, node) in events.iter().filter(|(_, node)| !is_empty(node)) {
         if event.text != "PreToolUse" {
             others.push(event.text.clone());
             continue;
         }
-        before.extend(entries.iter().take(FOREIGN_ENTRIES_MAX).map(|entry| Hook {
+        let entries = match &node.value {
+            Value::List(entries) => entries.as_slice(),
+            _ => std::slice::from_ref(node),
+        };
+        let (read, rest) = entries.split_at(entries.len().min(FOREIGN_ENTRIES_MAX));
+        before.extend(read.iter().map(|entry| Hook {
             matcher: field(entry, "matcher").and_then(Node::text).unwrap_or_default().to_owned(),
             command: commands(entry).join("\n"),
-            line: u32::try_from(entry.spot.line).unwrap_or(u32::MAX),
+            entry: entry.json().to_string(),
+            line: line_of(entry),
         }));
+        before.extend(unclear(rest));
     }
     (before, others)
+}
+
+/// One hook before every tool, for all of these.
+fn unclear(entries: &[Node]) -> Option<Hook> {
+    let line = line_of(entries.first()?);
+    let command = entries.iter().flat_map(commands).collect::<Vec<_>>().join("\n");
+    let entry = entries.iter().map(|entry| entry.json().to_string()).collect::<Vec<_>>().join(",");
+    Some(Hook { matcher: String::new(), command, entry, line })
+}
+
+fn line_of(node: &Node) -> u32 {
+    u32::try_from(node.spot.line).unwrap_or(u32::MAX)
 }
 
 fn field<'n>(node: &'n Node, key: &str) -> Option<&'n Node> {
@@ -205,7 +264,7 @@ mod tests {
     #[test]
     fn a_matcher_becomes_rules() {
         let all = ["Agent", "Bash", "Edit", "Read", "WebFetch"];
-        let table: [(&str, &[&str]); 9] = [
+        let table: [(&str, &[&str]); 14] = [
             ("Bash", &["Bash"]),
             ("Edit|Write|MultiEdit", &["Edit"]),
             ("Bash|Read", &["Bash", "Read"]),
@@ -215,10 +274,36 @@ mod tests {
             ("^Web.*", &["WebFetch"]),
             ("mcp__github__.*", &["mcp__github__*"]),
             ("Nothing", &[]),
+            ("^Bash$", &["Bash"]),
+            ("Edit.*", &["Edit"]),
+            ("Edits?", &all),
+            ("(Edit|Write)", &all),
+            ("[A-B]ash", &all),
         ];
         for (matcher, want) in table {
-            let hook = Hook { matcher: matcher.to_owned(), command: String::new(), line: 1 };
+            let (command, entry) = (String::new(), String::new());
+            let hook = Hook { matcher: matcher.to_owned(), command, entry, line: 1 };
             assert_eq!(hook.rules(), want, "{matcher}");
         }
+    }
+
+    #[test]
+    fn hooks_that_are_not_understood_cover_every_tool() {
+        let read = |text: &str| hooks(&crate::config::yaml::parse(text).unwrap()).0;
+        let matchers = |text: &str| read(text).into_iter().map(|hook| hook.matcher).collect::<Vec<_>>();
+        for text in [r#""guard.sh""#, r#"["guard.sh"]"#, r#"{"PreToolUse": "guard.sh"}"#, r#"{"PreToolUse": {"a": 1}}"#]
+        {
+            assert_eq!(matchers(text), [""], "{text}");
+        }
+        for text in ["{}", "[]", r#"{"PreToolUse": []}"#, r#"{"Stop": "x"}"#] {
+            assert!(matchers(text).is_empty(), "{text}");
+        }
+        let many = vec![r#"{"matcher": "Bash"}"#; FOREIGN_ENTRIES_MAX + 5].join(",");
+        let found = matchers(&format!(r#"{{"PreToolUse": [{many}]}}"#));
+        assert_eq!((found.len(), found.last().map(String::as_str)), (FOREIGN_ENTRIES_MAX + 1, Some("")));
+        let word =
+            |timeout| read(&format!(r#"{{"PreToolUse": [{{"matcher": "Bash", "timeout": {timeout}}}]}}"#))[0].word();
+        assert_ne!(word(1), word(2), "a yes is for the whole entry");
+        assert_eq!(word(1), word(1));
     }
 }

@@ -50,6 +50,8 @@ const STARTERS: [&str; 36] = [
     "unshare",
     "watch",
 ];
+/// Sub-commands of interpreters that a script, a test or a package to run stands behind.
+const STEPS: [&str; 3] = ["run", "test", "x"];
 /// Programs that take `NAME=value` words for variables which their recipes run.
 const ASSIGNING: [&str; 4] = ["make", "gmake", "just", "env"];
 
@@ -148,7 +150,9 @@ fn placed(argv: &[String], mark: &str, depth: usize) -> Result<(), String> {
     }
     if is_interpreter(name) {
         // Words behind a script file are its arguments; anything else may be code.
-        let is_file = rest.first().is_some_and(|word| !word.starts_with(['-', '+']) && !is_marked(word));
+        let has_steps = matches!(name, "deno" | "bun");
+        let mut words = rest.iter().skip_while(|word| has_steps && STEPS.contains(&word.as_str()));
+        let is_file = words.next().is_some_and(|word| !word.starts_with(['-', '+']) && !is_marked(word));
         return if is_file { Ok(()) } else { Err(format!("`{name}` may run what stands there as code")) };
     }
     for effect in &facts.effects {
@@ -157,6 +161,20 @@ fn placed(argv: &[String], mark: &str, depth: usize) -> Result<(), String> {
             Effect::Run(inner) => placed(inner, mark, depth + 1)?,
             _ => {}
         }
+    }
+    if facts.is_whole { Ok(()) } else { behind_options(name, rest, mark) }
+}
+
+/// An option of a program that is not known whole may take code: `-e CODE`, `--eval=CODE`.
+fn behind_options(name: &str, rest: &[String], mark: &str) -> Result<(), String> {
+    let mut before = None;
+    for word in rest.iter().take_while(|word| *word != "--") {
+        let option = std::iter::once(word).chain(before).find(|word| word.starts_with('-') && word.len() > 1);
+        if let Some(option) = option.filter(|_| word.contains(mark)) {
+            let option = option.split('=').next().unwrap_or(option).replace(mark, "…");
+            return Err(format!("`{name}` may run what stands behind its option `{option}` as code"));
+        }
+        before = Some(word);
     }
     Ok(())
 }
@@ -243,7 +261,7 @@ mod tests {
 
     #[test]
     fn values_are_data_or_refused() {
-        let open: [(&[&str], &str); 14] = [
+        let open: [(&[&str], &str); 17] = [
             (&["git", "log", MARK], "main"),
             (&["git", "diff", MARK], "--staged"),
             (&["git", "log", "--grep=slotz"], "'; rm -rf / #"),
@@ -258,11 +276,14 @@ mod tests {
             (&["bash", "x.sh", MARK], "$(id)"),
             (&["timeout", "5", "cat", MARK], "a"),
             (&["mytool", MARK], "word"),
+            (&["mytool", "-v", "--", MARK], "word"),
+            (&["deno", "run", "x.ts", MARK], "word"),
+            (&["bun", "x.ts", MARK], "word"),
         ];
         for (template, value) in open {
             assert!(put(template, value).is_ok(), "{template:?} {value}: {:?}", put(template, value));
         }
-        let closed: [(&[&str], &str); 30] = [
+        let closed: [(&[&str], &str); 42] = [
             (&[MARK], "ls"),
             (&["bin/slotz"], "x"),
             (&["sh", "-c", "echo slotz"], "x"),
@@ -293,6 +314,18 @@ mod tests {
             (&["git", "-c", "core.pager=slotz", "log"], "x"),
             (&["make", MARK], "SHELL=/tmp/x"),
             (&["mytool", MARK], "--hook=x"),
+            (&["deno", "run", MARK], "x.ts"),
+            (&["bun", "run", MARK], "x.ts"),
+            (&["bun", "x", MARK], "pkg"),
+            (&["bun", "test", MARK], "x"),
+            (&["Rscript", "-e", "print(slotz)"], "x"),
+            (&["julia", "-e", MARK], "x"),
+            (&["elixir", "-e", MARK], "x"),
+            (&["gnuplot", "-e", "slotz"], "x"),
+            (&["mongosh", "--eval", MARK], "x"),
+            (&["mongosh", "--eval=slotz"], "x"),
+            (&["nix", "eval", "--expr", MARK], "x"),
+            (&["mytool", "-xslotz"], "x"),
         ];
         for (template, value) in closed {
             assert!(put(template, value).is_err(), "{template:?} {value}");
