@@ -117,7 +117,7 @@ pub(crate) fn choose(walls: Option<&Walls>) -> Result<Engine, SandboxError> {
     }
 }
 
-/// What of these walls Landlock cannot hold up.
+/// Which part of the spec Landlock cannot enforce.
 fn beyond_landlock(walls: &Walls) -> Option<String> {
     let within = |roots: &[PathBuf], path: &Path| roots.iter().any(|root| path.starts_with(root));
     if matches!(walls.network, Network::Hosts(_)) {

@@ -14,7 +14,7 @@ use crate::spec::{Network, Spec, Walls};
 pub(super) const SYSTEM: [&str; 11] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store", "/gnu/store"];
 
-/// What of the system is nobody's business. As root, its permissions would keep nobody out.
+/// System secrets. Hidden from root, whom file permissions do not stop.
 pub(super) const SECRETS: [&str; 9] = [
     "/etc/shadow",
     "/etc/shadow-",
