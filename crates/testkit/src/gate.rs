@@ -31,6 +31,15 @@ impl Gate {
         self.inner.open.send_replace(true);
     }
 
+    pub fn is_open(&self) -> bool {
+        *self.inner.open.borrow()
+    }
+
+    /// Whether a response has come to the gate.
+    pub fn is_reached(&self) -> bool {
+        self.inner.reached.read(|count| *count > 0)
+    }
+
     /// Blocks until a response stands at the gate. In async tests use [`Gate::reached`].
     pub fn wait_reached(&self) {
         self.wait_reached_by(1);

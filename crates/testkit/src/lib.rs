@@ -21,6 +21,7 @@
 #![expect(clippy::expect_used, clippy::panic, reason = "test support: a broken fixture must fail the test loudly")]
 
 mod clock;
+pub mod eval;
 mod fault;
 mod gate;
 mod http;

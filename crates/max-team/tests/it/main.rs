@@ -19,6 +19,7 @@ mod doctor;
 mod documents;
 mod edits;
 mod errands;
+mod evaluation;
 mod events;
 mod evidence;
 mod experts;
