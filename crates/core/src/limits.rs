@@ -267,6 +267,8 @@ pub const CALLEE_ABOUT_CHARS_MAX: usize = 500;
 pub const CALLEES_ABOUT_BYTES_MAX: usize = 12 << 10;
 /// Of how many a model sees the names; the rest are only counted.
 pub const CALLEES_NAMED_MAX: usize = 128;
+/// Tools that one search finds.
+pub const TOOLS_FOUND_MAX: usize = 5;
 /// Names that one message about an unknown name lists.
 pub const NAMES_TOLD_MAX: usize = 40;
 /// Bytes of a key of the memory.

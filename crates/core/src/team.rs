@@ -255,6 +255,9 @@ pub struct Definition {
     pub prompt: String,
     /// The tools it may use.
     pub tools: Vec<String>,
+    /// Tools of these that its requests do not describe; a call by name works.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden_tools: Vec<String>,
     /// What may be done by calling it; empty if nobody said.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,

@@ -232,6 +232,7 @@ pub(crate) fn solo() -> Definition {
         role: "assistant".into(),
         prompt: SOLO_PROMPT.into(),
         tools: SOLO_TOOLS.map(str::to_owned).to_vec(),
+        hidden_tools: vec!["task".to_owned()],
         ..Definition::default()
     }
 }
@@ -348,6 +349,10 @@ pub(crate) fn house(
 ) -> Result<TeamHandle, Stop> {
     if !config.project.sandbox {
         headless::talk(place.lang(config).sandbox_is_off());
+    }
+    let strange = skills::untrusted(place, &config.project.root);
+    if !strange.is_empty() {
+        headless::talk(&place.lang(config).skills_untrusted(&strange));
     }
     house_within(place, config, journal, router, what, config.project.sandbox)
 }

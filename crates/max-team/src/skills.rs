@@ -41,6 +41,13 @@ pub(crate) fn places(place: &Place) -> Places {
     }
 }
 
+/// The project's skills that nobody has trusted as they are now.
+pub(crate) fn untrusted(place: &Place, root: &Path) -> Vec<String> {
+    let project = Places { user: Vec::new(), builtin: false, index: None, ..places(place) };
+    let is_strange = |skill: &&Skill| matches!(skill.state, State::Untrusted | State::Changed);
+    Catalogue::read(&project, root).all().filter(is_strange).map(|skill| skill.name.clone()).collect()
+}
+
 /// The settings files that can turn skills off: the user's first, which `skills disable` writes to.
 fn settings_files(place: &Place, root: &Path) -> Vec<PathBuf> {
     let theirs = place.env.user().map(|user| user.join(".claude/settings.json"));

@@ -186,7 +186,9 @@ fn colleagues(
             Arc::make_mut(&mut mate.definition).tools.push(NEED_CLARIFY.to_owned());
         }
         let given = agents::given(&mate.definition);
-        Arc::make_mut(&mut mate.definition).tools.extend(given);
+        let own = Arc::make_mut(&mut mate.definition);
+        own.hidden_tools.extend(given.iter().cloned());
+        own.tools.extend(given);
         mates.push(mate);
     }
     Ok(mates)

@@ -9,10 +9,12 @@ mod mates;
 use max_team_core::calling::hands::{
     AGENT, CHECK_INBOX, EXIT_PLAN_MODE, SEND_MESSAGE, SPAWN, SPAWN_TEAMMATE, SPAWNED, TASK,
 };
+use max_team_core::calling::offer::TOOL_SEARCH;
 use max_team_core::id::PlanId;
 use max_team_core::plan::event::Ruling;
 use max_team_core::plan::{Draft, Status, Task};
 use max_team_core::policy::{Action, Class, Deed};
+use max_team_core::tasks::Status as ListStatus;
 use max_team_core::turn::SUBMIT_PLAN;
 use max_team_tools::{Cx, Output, Registry, Spec, Tool, ToolError};
 use serde::Deserialize;
@@ -33,13 +35,13 @@ pub const DISPATCH_TASK: &str = "dispatch_task";
 /// Writes a task down.
 pub const TASK_CREATE: &str = "task_create";
 /// Changes a task, answers its owner, or says what to do about its failure.
-pub const TASK_UPDATE: &str = "task_update";
+pub use max_team_core::turn::TASK_UPDATE;
 /// Looks at tasks.
 pub const TASK_QUERY: &str = "task_query";
 /// Asks the user.
 pub use max_team_core::calling::hands::ASK_USER;
 /// Asks whoever gave the task.
-pub const NEED_CLARIFY: &str = "need_clarify";
+pub use max_team_core::turn::NEED_CLARIFY;
 
 /// Whether a call's result comes by mail.
 pub(crate) fn answers_by_mail(tool: &str, deed: Deed) -> bool {
@@ -63,6 +65,7 @@ pub(crate) enum Act {
     Message(Message),
     Spawn(Box<Spawn>),
     Inbox,
+    Search(String),
     Spawned(Spawned),
     Plan,
     Skill(Value),
@@ -96,6 +99,8 @@ pub(crate) struct Update {
     pub description: Option<String>,
     #[serde(alias = "needs")]
     pub depends_on: Option<Vec<String>>,
+    /// Of a task of the shared list.
+    pub status: Option<ListStatus>,
 }
 
 /// What the lead says about a task of a plan that runs.
@@ -184,6 +189,7 @@ impl Act {
             SPAWN => Self::Call(Call::spawn(input)?),
             SPAWNED => Self::Spawned(Spawned::read(input)?),
             CHECK_INBOX => Self::Inbox,
+            TOOL_SEARCH => Self::Search(searched(&input).to_owned()),
             EXIT_PLAN_MODE => Self::Plan,
             memory::READ => Self::Memory(memory::Ask::Read(serde_json::from_value(input).map_err(misfit)?)),
             memory::WRITE => Self::Memory(memory::Ask::Write(serde_json::from_value(input).map_err(misfit)?)),
@@ -295,37 +301,49 @@ fn all() -> Vec<TeamTool> {
         tool(ASK_USER, Deed::Ask, ASK_WORDS, ask_schema()),
         tool(NEED_CLARIFY, Deed::Team, CLARIFY_WORDS, only_question()),
     ];
+    let search = [tool_search()];
     let memory = memory::tools().map(|(name, words, schema)| tool(name, Deed::Team, words, schema));
     let list = tasks::tools().map(|(name, words, schema)| tool(name, Deed::Team, words, schema));
-    own.into_iter().chain(calling(&[])).chain(mates::tools()).chain(memory).chain(list).collect()
+    own.into_iter().chain(search).chain(calling(&[])).chain(mates::tools()).chain(memory).chain(list).collect()
 }
 
-const CREATE_WORDS: &str = "Write one task down for a later `submit_plan` or `dispatch_task`. Runs nothing.";
-const UPDATE_WORDS: &str = "Say something about a task. A task that is only written down: change its fields. A task \
-    whose owner asked something: `answer`. A task that failed: `decision` skip (go on without it), retry (again; \
-    optionally another `agent` or `model`, and a `note` on what to do differently), fixed (it was mended by hand: \
-    check again), give_up (what builds on it is given up too) or escalate (the user decides).";
-const QUERY_WORDS: &str = "See how tasks stand: owner, state, result, what they wait for. Without `task_id`: all of \
-    the open plans.";
-const DISPATCH_WORDS: &str = "Give one member one thing to do, and get its answer. For what a single member can do; \
-    the user is asked about changes as usual. The member sees nothing of this conversation: `description` must say \
-    everything. Several calls in one answer run side by side.";
-const ASK_WORDS: &str = "Ask the user something that only they can decide. Ask once, briefly, with options where there \
-    are any.";
-const CLARIFY_WORDS: &str = "Ask whoever gave you this task something without which you cannot go on. Wait for the \
-    answer; it comes as the result.";
+/// The tool that finds tools, for an agent that has some which its requests do not describe.
+pub(crate) fn tool_search() -> TeamTool {
+    let query = json!({ "type": "string", "description": "What the tool should do, in English, or its name." });
+    let schema = json!({ "type": "object", "required": ["query"], "properties": { "query": query } });
+    tool(TOOL_SEARCH, Deed::Team, SEARCH_WORDS, schema)
+}
+
+/// What a call of `tool_search` looks for.
+pub(crate) fn searched(input: &Value) -> &str {
+    input.get("query").and_then(Value::as_str).unwrap_or_default()
+}
+
+const SEARCH_WORDS: &str = "Find one of your further tools, which are not listed here.";
+const CREATE_WORDS: &str = "Write down one task for a later `submit_plan` or `dispatch_task`. Runs nothing.";
+const UPDATE_WORDS: &str = "Act on a task. Its owner asked: `answer`. It failed: `decision` skip (go on without it), retry \
+    (`agent`, `model` and `note` say what to change), fixed (mended by hand: run the checks again), give_up (with every task \
+    that needs it) or escalate (ask the user). A task of the shared list: `status`, or `agent` for its owner. A task in the \
+    background: `decision` give_up stops it.";
+const QUERY_WORDS: &str = "See tasks: owner, state, result, what each waits for. With `task_id` one of them whole; without it \
+    all tasks of plans, of the shared list and in the background.";
+const DISPATCH_WORDS: &str = "Ask one member and wait for its answer; it sees nothing of this conversation. Several calls in one \
+    answer run side by side.";
+const ASK_WORDS: &str = "Ask the user one short question that only they can decide.";
+const CLARIFY_WORDS: &str = "Ask for something that you need to know and cannot find out. The answer is the result.";
 
 fn update_schema() -> Value {
+    let text = || json!({ "type": "string" });
     json!({
         "type": "object", "required": ["task_id"],
         "properties": {
-            "task_id": { "type": "string" },
+            "task_id": text(),
             "plan": { "type": "string", "description": "The plan's id, if several are open." },
-            "answer": { "type": "string" },
+            "answer": text(),
             "decision": { "type": "string", "enum": ["skip", "retry", "fixed", "give_up", "escalate"] },
-            "agent": { "type": "string" }, "model": { "type": "string" }, "note": { "type": "string" },
-            "title": { "type": "string" }, "description": { "type": "string" },
-            "depends_on": { "type": "array", "items": { "type": "string" } },
+            "agent": text(), "model": text(), "note": text(), "title": text(), "description": text(),
+            "depends_on": { "type": "array", "items": text() },
+            "status": { "type": "string", "enum": ListStatus::ALL.map(ListStatus::name) },
         },
     })
 }
@@ -347,8 +365,8 @@ fn dispatch_schema() -> Value {
         "type": "object",
         "properties": {
             "agent": { "type": "string", "description": "The member." },
-            "description": { "type": "string", "description": "What to do, self-contained." },
-            "task_id": { "type": "string", "description": "Instead of both: a task written down with task_create, or a number of the shared list; its owner and text count." },
+            "description": { "type": "string", "description": "The whole task." },
+            "task_id": { "type": "string", "description": "Instead of both: a task of `task_create` or of the shared list." },
         },
     })
 }
@@ -363,39 +381,39 @@ fn ask_schema() -> Value {
     })
 }
 
-const SUBMIT_WORDS: &str = "Put a plan before the user: tasks with owners, what each builds on, and what proves that \
-    it is done. Nothing runs until they approve it; your turn ends with this call. Use it when several members or \
-    steps are needed.";
+const SUBMIT_WORDS: &str = "Propose a plan: tasks with owners, in order, and what proves each done. It runs by itself once the user \
+    has approved it; your turn ends with this call.";
 
 fn submit_schema() -> Value {
     json!({
         "type": "object", "required": ["goal"],
         "properties": {
-            "goal": { "type": "string", "description": "What all of it is for, in one sentence." },
-            "tasks": { "type": "array", "items": task_schema(), "description": "Without it: the tasks written down with task_create." },
-            "revises": { "type": "string", "description": "The id of the plan that this one takes the place of." },
+            "goal": { "type": "string", "description": "The purpose, in one sentence." },
+            "tasks": { "type": "array", "items": task_schema() },
+            "revises": { "type": "string", "description": "The id of the plan that this one replaces." },
             "max_parallel": { "type": "integer", "minimum": 1 },
         },
     })
 }
 
 fn task_schema() -> Value {
+    let text = |words: &str| json!({ "type": "string", "description": words });
     let list = |words: &str| json!({ "type": "array", "items": { "type": "string" }, "description": words });
     json!({
         "type": "object",
         "properties": {
-            "id": { "type": "string", "description": "A short name, unique in the plan: letters, digits, - and _." },
-            "title": { "type": "string", "description": "What it is, in a few words." },
-            "description": { "type": "string", "description": "What to do. Self-contained: its owner sees nothing else but the results it builds on." },
-            "agent": { "type": "string", "description": "Its owner: a member's name." },
-            "depends_on": list("Ids of the tasks whose results it builds on."),
-            "when": { "type": "string", "description": "`ID.failed` or `ID.ok`: it runs only then." },
-            "owns": list("Globs of the files that it alone may change meanwhile. Left out: no restriction. An empty list: it changes no file."),
+            "id": text("A short name: letters, digits, - and _."),
+            "title": text("The task in a few words."),
+            "description": text("The whole task: its owner sees only this and the results that it depends on."),
+            "agent": text("The member that owns it."),
+            "depends_on": list("Ids of tasks whose results it needs."),
+            "when": text("`ID.failed` or `ID.ok`: run only then."),
+            "owns": list("Globs of files that it alone may change. Left out: any. Empty: none."),
             "outputs": list("Files that must exist afterwards."),
             "verify": list("Commands that must pass afterwards, without shell syntax."),
-            "retry": { "type": "integer", "minimum": 0, "description": "Times it is tried again (2)." },
-            "model": { "type": "string", "description": "Another model than its owner's." },
-            "isolation": { "type": "string", "enum": ["none", "worktree"], "description": "`worktree`: its owner works in a copy of the project, which is merged once the checks have passed." },
+            "retry": { "type": "integer", "minimum": 0, "description": "Further attempts (2)." },
+            "model": { "type": "string" },
+            "isolation": { "type": "string", "enum": ["none", "worktree"], "description": "`worktree`: work in a copy, merged once the checks pass." },
         },
     })
 }

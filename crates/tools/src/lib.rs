@@ -39,7 +39,7 @@ pub use logs::QueryLog;
 pub use metrics::QueryMetrics;
 pub use progress::Progress;
 pub use reach::Reach;
-pub use registry::{Prepared, Registry, RegistryError};
+pub use registry::{COMPANIONS, Prepared, Registry, RegistryError};
 pub use search::SearchCode;
 pub use shelf::Shelf;
 pub use store::{Held, Kept, Store};

@@ -4,7 +4,7 @@
 //! the model what to write instead. It never runs a tool; [`Registry::run`] does, and never judges.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, LazyLock, OnceLock};
 
@@ -24,7 +24,9 @@ const FAULTS_MAX: usize = 8;
 const FAULT_BYTES_MAX: usize = 300;
 
 /// What comes with the tool that runs commands, to look after those in the background.
-const COMPANIONS: [&str; 2] = ["shell_output", "shell_stop"];
+pub const COMPANIONS: [&str; 2] = ["shell_output", "shell_stop"];
+/// What a name counts for in a search, compared with a word of the description.
+const NAME_WEIGHT: usize = 3;
 
 /// A tool with its validator, which is made on first use and kept.
 #[derive(Debug)]
@@ -38,6 +40,8 @@ struct Entry {
 pub struct Registry {
     // Ordered by name, so that requests built from it are the same bytes whatever the order of registration.
     entries: BTreeMap<String, Arc<Entry>>,
+    /// Tools that requests do not describe. A call by name works.
+    hidden: BTreeSet<String>,
 }
 
 /// What cannot be registered or chosen.
@@ -132,9 +136,41 @@ impl Registry {
         self.entries.get(name).or_else(|| self.entries.get(called(name)))
     }
 
-    /// What the model is told about them, ordered by name.
+    /// All of them, ordered by name.
     pub fn specs(&self) -> impl Iterator<Item = &Spec> {
         self.entries.values().map(|entry| entry.tool.spec())
+    }
+
+    /// Those that requests describe, ordered by name.
+    pub fn offered(&self) -> impl Iterator<Item = &Spec> {
+        self.specs().filter(|spec| !self.hidden.contains(&spec.name))
+    }
+
+    /// Leaves tools out of requests.
+    pub fn hide<'a>(&mut self, names: impl IntoIterator<Item = &'a str>) {
+        self.hidden.extend(names.into_iter().map(str::to_owned));
+    }
+
+    /// Describes hidden tools in requests from now on; says whether one of them was hidden.
+    pub fn reveal<'a>(&mut self, names: impl IntoIterator<Item = &'a str>) -> bool {
+        names.into_iter().fold(false, |any, name| self.hidden.remove(name) || any)
+    }
+
+    /// The tools that a query finds, best first: by the query's words in names and descriptions.
+    pub fn search<'a>(&'a self, query: &str, most: usize, may_find: impl Fn(&str) -> bool) -> Vec<&'a Spec> {
+        let query = query.to_lowercase();
+        let words: Vec<&str> =
+            query.split(|letter: char| !letter.is_alphanumeric()).filter(|word| word.len() > 1).collect();
+        let score = |spec: &Spec| {
+            let (name, about) = (spec.name.to_lowercase(), spec.description.to_lowercase());
+            let counts =
+                |word: &&str| usize::from(name.contains(*word)) * NAME_WEIGHT + usize::from(about.contains(*word));
+            words.iter().map(counts).sum::<usize>()
+        };
+        let scored = self.specs().filter(|spec| may_find(&spec.name)).map(|spec| (score(spec), spec));
+        let mut found: Vec<(usize, &Spec)> = scored.filter(|(score, _)| *score > 0).collect();
+        found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+        found.into_iter().take(most).map(|(_, spec)| spec).collect()
     }
 
     /// Only these tools, with what comes with them. A name that is not there is an error, not a silent gap.
@@ -144,11 +180,16 @@ impl Registry {
             let entry = self.entry(name).ok_or_else(|| RegistryError::Unknown(self.unknown(name)))?;
             entries.insert(entry.tool.spec().name.clone(), Arc::clone(entry));
         }
+        let mut hidden = BTreeSet::new();
         if entries.contains_key(COMMAND) {
-            let known = COMPANIONS.iter().filter_map(|name| self.entries.get_key_value(*name));
-            entries.extend(known.map(|(name, entry)| (name.clone(), Arc::clone(entry))));
+            for (name, entry) in COMPANIONS.iter().filter_map(|name| self.entries.get_key_value(*name)) {
+                // Of use only once a command runs in the background.
+                if entries.insert(name.clone(), Arc::clone(entry)).is_none() {
+                    hidden.insert(name.clone());
+                }
+            }
         }
-        Ok(Self { entries })
+        Ok(Self { entries, hidden })
     }
 
     /// Checks a call and says what it would do. Every error is told to the model, unless the tool itself says that
@@ -207,11 +248,12 @@ impl Registry {
 
     fn unknown(&self, name: &str) -> String {
         let name = clip(name, 80);
-        let like = match nearest(&name, self.entries.keys().map(String::as_str)).first() {
+        let meant = Some(crate::names::canonical(&name)).filter(|meant| self.entries.contains_key(*meant));
+        let like = match meant.or_else(|| nearest(&name, self.entries.keys().map(String::as_str)).first().copied()) {
             Some(like) => format!("; did you mean `{like}`?"),
             None => ".".to_owned(),
         };
-        let names: Vec<_> = self.entries.keys().map(|name| format!("`{name}`")).collect();
+        let names: Vec<_> = self.offered().map(|spec| format!("`{}`", spec.name)).collect();
         let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         format!("there is no tool `{name}`{like} The tools are: {there}")
     }

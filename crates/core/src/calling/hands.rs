@@ -7,6 +7,7 @@
 
 use serde::Serialize;
 
+use super::offer::TOOL_SEARCH;
 use crate::memory::is_keeper;
 use crate::tasks;
 use crate::team::Definition;
@@ -45,7 +46,7 @@ const ASSIGNING: [&str; 5] = [AGENT, "dispatch_task", SPAWN, SPAWN_TEAMMATE, "su
 pub const GENERAL: &str = "general";
 
 /// What steers the team, the plan or the conversation with the user.
-const META: [&str; 11] = [
+const META: [&str; 12] = [
     ASK_USER,
     CHECK_INBOX,
     "dispatch_task",
@@ -57,6 +58,7 @@ const META: [&str; 11] = [
     "task_create",
     "task_query",
     "task_update",
+    TOOL_SEARCH,
 ];
 /// What changes how freely somebody acts.
 const MODES: [&str; 3] = ["enter_plan_mode", EXIT_PLAN_MODE, "set_mode"];

@@ -8,3 +8,4 @@ pub mod answer;
 mod bound;
 pub mod cache;
 pub mod hands;
+pub mod offer;

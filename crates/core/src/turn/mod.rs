@@ -44,7 +44,7 @@ use crate::team::{Definition, Settings};
 pub use call::json_in;
 pub use mail::{is_note, is_stop};
 pub use past::{Forked, Past};
-pub use tools::{SETTLE, STRUCTURED_OUTPUT, SUBMIT_PLAN};
+pub use tools::{NEED_CLARIFY, SETTLE, STRUCTURED_OUTPUT, SUBMIT_PLAN, TASK_UPDATE};
 
 /// The state of an agent's loop.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

@@ -19,6 +19,10 @@ use super::call::TOLD_INTERRUPTED;
 pub const STRUCTURED_OUTPUT: &str = "structured_output";
 /// The tool that puts a plan before the user; the turn is over once it has.
 pub const SUBMIT_PLAN: &str = "submit_plan";
+/// Asks for something that is needed to go on.
+pub const NEED_CLARIFY: &str = "need_clarify";
+/// Acts on a task: changes it, answers its owner, decides about its failure.
+pub const TASK_UPDATE: &str = "task_update";
 
 /// The parameter of a merge that says what becomes of the copy.
 pub const SETTLE: &str = "settle";
@@ -197,6 +201,11 @@ impl Turn {
             Some(ended(current, End::Answered, Some((*call.input).clone())))
         } else if calls.iter().any(|call| call.tool == SUBMIT_PLAN && ran_well(call, &done)) {
             Some(ended(current, End::Proposed, None))
+        } else if current.quiet && calls.iter().all(|call| call.tool == TASK_UPDATE && ran_well(call, &done)) {
+            // The team asked, and this was the answer: another request would only be for words that nobody waits for.
+            Some(ended(current, End::Answered, None))
+        } else if let Some(question) = asked_back(current, calls, &done) {
+            Some(TurnEnded { text: question, ..ended(current, End::Answered, None) })
         } else if current.repeats >= REPEATS_MAX {
             Some(ended(current, End::Looping, None))
         } else if self.is_under_contract() && misfits(calls, &done) && current.misfits >= CORRECTIONS_MAX {
@@ -226,6 +235,16 @@ impl Turn {
     fn is_under_contract(&self) -> bool {
         self.identity.as_ref().is_some_and(|identity| identity.definition.output.is_some())
     }
+}
+
+/// The question that ends a turn outside of plans: the agent that gave the task reads it as the answer and goes on from there.
+fn asked_back(current: &Current, calls: &[Call], done: &[ToolDone]) -> Option<String> {
+    let call = calls.iter().find(|call| call.tool == NEED_CLARIFY && ran_well(call, done))?;
+    let question = call.input.get("question").and_then(serde_json::Value::as_str)?;
+    let is_planned = current.assignment.as_ref().is_some_and(|assignment| assignment.plan.is_some());
+    let said = [current.text.trim(), question.trim()];
+    let said: Vec<&str> = said.into_iter().filter(|text| !text.is_empty()).collect();
+    (!is_planned && !question.trim().is_empty()).then(|| said.join("\n\n"))
 }
 
 /// The result of a call where the answer is all there is: nothing is to be run.

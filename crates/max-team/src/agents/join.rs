@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use max_team_core::calling::hands::SPAWNING;
+use max_team_core::calling::offer::hidden_from;
 use max_team_core::tasks;
 use max_team_core::team::{Definition, Member, Place};
 use max_team_runtime::MEMORY_READ;
@@ -167,6 +168,9 @@ fn led(old: &Member, new: Member) -> Member {
 fn owner(mut member: Member, role: Option<&str>) -> Member {
     let own = &mut member.definition;
     own.tools = alone_tools(own);
+    if own.inherits_tools {
+        own.hidden_tools = hidden_from(&own.tools, &own.prompt);
+    }
     own.inherits_tools = false;
     own.place = Place::Member;
     if let Some(role) = role.filter(|_| own.role == "expert") {

@@ -27,6 +27,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use max_team_core::calling::hands::{COORDINATING, assigns_work};
+use max_team_core::calling::offer::{hidden_from, hidden_from_lead, is_offered};
 use max_team_core::near::candidates;
 use max_team_core::team::{Constraints, Definition, Member};
 
@@ -55,6 +56,9 @@ const PROMPTS: [(&str, &str); 5] = [
     ("ray", include_str!("../../../../prompts/ray.md")),
     ("sam", include_str!("../../../../prompts/sam.md")),
 ];
+
+/// Patterns of a member's that its lead is told.
+const PATTERNS_TOLD_MAX: usize = 3;
 
 /// What a lead is told in coordinator mode, after its own prompt.
 const COORDINATOR: &str = include_str!("../../../../prompts/coordinator.md");
@@ -129,50 +133,66 @@ fn joined(
 /// are told to a lead that can hand work to them.
 pub(crate) fn leading(mut lead: Definition, members: &[Member], coordinates: bool) -> Definition {
     lead.tools = hands::lead_tools(&lead);
-    lead.inherits_tools = false;
     if coordinates {
         lead.tools.retain(|tool| COORDINATING.contains(&tool.as_str()));
     }
-    let mut parts = vec![compose::lead_prompt(&lead.prompt, &lead.tools).trim_end().to_owned()];
+    // The built-in prompt speaks of every tool and is cut to those that are offered.
+    let named = if compose::is_builtin(&lead.prompt) { "" } else { &lead.prompt };
+    lead.hidden_tools = if lead.inherits_tools { hidden_from_lead(&lead.tools, named) } else { Vec::new() };
+    lead.inherits_tools = false;
+    let offered: Vec<String> = lead.tools.iter().filter(|tool| is_offered(&lead, tool)).cloned().collect();
+    let mut parts = vec![compose::lead_prompt(&lead.prompt, &offered).trim_end().to_owned()];
     parts.extend(coordinates.then(|| COORDINATOR.trim_end().to_owned()));
     parts.extend(assigns_work(&lead.tools).then(|| roster(members)));
     lead.prompt = parts.join("\n\n");
     lead
 }
 
-/// What a lead is told about its members.
+/// What a lead is told about its members: a line for each.
 fn roster(members: &[Member]) -> String {
-    let mut text = String::from("# Your team\n\n");
-    text.push_str(if members.is_empty() {
-        "There are no members: answer yourself, and say what you cannot do.\n"
-    } else {
-        "These members do what needs the project, each with its own tools and limits:\n"
-    });
-    for Member { definition, constraints, .. } in members {
-        let list = |words: &[String]| words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
-        let tools = if definition.tools.is_empty() { "none".to_owned() } else { list(&definition.tools) };
-        let _ = write!(text, "- `{}` ({}). Tools: {tools}.", definition.name, definition.role);
-        let blocked = Some(&constraints.blocked_patterns).filter(|words| !words.is_empty());
-        let dirs = constraints.allowed_dirs.as_ref().filter(|dirs| !dirs.iter().any(|dir| dir == "."));
-        let limits = [
-            ("Sees only", dirs),
-            ("Neither sees nor touches", blocked),
-            ("Changes only", constraints.write_patterns.as_ref()),
-            ("Runs only", constraints.allowed_commands.as_ref()),
-        ];
-        for (says, words) in limits {
-            match words.map(|words| list(words)) {
-                None => {}
-                Some(words) if words.is_empty() => drop(write!(text, " {says} nothing.")),
-                Some(words) => drop(write!(text, " {says} {words}.")),
-            }
-        }
-        if let Some(ms) = constraints.timeout_ms {
-            let _ = write!(text, " Has {} s per task.", ms.div_ceil(1_000));
-        }
-        text.push('\n');
+    let mut text = String::from("# Your members\n\n");
+    if members.is_empty() {
+        text.push_str("There are none: answer yourself, and say what you cannot do.\n");
+    }
+    for member in members {
+        let Definition { name, role, .. } = &member.definition;
+        let _ = writeln!(text, "- `{name}` ({role}): {}", abilities(member).join(", "));
     }
     text
+}
+
+/// What a member can do besides reading, in a few words: a lead plans by it, and the gate holds whoever goes beyond.
+fn abilities(Member { definition, constraints, .. }: &Member) -> Vec<String> {
+    let has = |tools: &[&str]| tools.iter().any(|tool| definition.tools.iter().any(|own| own == tool));
+    let some = |patterns: &[String]| {
+        let shown: Vec<String> =
+            patterns.iter().take(PATTERNS_TOLD_MAX).map(|pattern| format!("`{pattern}`")).collect();
+        let more = if patterns.len() > shown.len() { " and the like" } else { "" };
+        format!("{}{more}", shown.join(", "))
+    };
+    let mut can = Vec::new();
+    if has(&["write_file", "edit_file"]) && !constraints.read_only {
+        can.push(match &constraints.write_patterns {
+            None => "changes files".to_owned(),
+            Some(patterns) if patterns.is_empty() => "changes no files".to_owned(),
+            Some(patterns) => format!("changes only files like {}", some(patterns)),
+        });
+    }
+    for (tools, words) in [
+        (["run_shell"].as_slice(), "runs commands"),
+        (&["run_test", "coverage_report"], "runs tests"),
+        (&["git_commit"], "commits"),
+        (&["query_log", "query_metrics"], "reads logs and metrics"),
+        (&["http_get"], "reads web pages"),
+    ] {
+        can.extend(has(tools).then(|| words.to_owned()));
+    }
+    if can.is_empty() {
+        can.push("reads only".to_owned());
+    }
+    let dirs = constraints.allowed_dirs.as_ref().filter(|dirs| !dirs.iter().any(|dir| dir == "."));
+    can.extend(dirs.map(|dirs| format!("sees only {}", some(dirs))));
+    can
 }
 
 /// One agent to talk to, without the team around it.
@@ -229,6 +249,9 @@ pub(crate) fn choose(talk: &Talk, place: &Place) -> Result<Agent, Stop> {
     let Member { mut definition, model, constraints, .. } = member;
     // Alone it has nobody to lead: what only works in a team is left out.
     definition.tools = join::alone_tools(&definition);
+    if definition.inherits_tools {
+        definition.hidden_tools = hidden_from(&definition.tools, &definition.prompt);
+    }
     let (model, wish) = if is_expert { (None, model) } else { (model, None) };
     let crew = Crew::new(roster, desk, vec![definition.name.clone()]);
     Ok(Agent { definition, model, wish, crew, constraints })

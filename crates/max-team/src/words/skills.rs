@@ -35,6 +35,16 @@ impl Lang {
         }
     }
 
+    /// Skills that came with the project and that no agent uses yet.
+    pub(crate) fn skills_untrusted(self, names: &[String]) -> String {
+        let names = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        say!(
+            self,
+            "this project brings skills that are not used until you trust them: {names}; see `max-team skills trust`",
+            "此项目带来的技能在您信任之前不会使用：{names}；参见 `max-team skills trust`"
+        )
+    }
+
     fn lacks(self, missing: &str) -> String {
         say!(self, "needs {missing}", "需要 {missing}")
     }

@@ -177,7 +177,9 @@ fn the_tools_that_are_shown_are_those_it_has() {
         assert_eq!(program.run(words).code, 0, "{words:?}");
         let requests = server.requests();
         let has = tools(&requests.last().unwrap().body);
-        assert_eq!(shown, has, "{name}");
+        // What is shown is what it may use; its requests describe a part of it, and how to find the others.
+        assert!(has.iter().all(|tool| *tool == "tool_search" || shown.contains(tool)), "{name}: {has:?}");
+        assert!(has.contains(&"tool_search") || shown.len() <= has.len() + 2, "{name}: {has:?}");
     }
 }
 

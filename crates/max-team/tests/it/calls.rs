@@ -127,7 +127,7 @@ fn what_a_model_is_offered() {
     assert_eq!(program.run(&["-p", "hi"]).code, 0);
     assert_eq!(program.run(&["-p", "hi", "--solo"]).code, 0);
     let requests = server.requests();
-    assert_eq!(tools(&requests[0]), "agent ask_user send_message task");
+    assert_eq!(tools(&requests[0]), "agent ask_user send_message");
     assert!(requests[0].body["system"].to_string().contains("Never hand understanding on"));
     let kinds = |request: &Recorded| {
         let tools = request.body["tools"].as_array().unwrap().clone();

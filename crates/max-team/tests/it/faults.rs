@@ -304,8 +304,8 @@ fn a_damaged_journal_is_told_of() {
     let whole = std::fs::read(&path).unwrap();
     // What the agent was told lies in a blob beside the log (and perhaps in bytes that a page has left behind).
     let mut flipped = whole.clone();
-    for (at, window) in whole.windows(19).enumerate() {
-        flipped[at] ^= u8::from(window == b"careful and capable");
+    for (at, window) in whole.windows(17).enumerate() {
+        flipped[at] ^= u8::from(window == b"careful assistant");
     }
     let text = "this is no database ".repeat(500).into_bytes();
     let table = [

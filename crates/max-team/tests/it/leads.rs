@@ -50,8 +50,7 @@ fn a_host_has_the_tools_of_its_definition_and_hears_of_nothing_else() {
     own(&program, "dialog-agent", "---\ntype: main\ndisallowedTools: submit_plan, spawn*, task_*\n---\nYou lead.\n");
     ok(&program.run(&["-p", "hi"]));
     let second = &server.requests()[1];
-    assert!(tools(second).contains("dispatch_task") && !tools(second).contains("submit_plan"), "{}", tools(second));
-    assert!(!tools(second).contains("spawn") && !tools(second).contains("task_"), "{}", tools(second));
+    assert_eq!(tools(second), "agent ask_user memory_read send_message skill tool_search");
     assert!(system(second).contains("`leo`"), "{}", system(second));
     let shown = program.run(&["agents", "show", "dialog", "--json"]).json();
     assert!(!shown["tools"].to_string().contains("submit_plan"), "{shown}");
@@ -75,17 +74,17 @@ fn a_lead_that_a_project_brings_is_announced() {
 }
 
 #[test]
-fn a_coordinator_keeps_its_own_prompt_and_four_tools() {
+fn a_coordinator_keeps_its_own_prompt_and_three_tools() {
     let server = ModelServer::start([Reply::text("a"), Reply::text("b")]);
     let program = Program::team(&server);
     ok(&program.run(&["-p", "hi", "--coordinator"]));
     own(&program, "boss", "---\nname: boss\ntype: main\n---\nYou are Boss, and dry.\n");
     ok(&program.run(&["-p", "hi", "--coordinator"]));
     for (request, own) in server.requests().iter().zip(["You are Max, the lead", "You are Boss, and dry."]) {
-        assert_eq!(tools(request), "agent ask_user send_message task");
+        assert_eq!(tools(request), "agent ask_user send_message");
         let system = system(request);
         assert!(system.starts_with(own) && system.contains("Never hand understanding on"), "{system}");
-        assert!(!system.contains("`submit_plan`") && system.contains("# Your team"), "{system}");
+        assert!(!system.contains("`submit_plan`") && system.contains("# Your members"), "{system}");
     }
 }
 
@@ -129,7 +128,10 @@ fn a_task_is_dispatched_by_its_id_alone() {
 fn a_sub_agent_without_a_type_is_general_also_for_the_default_lead() {
     let call = json!({ "description": "count", "prompt": "Count to three." });
     let script = Script::new()
-        .on(|request| request.contains("You are a sub-agent"), Reply::text("Three.").usage(100, 7, 0, 0))
+        .on(
+            |request| request.contains("You carry out one task for a colleague"),
+            Reply::text("Three.").usage(100, 7, 0, 0),
+        )
         .then(Reply::new().tool("a", "agent", call).usage(10, 1, 0, 0))
         .then(Reply::new().tool("b", "agent", json!({ "description": "d", "prompt": "p", "subagent_type": "genral" })))
         .then(Reply::text("done").usage(10, 2, 0, 0));
@@ -176,7 +178,7 @@ fn calls_go_two_deep_where_the_user_says_so() {
     let script = Script::new()
         .on(|request| request.contains("You are Explore"), Reply::text("It is in src."))
         .when(move |request| {
-            let is_general = request.contains("You are a sub-agent with a task of your own");
+            let is_general = request.contains("You carry out one task for a colleague");
             is_general.then(|| match request.tool_results() {
                 0 => Reply::new().tool("b", "agent", call("explore")),
                 _ => Reply::text(format!("Found: {}", results(request)[0].contains("It is in src."))),

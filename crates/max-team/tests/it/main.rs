@@ -25,6 +25,7 @@ mod evidence;
 mod experts;
 mod faults;
 mod files;
+mod fixed_input;
 mod forecasts;
 mod hands;
 mod headless;

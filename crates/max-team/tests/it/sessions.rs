@@ -25,12 +25,12 @@ fn sessions_are_listed_and_resumed_by_id() {
     let server = ModelServer::start([Reply::text("one"), Reply::text("two"), Reply::text("three")]);
     let program = Program::with(&server);
     program.run(&["-p", "first"]);
-    program.run(&["-p", "another"]);
+    program.run(&["-p", "elephant"]);
     let listed = program.run(&["sessions", "list", "--json"]).json();
     let ids: Vec<&str> = listed.as_array().unwrap().iter().map(|row| row["session"].as_str().unwrap()).collect();
-    assert_eq!((ids.len(), &listed[0]["preview"]), (2, &serde_json::json!("another")));
+    assert_eq!((ids.len(), &listed[0]["preview"]), (2, &serde_json::json!("elephant")));
     assert_eq!(program.run(&["-r", ids[1], "-p", "more"]).out, "three\n");
-    assert!(server.requests()[2].contains("first") && !server.requests()[2].contains("another"));
+    assert!(server.requests()[2].contains("first") && !server.requests()[2].contains("elephant"));
     // The end that lists show, or as much of the beginning as tells it apart.
     let apart = (1..ids[0].len()).find(|at| ids[0][..*at] != ids[1][..*at]).unwrap();
     for piece in [&ids[1][ids[1].len() - 8..], &ids[1][..apart], &ids[1]["ses_".len()..apart]] {

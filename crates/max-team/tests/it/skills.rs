@@ -496,3 +496,45 @@ fn a_text_without_front_matter_is_named_as_skipped() {
     let listed = program.run(&["skills", "list", "--json"]).json();
     assert!(listed["skipped"][0]["file"].as_str().unwrap().ends_with("golang-style.md"), "{listed}");
 }
+
+#[test]
+fn a_project_s_skill_that_is_not_trusted_is_announced_at_the_start() {
+    let server = ModelServer::start([Reply::text("a"), Reply::text("b"), Reply::text("c")]);
+    let program = Program::with(&server).file(".max-team/skills/release/SKILL.md", &skill("release", "", "Ship it."));
+    let ran = program.run(&["-p", "hi"]);
+    assert!(ran.err.contains("skills that are not used until you trust them: `release`"), "{ran:?}");
+    let ran = program.run(&["-p", "hi", "--lang", "zh"]);
+    assert!(ran.err.contains("在您信任之前不会使用：`release`"), "{ran:?}");
+    assert_eq!(program.run(&["skills", "trust", "release", "--yes"]).code, 0);
+    assert!(!program.run(&["-p", "hi"]).err.contains("release"));
+}
+
+#[test]
+fn a_contract_shows_its_input_and_gets_its_arguments() {
+    let contract = "name: sum\ndescription: Sums a text up.\nprompt: Sum it up.\n\
+        input: {type: object, required: [text], properties: {text: {type: string}, words: {type: integer}}}\n\
+        output: {type: object, required: [sum], properties: {sum: {type: string}}}\n";
+    for call in [
+        json!({ "name": "sum", "arguments": "a long text" }),
+        json!({ "name": "sum", "arguments": "{\"text\": \"a long text\"}" }),
+    ] {
+        let server = ModelServer::start(Script::new().when(move |request: &Recorded| {
+            let is_contractor = request.contains("Sum it up.");
+            Some(match (is_contractor, request.tool_results()) {
+                (true, _) => Reply::new().tool("o1", "structured_output", json!({ "sum": "short" })),
+                (false, 0) => Reply::new().tool("t1", "skill", call.clone()),
+                (false, _) => Reply::text("done"),
+            })
+        }));
+        let program = Program::team(&server);
+        write(&program.home().join("skills/sum.yaml"), contract);
+        ask(&program, "sum it up");
+        assert!(
+            system(&server).contains("- sum: (input {text: string, words?: integer}) Sums a text up."),
+            "{}",
+            system(&server)
+        );
+        let asked = server.requests().into_iter().find(|request| request.contains("Sum it up.")).unwrap();
+        assert!(asked.user_texts().concat().contains("\"text\": \"a long text\""), "{}", asked.body);
+    }
+}

@@ -10,7 +10,7 @@ use max_team_core::id::PlanId;
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::near::candidates;
 use max_team_core::policy::{Action, Deed, Verdict};
-use max_team_core::tasks::Status;
+use max_team_core::tasks::{Input as ListInput, Status, Update as Change};
 use max_team_core::team::Isolation;
 use max_team_core::turn::Input;
 use max_team_journal::JournalError;
@@ -23,7 +23,7 @@ use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::plan::{letters, plan_stream, propose};
 use crate::shared::{new_id, now_ms};
-use crate::tasks::TaskLists;
+use crate::tasks::{Ask, TaskLists};
 use crate::team_tools::{self, Act, Call, DISPATCH_TASK, Way};
 
 /// What a call came to.
@@ -71,8 +71,11 @@ impl Agent {
             Err(words) => Done::wrong(words),
             Ok(Act::SubmitPlan(submit)) => self.submit(&key, submit),
             Ok(Act::Create(task)) => self.note(task),
-            Ok(Act::Update(update)) => self.update(&key, &update)?,
-            Ok(Act::Query(query)) => self.query(&query)?,
+            Ok(Act::Update(update)) => match self.listed(&update)? {
+                Some(ask) => return self.tend(&key, &ask).await,
+                None => self.update(&key, &update)?,
+            },
+            Ok(Act::Query(query)) => self.query(&key, &query)?,
             Ok(Act::Memory(ask)) => return self.recollect(&key, &ask).await,
             Ok(Act::Tasks(ask)) => return self.tend(&key, &ask).await,
             Ok(Act::Dispatch(dispatch)) => match self.dispatch(&key, &dispatch).await? {
@@ -89,6 +92,7 @@ impl Agent {
             },
             Ok(Act::Spawn(_)) => return Ok(()),
             Ok(Act::Inbox) => self.inbox()?,
+            Ok(Act::Search(query)) => self.search_tools(&query),
             Ok(Act::Spawned(asked)) => self.spawned(&key, &asked)?,
             Ok(Act::Plan) => self.begin_planned().await?,
             Ok(Act::Skill(input)) => match self.skill(&key, input).await? {
@@ -168,6 +172,28 @@ impl Agent {
         Done { events: vec![Event::TaskDrafted(task)], ..Done::said(words) }
     }
 
+    /// A change of a task of the shared list, if that is the task that is meant: a plan's task of the same name comes first.
+    fn listed(&self, update: &team_tools::Update) -> Result<Option<Ask>, RuntimeError> {
+        let is_draft = self.turn.drafts().iter().any(|draft| draft.id == update.task_id);
+        if is_draft || propose::find(&self.floor, update.plan, &update.task_id)?.is_some() {
+            return Ok(None);
+        }
+        let lists = TaskLists::new(&self.floor.shared.journal);
+        if lists.tasks(self.floor.session)?.find(&update.task_id).is_err() {
+            return Ok(None);
+        }
+        let change = Change {
+            id: update.task_id.clone(),
+            status: update.status,
+            owner: update.agent.clone(),
+            subject: update.title.clone(),
+            description: update.description.clone(),
+            blocked_by: update.depends_on.clone().unwrap_or_default(),
+            ..Change::default()
+        };
+        Ok(Some(Ask::Write(ListInput::Update(Box::new(change)))))
+    }
+
     fn update(&self, key: &str, update: &team_tools::Update) -> Result<Done, RuntimeError> {
         if let Some(draft) = self.turn.drafts().iter().find(|draft| draft.id == update.task_id) {
             let task = update.over(draft);
@@ -175,6 +201,10 @@ impl Agent {
         }
         let (plan, _) = match propose::find(&self.floor, update.plan, &update.task_id)? {
             Some(found) => found,
+            None if update.decision.as_deref() == Some("give_up") && self.is_apart(&update.task_id)? => {
+                let (id, stop) = (Some(update.task_id.clone()), true);
+                return self.spawned(key, &team_tools::Spawned { id, stop });
+            }
             None => return Ok(Done::wrong(format!("there is no open plan with a task `{}`", update.task_id))),
         };
         if let Some(name) = update.agent.as_ref().filter(|name| self.floor.mate(name).is_none()) {
@@ -205,8 +235,32 @@ impl Agent {
         format!("there is no member `{name}`{}", candidates(name, members))
     }
 
-    fn query(&self, query: &team_tools::Query) -> Result<Done, RuntimeError> {
-        Ok(Done::said(propose::describe(&self.floor, query, self.turn.drafts())?))
+    /// How tasks stand: those of plans, then those of the shared list and those in the background, where there are any.
+    fn query(&self, key: &str, query: &team_tools::Query) -> Result<Done, RuntimeError> {
+        if let Some(id) = query.task_id.as_deref().filter(|_| query.plan.is_none()) {
+            let is_planned = propose::find(&self.floor, None, id)?.is_some();
+            if !is_planned && self.is_apart(id)? {
+                return self.spawned(key, &team_tools::Spawned { id: Some(id.to_owned()), stop: false });
+            }
+            let listed = TaskLists::new(&self.floor.shared.journal).tasks(self.floor.session)?;
+            if !is_planned && listed.find(id).is_ok() {
+                return self.tended(&Ask::Get(id.to_owned()));
+            }
+        }
+        let mut text = propose::describe(&self.floor, query, self.turn.drafts())?;
+        if query.task_id.is_none() && query.plan.is_none() && query.status.is_none() {
+            let lines = TaskLists::new(&self.floor.shared.journal).lines(self.floor.session)?;
+            let own: Vec<String> =
+                lines.iter().filter(|line| line.in_plan.is_none()).map(|line| line.short()).collect();
+            if !own.is_empty() {
+                text = format!("{}\nThe shared list:\n{}", text.trim_end(), own.join("\n"));
+            }
+            if self.has_apart()? {
+                let apart = self.spawned(key, &team_tools::Spawned::default())?.words;
+                text = format!("{}\nIn the background:\n{apart}", text.trim_end());
+            }
+        }
+        Ok(Done::said(text))
     }
 
     /// Gives one member something to do. The result comes by mail.
@@ -289,9 +343,7 @@ impl Agent {
     async fn clarify(&mut self, key: &str, question: &str) -> Result<Option<Done>, RuntimeError> {
         let assignment = self.turn.assignment().filter(|assignment| assignment.plan.is_some()).cloned();
         let Some(assignment) = assignment else {
-            return Ok(Some(Done::said(
-                "Nobody can answer right now: end with your question as your answer, and say what you have so far.",
-            )));
+            return Ok(Some(Done::said("Your question is your answer: you go on from here when it is answered.")));
         };
         let letter = Envelope::new(
             derived(&[self.stream.as_bytes(), key.as_bytes(), b"clarify"]),

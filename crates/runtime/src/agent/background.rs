@@ -47,7 +47,7 @@ impl Agent {
         let at_work = self.apart_from_us()?.iter().filter(|(_, busy)| *busy).count();
         if at_work >= BACKGROUND_TASKS_MAX {
             return Ok(Done::wrong(format!(
-                "{BACKGROUND_TASKS_MAX} tasks run in the background already: wait for one, or stop one with `spawned`"
+                "{BACKGROUND_TASKS_MAX} tasks run in the background already: wait for one, or stop one with `task_update` (`decision` give_up)"
             )));
         }
         self.floor.bind(&self.stream, self.frame.settings());
@@ -55,8 +55,7 @@ impl Agent {
         let assignment = Assignment { life: Life::Background, ..assignment };
         let letter = self.assigning(id, &assignment, text, b"dispatch");
         let words = format!(
-            "It runs in the background as task `{handle}`. What it comes to is sent to you by itself: go on, or end your turn. \
-             `spawned` shows how it stands and stops it."
+            "It runs in the background as task `{handle}`. Its answer is sent to you: go on, or end your turn."
         );
         let guests = vec![Guest { id, mate, assignment: assignment.into(), letter }];
         Ok(Done { extra: Extra { guests, ..Extra::default() }, ..Done::said(words) })
@@ -75,6 +74,16 @@ impl Agent {
             ours.push((row, busy));
         }
         Ok(ours)
+    }
+
+    /// Whether it has tasks in the background, or had.
+    pub(super) fn has_apart(&self) -> Result<bool, RuntimeError> {
+        Ok(!self.apart_from_us()?.is_empty())
+    }
+
+    /// Whether an id is that of a task in the background.
+    pub(super) fn is_apart(&self, id: &str) -> Result<bool, RuntimeError> {
+        Ok(self.apart_from_us()?.iter().any(|(row, _)| row.handle() == id || row.agent.to_string() == id))
     }
 
     /// How what runs in the background stands; or the end of one.

@@ -57,10 +57,19 @@ impl Agent {
         if self.goes_on(key)? {
             return Ok(None);
         }
+        let call = &self.to_member(call);
         match self.callee(call) {
             Ok((mate, depth)) => self.engage(key, call, mate, depth).await,
             Err(words) => Ok(Some(Done::wrong(words))),
         }
+    }
+
+    /// A lead's call of a member is a dispatch, whichever tool made it. The answer to one that it may not call names those it may.
+    fn to_member(&self, call: &Call) -> Call {
+        let is_member = self.leads() && self.floor.mate(&call.who).is_some();
+        let may_call = || self.floor.callable(self.frame.definition(), &call.who).is_ok();
+        let way = if is_member && may_call() { Way::Dispatch } else { call.way };
+        Call { way, ..call.clone() }
     }
 
     /// Whether somebody was called before a crash, and is at it: whether they could be called now is no longer the question.
@@ -192,6 +201,7 @@ impl Agent {
         // What those whom a lead of members calls may do is what the session may.
         let own = &self.frame.definition().tools;
         let caller = Caller { tools: (!self.leads()).then_some(own.as_slice()), deeper: depth + 1 < deepest };
+        let is_member = self.leads() && self.floor.mate(&mate.definition.name).is_some();
         let mut mate = self.floor.called(mate, caller);
         // A type that comes with the program has its own way to answer, unless it keeps what it finds.
         if way == Way::Arguments && (!mate.definition.builtin || mate.definition.cache.is_some()) {
@@ -201,7 +211,9 @@ impl Agent {
         let Mate { definition, settings } = mate;
         let settings = settings.bounded_by(self.frame.settings());
         let structured = definition.output.is_some();
-        Ok((Mate { definition, settings: Settings { structured, ..settings } }, depth + 1))
+        // A member is as deep on every way to it.
+        let depth = if is_member { depth } else { depth + 1 };
+        Ok((Mate { definition, settings: Settings { structured, ..settings } }, depth))
     }
 
     /// Whether this is the lead of members: it has no hands of its own.

@@ -20,7 +20,7 @@ use max_team_tools::copy::Copy;
 use max_team_tools::{Cx, Registry, Root, Shelf, Spec, Store, Structured, Tool};
 use tokio_util::sync::CancellationToken;
 
-use super::notes;
+use super::{notes, tool_search};
 use crate::error::RuntimeError;
 use crate::memory::{Live, Memories, Standing, project_scope};
 use crate::shared::{Shared, lock};
@@ -107,6 +107,7 @@ impl Frame {
             registry.add(tool).map_err(|error| bad(error.to_string()))?;
         }
         offer(&mut registry, &callees);
+        tool_search::hide(&mut registry, &definition);
         let beneath = Arc::new(Root::open(root).map_err(|error| unusable(error.to_string()))?);
         let tools = specs(&registry);
         let tools_blob = Blob::new(serde_json::to_vec(&tools).unwrap_or_default());
@@ -168,7 +169,17 @@ impl Frame {
             // What cannot be read is not told; if it is the journal, the next commit says so.
             *standing = memories.standing(&project_scope(&self.root), &live.soul).unwrap_or_default();
         }
+        // Texts that change least come first: a provider's cache serves a request up to the first difference.
         let mut system = self.definition.prompt.trim_end().to_owned();
+        if Store::TOOLS.iter().any(|tool| self.registry.get(tool).is_some()) {
+            system.push_str(&format!("\n\n{}", FOLDERS.trim_end()));
+        }
+        if !read.text.is_empty() {
+            system.push_str(&format!("\n\n# Instructions from files\n\n{}", read.text.trim_end()));
+        }
+        if let Some(skills) = self.skills(shared) {
+            system.push_str(&format!("\n\n{}", skills.trim_end()));
+        }
         for part in self.standing.iter().flat_map(|standing| [&standing.personality, &standing.known, &live.files]) {
             if !part.is_empty() {
                 system.push_str(&format!("\n\n{}", part.trim_end()));
@@ -182,16 +193,6 @@ impl Frame {
             self.root.display(),
             shared.surroundings
         ));
-        if Store::TOOLS.iter().any(|tool| self.registry.get(tool).is_some()) {
-            system.push_str(&format!("\n{FOLDERS}"));
-        }
-        if !read.text.is_empty() {
-            system.push_str("\n# Instructions from files\n\n");
-            system.push_str(&read.text);
-        }
-        if let Some(skills) = self.skills(shared) {
-            system.push_str(&format!("\n{skills}"));
-        }
         if *self.system != *system {
             let [instructions, ..] = &mut self.blobs;
             *instructions = Blob::new(system.as_bytes().to_vec());
@@ -233,7 +234,7 @@ impl Frame {
     }
 
     /// Works with these tools from now on.
-    fn equip(&mut self, registry: Registry) {
+    pub(super) fn equip(&mut self, registry: Registry) {
         self.tools = specs(&registry);
         let [_, blob, _] = &mut self.blobs;
         *blob = Blob::new(serde_json::to_vec(&self.tools).unwrap_or_default());
@@ -420,7 +421,7 @@ fn specs(registry: &Registry) -> Arc<[ToolSpec]> {
         description: spec.description.clone(),
         schema: spec.schema.clone(),
     };
-    registry.specs().map(spec).collect()
+    registry.offered().map(spec).collect()
 }
 
 fn settings_blob(settings: &Settings) -> Blob {

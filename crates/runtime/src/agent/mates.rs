@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use max_team_core::calling::hands::{EXIT_PLAN_MODE, MATES, SPAWN_TEAMMATE};
+use max_team_core::calling::hands::SPAWN_TEAMMATE;
 use max_team_core::chat::Part;
 use max_team_core::event::Event;
 use max_team_core::id::{AgentId, EnvelopeId};
@@ -27,7 +27,7 @@ use super::flight::Flight;
 use super::mail::{add, derived};
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
-use crate::floor::callable;
+use crate::floor::{Floor, callable};
 use crate::handle::Mate;
 use crate::prompt::fill;
 use crate::rows::{InboxRow, MateRow};
@@ -234,13 +234,9 @@ impl Agent {
         let Mate { definition, settings } = mate;
         let own = Arc::unwrap_or_clone(definition);
         let plans = spawn.plans();
-        let given = MATES.into_iter().chain(max_team_core::tasks::TOOLS).chain(plans.then_some(EXIT_PLAN_MODE));
         let wanted = spawn.mode.filter(|mode| mode.is_stricter(own.mode.unwrap_or(settings.mode)));
         let mode = if plans { Some(Mode::Plan) } else { wanted.or(own.mode) };
-        let mut tools: Vec<String> = own.tools.into_iter().chain(given.map(str::to_owned)).collect();
-        tools.sort_unstable();
-        tools.dedup();
-        let definition = Definition { tools, mode, ..own };
+        let definition = Definition { mode, ..Floor::as_teammate(own, plans, spawn.claims.unwrap_or_default()) };
         let settings = Settings { mode: definition.mode_in(settings.mode), ..settings };
         Ok((Mate { definition: definition.into(), settings }, depth))
     }

@@ -35,6 +35,7 @@ mod review;
 mod skills;
 mod steer;
 mod tasks;
+mod tool_search;
 
 use std::collections::{HashMap, HashSet};
 use std::pin::Pin;
@@ -295,6 +296,7 @@ impl Agent {
         let bell = Arc::clone(bell);
         agent.background.listen(move || bell.notify_one());
         agent.know_task();
+        agent.frame.reveal_from(agent.turn.history());
         agent.floor.know_turn(agent.turn.newest());
         agent
     }
@@ -579,6 +581,7 @@ impl Agent {
             Settings { model: model.unwrap_or(now.model), turn_ms, ..now }.under(&frame.settings().constraints);
         let settings = Arc::new(settings);
         self.frame = frame.under(&settings);
+        self.frame.reveal_from(self.turn.history());
         self.floor.rebind(&self.stream, &settings);
         self.origin = Arc::new(Origin { name: definition.name.as_str().into(), ..(*self.origin).clone() });
         let events = self.decide(Input::Redefine(definition, settings));

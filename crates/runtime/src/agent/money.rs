@@ -27,6 +27,7 @@ pub(super) struct Others {
 impl Agent {
     /// One decision. What it may spend is set aside before anybody else can look.
     pub(super) fn decide(&mut self, input: Input) -> Vec<Event> {
+        self.reveal_for(&input);
         if !self.purse.is_bounded() {
             (self.left, self.later) = (Left::default(), Left::default());
             return self.turn.decide(input, &self.now());

@@ -230,6 +230,7 @@ impl Agent {
         let settings = Arc::new(now.unwrap_or(settings));
         let depth = self.turn.engaged().or(self.turn.assignment()).map_or(0, |given| given.depth);
         self.frame = self.floor.frame_for(&definition, &settings, depth)?;
+        self.frame.reveal_from(self.turn.history());
         self.floor.rebind(&self.stream, &settings);
         Ok(self.decide(Input::Redefine(definition, settings)))
     }

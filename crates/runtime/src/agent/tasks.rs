@@ -106,7 +106,7 @@ impl Agent {
         self.end_act(key, Done::wrong("others change the list all the time; try again later")).await
     }
 
-    fn tended(&self, ask: &Ask) -> Result<Done, RuntimeError> {
+    pub(super) fn tended(&self, ask: &Ask) -> Result<Done, RuntimeError> {
         let lists = TaskLists::new(&self.floor.shared.journal);
         let session = self.floor.session;
         let said = match ask {

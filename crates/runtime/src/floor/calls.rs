@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use max_team_core::calling::hands::{
-    CHECK_INBOX, Caller, EXIT_PLAN_MODE, SEND_MESSAGE, assigns_work, hands, is_own, may_call,
+    CHECK_INBOX, Caller, EXIT_PLAN_MODE, MATES, SEND_MESSAGE, assigns_work, hands, is_own, may_call,
 };
+use max_team_core::calling::offer::hidden_from;
 use max_team_core::id::PlanId;
 use max_team_core::limits::CALL_DEPTH_MAX;
 use max_team_core::near::candidates;
@@ -124,12 +125,38 @@ impl Floor {
         self.team().map_or(0, |team| team.call_depth.min(CALL_DEPTH_MAX))
     }
 
-    /// The same somebody with the tools that are left to whoever is called.
+    /// An agent with the tools that it has for this caller. A member that its lead asks (`caller.tools` is `None`) is the same
+    /// on every way to it: it has what the team's file gives it.
     pub(crate) fn called(&self, mate: Mate, caller: Caller<'_>) -> Mate {
+        let own = &mate.definition;
+        if caller.tools.is_none() && self.mate(&own.name).is_some() {
+            let tools = own.tools.iter().filter(|tool| is_own(own, tool)).cloned().collect();
+            let definition = Definition { tools, ..Arc::unwrap_or_clone(mate.definition) };
+            return Mate { definition: definition.into(), ..mate };
+        }
         let there = self.shared.tools.specs().map(|spec| spec.name.as_str());
-        let tools = hands(there, &mate.definition, caller).tools;
-        let definition = Definition { tools, inherits_tools: false, ..Arc::unwrap_or_clone(mate.definition) };
+        let tools = hands(there, own, caller).tools;
+        let hidden_tools = if own.inherits_tools { hidden_from(&tools, &own.prompt) } else { own.hidden_tools.clone() };
+        let own = Arc::unwrap_or_clone(mate.definition);
+        let definition = Definition { tools, hidden_tools, inherits_tools: false, ..own };
         Mate { definition: definition.into(), ..mate }
+    }
+
+    /// The same as a teammate: it can be written to and uses the shared list. Whoever takes tasks from it is offered its tools.
+    pub(crate) fn as_teammate(own: Definition, plans: bool, claims: bool) -> Definition {
+        let plan = plans.then_some(EXIT_PLAN_MODE);
+        let given = || MATES.into_iter().chain(tasks::TOOLS).chain(plan);
+        let is_new = |tool: &&str| !own.tools.iter().any(|has| has == tool);
+        let is_hidden = |tool: &&str| *tool == CHECK_INBOX || (tasks::TOOLS.contains(tool) && !claims);
+        let hidden: Vec<String> = given().filter(is_new).filter(is_hidden).map(str::to_owned).collect();
+        let mut tools: Vec<String> = own.tools.iter().cloned().chain(given().map(str::to_owned)).collect();
+        tools.sort_unstable();
+        tools.dedup();
+        let mut hidden_tools: Vec<String> = own.hidden_tools.iter().cloned().chain(hidden).collect();
+        hidden_tools.retain(|tool| !claims || !tasks::TOOLS.contains(&tool.as_str()));
+        hidden_tools.sort_unstable();
+        hidden_tools.dedup();
+        Definition { tools, hidden_tools, ..own }
     }
 
     /// Somebody calls others, or may: what they work under binds whom they call.

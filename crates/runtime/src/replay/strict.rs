@@ -11,7 +11,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use max_team_core::calling::hands::{Caller, EXIT_PLAN_MODE, MATES, TASK};
+use max_team_core::calling::cache;
+use max_team_core::calling::hands::Caller;
+use max_team_core::chat::Part;
 use max_team_core::event::{AgentStarted, Approval, Event, LlmIntent};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId};
@@ -207,7 +209,11 @@ impl Today<'_> {
                 Event::LlmIntent(intent) => {
                     let mut changes = std::mem::take(&mut led_to);
                     match &seated {
-                        Some((_, frame)) => changes.extend(self.changes(&turn, intent, frame, &settings)?),
+                        Some((_, frame)) => {
+                            let mut frame = frame.clone();
+                            frame.reveal_from(turn.history());
+                            changes.extend(self.changes(&turn, intent, &frame, &settings)?);
+                        }
                         None => changes.push(nobody(&started.definition)),
                     }
                     let (number, attempt) = (intent.call, intent.attempt);
@@ -311,15 +317,19 @@ impl Today<'_> {
             // Whoever carries a skill out is made by it at that moment, not written down anywhere.
             return Ok(then.map(|then| Mate { definition: started.definition.clone(), settings: then.clone() }));
         }
-        if tool == Some(DISPATCH_TASK) {
-            let mate = self.floor.mate(name);
-            return Ok(mate.map(|mate| Mate { settings: mate.settings.bounded_by(frame.settings()), ..mate }));
-        }
         let leads = caller == self.tape.lead && self.floor.team().is_some_and(|team| !team.members.is_empty());
+        let member = self.floor.mate(name).filter(|_| leads && given.life.mate().is_none());
+        if member.is_some() || tool == Some(DISPATCH_TASK) {
+            return Ok(member.map(|mate| Mate { settings: mate.settings.bounded_by(frame.settings()), ..mate }));
+        }
         let hands =
             Caller { tools: (!leads).then_some(own.tools.as_slice()), deeper: given.depth < self.floor.call_depth() };
         let Some(mate) = self.floor.callee(name) else { return Ok(None) };
-        Ok(Some(self.hired(mate, hands, tool, &frame, given, then)))
+        let has_arguments = self.tape.events(agent)?.iter().find_map(|(_, _, event)| match event {
+            Event::TurnStarted(started) => started.input.first().map(is_arguments),
+            _ => None,
+        });
+        Ok(Some(self.hired(mate, hands, has_arguments.unwrap_or_default(), &frame, given, then)))
     }
 
     /// Somebody who is called, as they are for this caller.
@@ -327,24 +337,21 @@ impl Today<'_> {
         &self,
         mate: Mate,
         hands: Caller<'_>,
-        tool: Option<&str>,
+        has_arguments: bool,
         caller: &Frame,
         given: &Assignment,
         then: Option<&Settings>,
     ) -> Mate {
         let mut mate = self.floor.called(mate, hands);
-        if tool == Some(TASK) && (!mate.definition.builtin || mate.definition.cache.is_some()) {
+        if has_arguments && (!mate.definition.builtin || mate.definition.cache.is_some()) {
             let prompt = format!("{}\n\n{}", mate.definition.prompt.trim_end(), EXPERT);
             Arc::make_mut(&mut mate.definition).prompt = prompt;
         }
         mate.settings = mate.settings.bounded_by(caller.settings());
         mate.settings.structured = mate.definition.output.is_some();
         if let Some(who) = given.life.mate() {
-            let tools = &mut Arc::make_mut(&mut mate.definition).tools;
-            let plans = who.plans.then_some(EXIT_PLAN_MODE);
-            tools.extend(MATES.into_iter().chain(max_team_core::tasks::TOOLS).chain(plans).map(str::to_owned));
-            tools.sort_unstable();
-            tools.dedup();
+            let own = Arc::unwrap_or_clone(mate.definition);
+            mate.definition = Floor::as_teammate(own, who.plans, who.claims).into();
             // What it was started with is whoever's wish who started it.
             if let Some(then) = then {
                 (mate.settings.mode, mate.settings.model) = (then.mode, then.model.clone());
@@ -401,6 +408,11 @@ impl Today<'_> {
         let text = String::from_utf8_lossy(self.tape.texts.get(name)?);
         Some(comparable(&text, &self.tape.cwd, copy).into_owned())
     }
+}
+
+/// Whether an expert was asked with arguments.
+fn is_arguments(part: &Part) -> bool {
+    matches!(part, Part::Text { text } if cache::arguments(text).is_some())
 }
 
 /// Whether the machine would make the same call, with the same messages.

@@ -205,6 +205,9 @@ impl Catalogue {
 
 /// What a model is told of a skill. What it is only for stands first: the end may be cut.
 fn about(skill: &Skill) -> Cow<'_, str> {
+    if let Some(contract) = &skill.contract {
+        return Cow::Owned(format!("(input {}) {}", contract.shape(), skill.description));
+    }
     if skill.head.paths.is_empty() {
         return Cow::Borrowed(&skill.description);
     }

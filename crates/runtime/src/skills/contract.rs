@@ -71,6 +71,32 @@ impl Contract {
         format!("{}\n\n```json\n{input:#}\n```\n", Self::HEAD)
     }
 
+    /// The input in a line, for a list: its properties with their types, `?` behind those that may be left out.
+    pub(crate) fn shape(&self) -> String {
+        let required = self.input.get("required").and_then(Json::as_array);
+        let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|required| required == name));
+        let properties = self.input.get("properties").and_then(Json::as_object);
+        let shown = properties.into_iter().flatten().map(|(name, property)| {
+            let kind = property.get("type").and_then(Json::as_str).unwrap_or("any");
+            format!("{name}{}: {kind}", if is_required(name) { "" } else { "?" })
+        });
+        format!("{{{}}}", shown.collect::<Vec<_>>().join(", "))
+    }
+
+    /// The property that plain words are meant for: the only one, or the only required one, if it takes text.
+    pub(crate) fn only_text(&self) -> Option<&str> {
+        let properties = self.input.get("properties").and_then(Json::as_object)?;
+        let required = self.input.get("required").and_then(Json::as_array);
+        let mut required = required.into_iter().flatten().filter_map(Json::as_str);
+        let name = match (properties.len(), required.next(), required.next()) {
+            (1, ..) => properties.keys().next()?.as_str(),
+            (_, Some(only), None) => only,
+            _ => return None,
+        };
+        let kind = properties.get(name)?.get("type").and_then(Json::as_str);
+        kind.is_none_or(|kind| kind == "string").then_some(name)
+    }
+
     /// Why somebody cannot do it who has fewer tools than it takes.
     pub(crate) fn lacking(&self) -> String {
         format!("it takes the tools {}, and you do not have all of them", self.tools.join(", "))

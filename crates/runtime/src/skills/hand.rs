@@ -101,10 +101,16 @@ impl Hand {
     }
 }
 
-/// What goes into a contract, if it can.
+/// What goes into a contract, if it can: `input`, else `arguments`. Words go into the one property that takes text.
 pub(super) fn input_of(contract: &Contract, args: &Value) -> Result<Value, String> {
-    let input = match args.get("input") {
-        None | Some(Value::Null) => json!({}),
+    let given = |key: &str| args.get(key).filter(|value| !value.is_null());
+    let input = match given("input").or_else(|| given("arguments")).or_else(|| given("args")) {
+        None => json!({}),
+        Some(Value::String(words)) => match (serde_json::from_str(words), contract.only_text()) {
+            (Ok(object @ Value::Object(_)), _) => object,
+            (_, Some(name)) => json!({ name: words }),
+            _ => json!(words),
+        },
         Some(other) => other.clone(),
     };
     let told = |misfit: Misfit| format!("{misfit}; it takes an `input` of this shape: {}", contract.input);

@@ -133,7 +133,10 @@ fn told(skill: &Skill, arguments: &str, catalogue: &Catalogue, asked: &Asked<'_>
         Ok(_) => return refused("it is not for users".to_owned()),
         Err(why) => return refused(why),
     };
-    let behind = if arguments.is_empty() { String::new() } else { format!(" with the arguments `{arguments}`") };
+    let mut behind = if arguments.is_empty() { String::new() } else { format!(" with the arguments `{arguments}`") };
+    if let Some(contract) = &skill.contract {
+        behind.push_str(&format!(" (its `input` is {})", contract.shape()));
+    }
     let load = format!(
         "[The user asks for the skill `{name}`: load it with the tool `skill`{behind} before anything else, and follow it.]"
     );

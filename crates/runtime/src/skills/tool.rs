@@ -30,10 +30,8 @@ pub(super) const ASKED_FOR: &str = "The user asks you to follow this skill:\n";
 /// What a skill's text begins with.
 const OPENING: &str = "<skill name=\"";
 
-const WORDS: &str = "Load a skill: know-how for particular work, written down by somebody who has done it. Call it \
-    before you begin with what a skill is about, then follow its text. Its further files are read as `@skill/NAME/FILE`. \
-    A skill with a contract takes an `input` of a shape, is carried out by a sub-agent, and its answer, of a shape too, is \
-    the result. Skills give you no tools and no rights.";
+const WORDS: &str = "Load a skill: written know-how. Then follow its text; read its further files as `@skill/NAME/FILE`. A skill \
+    whose entry shows an input is carried out by a sub-agent, and its answer is the result.";
 
 /// The tool, for one agent.
 #[derive(Debug)]
@@ -72,10 +70,9 @@ impl SkillTool {
         let schema = json!({
             "type": "object",
             "properties": {
-                "name": { "type": "string", "description": "The skill, as the list of skills calls it." },
-                "arguments": { "type": "string", "description": "What the skill is to be used on, in words." },
-                "input": { "type": "object", "description": "For a skill with a contract: what it takes." },
-                "skill": { "type": "string", "description": "The same as `name`." },
+                "name": { "type": "string" },
+                "arguments": { "type": "string", "description": "What to use it on." },
+                "input": { "type": "object", "description": "For a skill that shows an input." },
             },
         });
         // What runs commands is told to the journal before; a call that runs none is as pure as reading a file.

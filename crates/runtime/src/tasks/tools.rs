@@ -79,31 +79,27 @@ impl Ask {
     }
 }
 
-const CREATE_WORDS: &str = "Add a task to the list that everybody in this session shares. Use it to split work up before it \
-    is done, and for what you come across. It begins as `pending`, without an owner; say what waits for what with \
-    `TaskUpdate`. It runs nothing and asks nobody (a plan that code carries out is `submit_plan`).";
-const UPDATE_WORDS: &str = "Change a task of the shared list. Claim it with `status: in_progress` before you work on it: only \
-    one can, and nobody else is at it from then on. Say `completed` when it is really done, `pending` to give it back, \
-    `deleted` if nobody needs it. `owner` alone means it for somebody. `addBlockedBy`: tasks that must be completed first; \
-    `addBlocks`: tasks that wait for this one.";
-const GET_WORDS: &str = "See all of one task of the shared list: what to do, who is at it, what it waits for.";
-const LIST_WORDS: &str = "See the tasks that everybody in this session shares, with owner and what each waits for; also \
-    those of the plans at work (`plan:…`, only to look at). Take the first that is pending, has no owner and is not blocked.";
+const CREATE_WORDS: &str = "Add a task to the list that all agents of this session share. Runs nothing.";
+const UPDATE_WORDS: &str = "Change a task of the shared list. Set `in_progress` before you work on it: only one agent can. Set \
+    `completed` when it is done, `pending` to give it back, `deleted` to drop it.";
+const GET_WORDS: &str = "See one task of the shared list whole.";
+const LIST_WORDS: &str = "See the shared list and the tasks of plans, with owner and what each waits for. Take the first that is \
+    pending, has no owner and is not blocked.";
 
 /// Their names, words and schemas.
 pub(crate) fn all() -> [(&'static str, &'static str, Value); 4] {
     let text = |words: &str| json!({ "type": "string", "description": words });
     let ids = |words: &str| json!({ "type": "array", "items": { "type": "string" }, "description": words });
     let metadata = |words: &str| json!({ "type": "object", "description": words });
-    let id = text("The task's number, such as \"3\".");
-    let active = text("What is shown while it is done: \"Writing the tests\".");
+    let id = text("The task's number.");
+    let active = text("Shown while it is done: \"Writing the tests\".");
     let create = json!({
         "type": "object", "required": ["subject", "description"],
         "properties": {
-            "subject": text("What is to be done, in a line: \"Write the tests\"."),
-            "description": text("All that whoever does it needs to know, and when it is done."),
+            "subject": text("The task in a line: \"Write the tests\"."),
+            "description": text("All that its owner needs to know, and when it is done."),
             "activeForm": active,
-            "metadata": metadata("Anything to keep beside it."),
+            "metadata": metadata("Further data."),
         },
     });
     let update = json!({
@@ -111,12 +107,12 @@ pub(crate) fn all() -> [(&'static str, &'static str, Value); 4] {
         "properties": {
             "taskId": id,
             "status": { "type": "string", "enum": Status::ALL.map(Status::name) },
-            "owner": text("The name of whoever it is meant for, `user` for the user; empty: anybody."),
-            "addBlocks": ids("Tasks that cannot begin before this one is completed."),
-            "addBlockedBy": ids("Tasks that must be completed before this one can begin."),
-            "metadata": metadata("Members to set; null takes one out."),
-            "subject": text("Another subject."),
-            "description": text("Another description."),
+            "owner": text("The agent that it is meant for, or `user`; empty: any."),
+            "addBlocks": ids("Tasks that wait for this one."),
+            "addBlockedBy": ids("Tasks that must be completed first."),
+            "metadata": metadata("Keys to set; null removes one."),
+            "subject": json!({ "type": "string" }),
+            "description": json!({ "type": "string" }),
             "activeForm": active,
         },
     });

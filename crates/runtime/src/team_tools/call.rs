@@ -1,6 +1,7 @@
-//! The tools that call somebody: `task` with arguments, `agent` with words, `spawn` without waiting.
+//! The tools that ask another agent: `agent`, and the names that do a part of it (`task` with arguments, `spawn` without
+//! waiting).
 //!
-//! What a model is told about whom it may call is made for each agent, from whom there is now. All of them, and
+//! The list of agents in the schema is made for each caller, from the agents that exist now. All of these tools, and
 //! `dispatch_task`, come down to the same [`Call`].
 
 use max_team_core::calling::cache;
@@ -35,7 +36,7 @@ pub(crate) enum Way {
 }
 
 /// A call, whichever tool made it.
-#[derive(Debug, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Call {
     pub way: Way,
     /// Whom.
@@ -66,8 +67,10 @@ struct Task {
 struct Agent {
     description: String,
     prompt: String,
-    #[serde(rename = "type", alias = "subagent_type", alias = "agent", alias = "agent_type")]
+    #[serde(rename = "type", alias = "subagent_type", alias = "agent", alias = "agent_type", alias = "expert")]
     kind: Option<String>,
+    #[serde(alias = "args")]
+    arguments: Value,
     isolation: Option<Isolation>,
     #[serde(alias = "background")]
     run_in_background: bool,
@@ -80,6 +83,10 @@ impl Call {
         if agent.trim().is_empty() {
             return Err("`agent` is missing: say whom to call".to_owned());
         }
+        Self::arguments(agent, arguments)
+    }
+
+    fn arguments(who: String, arguments: Value) -> Result<Self, String> {
         let arguments = match arguments {
             Value::Null => json!({}),
             // Some models write the object as text.
@@ -91,7 +98,7 @@ impl Call {
         }
         let title = title(&arguments.to_string());
         let text = cache::message(&arguments, None);
-        Ok(Self { way: Way::Arguments, who: agent, title, text: bounded(text)?, ..Self::default() })
+        Ok(Self { way: Way::Arguments, who, title, text: bounded(text)?, ..Self::default() })
     }
 
     /// A call of a sub-agent.
@@ -105,14 +112,20 @@ impl Call {
     }
 
     fn words(tool: &str, input: Value) -> Result<Self, String> {
-        let Agent { description, prompt, kind, isolation, run_in_background } = read(tool, input)?;
+        let Agent { description, prompt, kind, mut arguments, isolation, run_in_background } = read(tool, input)?;
         let who = kind.filter(|kind| !kind.trim().is_empty()).unwrap_or_else(|| GENERAL.to_owned());
+        let (isolation, background) = (isolation.unwrap_or_default(), run_in_background);
+        if arguments.as_object().is_some_and(|arguments| !arguments.is_empty()) || arguments.is_string() {
+            if let Some(arguments) = arguments.as_object_mut().filter(|_| !prompt.trim().is_empty()) {
+                arguments.entry("question").or_insert_with(|| json!(prompt));
+            }
+            return Ok(Self { isolation, background, ..Self::arguments(who, arguments)? });
+        }
         if prompt.trim().is_empty() {
-            return Err("`prompt` is missing: whoever is called sees nothing of this conversation".to_owned());
+            return Err("`prompt` is missing: the agent sees nothing of this conversation".to_owned());
         }
         let about = if description.trim().is_empty() { &prompt } else { &description };
-        let isolation = isolation.unwrap_or_default();
-        let (title, background) = (title(about), run_in_background);
+        let title = title(about);
         Ok(Self { who, title, text: bounded(prompt)?, isolation, background, ..Self::default() })
     }
 }
@@ -166,48 +179,45 @@ fn about(callees: &[Callee]) -> String {
     told.join(" ")
 }
 
-const TASK_WORDS: &str = "Call one of the team's experts with arguments, and get what it says. It sees nothing of this \
-    conversation. Several calls in one answer run side by side; what one says can be an argument of the next.";
-const AGENT_WORDS: &str = "Have a sub-agent do something by itself, and get its answer. It has a context of its own and \
-    sees nothing of this conversation: `prompt` must say everything (what is wanted and why, files and symbols that are \
-    known, what to give back). Several calls in one answer run side by side: use that for questions that do not depend on \
-    each other. It is never allowed more than you are.";
-const SPAWN_WORDS: &str = "Have a sub-agent do something by itself in the background: like `agent`, but you go on at once with its \
-    task id, and are sent its answer when it is there.";
+const TASK_WORDS: &str = "Ask an expert with arguments and wait for its answer. It sees nothing of this conversation. Several \
+    calls in one answer run side by side.";
+const AGENT_WORDS: &str = "Ask another agent and wait for its answer. It sees nothing of this conversation. Several calls in \
+    one answer run side by side. To go on with an agent that has answered, call `send_message`.";
+const SPAWN_WORDS: &str = "Ask another agent without waiting: `agent` with `run_in_background`.";
 
 /// The tools that call, for somebody who may call these.
 pub(crate) fn tools(callees: &[Callee]) -> [TeamTool; 3] {
-    let about = about(callees);
+    let text = |words: &str| json!({ "type": "string", "description": words });
     // Without an `enum`, which would refuse agents that are not listed: an unknown name is answered with candidates.
-    let who = |words: &str| json!({ "type": "string", "description": format!("{words} {about}").trim_end() });
+    let about = about(callees);
+    let kind = format!("The agent's name; default `general`. {about}");
     let task = json!({
         "type": "object",
         "properties": {
-            "agent": who("Whom to call."),
-            "arguments": { "type": "object", "description": "What it needs to know, as its description says." },
+            "agent": text(format!("The expert's name. {about}").trim_end()),
+            "arguments": { "type": "object", "description": "As the expert's description says." },
         },
     });
-    let kind = who("Who does it; left out: `general`.");
     let mut agent = json!({
-        "type": "object", "required": ["description", "prompt"],
+        "type": "object",
         "properties": {
-            "description": { "type": "string", "description": "What it is about, in three to five words." },
-            "prompt": { "type": "string", "description": "What to do, self-contained." },
-            "type": kind,
+            "type": text(kind.trim_end()),
+            "prompt": text("The whole task: what is wanted and why, known files and names, what to give back."),
+            "arguments": { "type": "object", "description": "Instead of `prompt`, for an agent whose description lists arguments." },
+            "description": text("The task in three to five words."),
             "isolation": {
                 "type": "string", "enum": ["worktree"],
-                "description": "`worktree`: in a copy of the project; the user takes the changes from there.",
+                "description": "It works in a copy of the project; the user decides about the changes.",
             },
         },
     });
     let mut spawn = agent.clone();
     if let Some(properties) = agent.get_mut("properties").and_then(Value::as_object_mut) {
-        let words = "Whether you go on at once; the answer is then sent to you by itself.";
+        let words = "Go on without waiting; the answer is sent to you later.";
         properties.insert("run_in_background".to_owned(), json!({ "type": "boolean", "description": words }));
     }
     if let Some(kinds) = spawn.pointer_mut("/properties/type").and_then(Value::as_object_mut) {
-        // It is said once, at `agent`.
-        kinds.insert("description".to_owned(), json!("Who does it, as for `agent`."));
+        kinds.insert("description".to_owned(), json!("As `type` of `agent`."));
     }
     [
         tool(TASK, Deed::Team, TASK_WORDS, task),
@@ -242,6 +252,10 @@ mod tests {
             let told: Value = serde_json::from_str(&call.text).unwrap();
             assert_eq!(told, json!({ "args": { "city": "北京" }, "cache_data": null }));
         }
+        let asked =
+            Call::agent(json!({ "type": "weather", "arguments": { "city": "北京" }, "prompt": "雨?" })).unwrap();
+        assert_eq!((asked.way, asked.who.as_str()), (Way::Arguments, "weather"));
+        assert_eq!(asked.text, r#"{"args":{"city":"北京","question":"雨?"},"cache_data":null}"#);
         assert_eq!(Call::task(json!({ "agent": "a" })).unwrap().text, r#"{"args":{},"cache_data":null}"#);
     }
 
@@ -266,7 +280,11 @@ mod tests {
         let callee = |name: &str, about: &str| Callee { name: name.into(), about: about.into() };
         let [task, agent, _] = tools(&[callee("explore", "Looks."), callee("weather", "Knows the weather.")]);
         let schema = &agent.spec().schema;
-        assert_eq!(schema["required"], json!(["description", "prompt"]), "`type` left out means `general`");
+        assert_eq!(
+            schema["required"],
+            Value::Null,
+            "`type` left out means `general`, and `arguments` stand for `prompt`"
+        );
         let about =
             |schema: &Value, field: &str| schema["properties"][field]["description"].as_str().unwrap().to_owned();
         assert!(about(schema, "type").contains("`explore`: Looks."), "{schema}");

@@ -2,8 +2,8 @@
 //! plans first says so.
 
 use max_team_core::calling::hands::{CHECK_INBOX, EXIT_PLAN_MODE, GENERAL, SEND_MESSAGE, SPAWN_TEAMMATE, SPAWNED};
+use max_team_core::mates::color;
 use max_team_core::mates::word::Word;
-use max_team_core::mates::{COLORS, color};
 use max_team_core::policy::{Deed, Mode};
 use max_team_core::team::Isolation;
 use serde::{Deserialize, Serialize};
@@ -163,21 +163,14 @@ impl Plan {
     }
 }
 
-const SPAWN_WORDS: &str = "Start a teammate that stays: it has a name, a context of its own and a mailbox, works on `prompt` at \
-    once and beside you, and waits for mail afterwards. This call does not wait: its result comes to you as a message by itself. For \
-    work in which several have to talk to each other or that goes on over many messages; one answer is had more cheaply with `agent`. \
-    Several calls in one answer start all of them. End one with `send_message` and `{\"type\": \"shutdown_request\"}` when it is not \
-    needed any more.";
-const SEND_WORDS: &str = "Write to somebody. To a teammate (by name, a list of names, or `team` for everybody): it is delivered at \
-    once and read at the beginning of its next turn; this call does not wait for an answer, which comes as a message. To \
-    somebody you have called before (`to` is the name that their answer ended with): they go on, and the answer is the result.";
-const INBOX_WORDS: &str = "See what has come for you since this turn began. Whatever is left is told by itself when the turn is \
-    over, so there is no need to look again and again.";
-const SPAWNED_WORDS: &str = "See how your tasks in the background stand (pending, running, completed, failed, cancelled); with `id`, also \
-    the result of one that is over, or the reason why there is none; or stop one. Answers are sent to you by themselves: do not look again \
-    and again.";
-const PLAN_WORDS: &str = "Put what you mean to do before your lead. You change nothing until it or the user has said yes; the answer \
-    is the result.";
+const SPAWN_WORDS: &str = "Delegate: start a teammate that works beside you, keeps its context and reads messages. Does not wait: \
+    its results are sent to you. For work over many messages, or agents that talk to each other; for one answer call `agent`.";
+const SEND_WORDS: &str = "Write to a teammate, to several, or to `team` (all of them). Does not wait: an answer comes as a message. To \
+    an agent that you asked with `agent` (by the name under its answer): it goes on, and its answer is the result.";
+const INBOX_WORDS: &str = "See the messages that came since this turn began. They are also given to you by themselves.";
+const SPAWNED_WORDS: &str = "See your tasks in the background; with `id` the result of one; or stop one. Answers are sent to you by \
+    themselves.";
+const PLAN_WORDS: &str = "Propose what you mean to do. Change nothing before it is approved; the answer is the result.";
 
 /// All of them.
 pub(super) fn tools() -> [TeamTool; 5] {
@@ -185,25 +178,22 @@ pub(super) fn tools() -> [TeamTool; 5] {
     let spawn = json!({
         "type": "object", "required": ["name", "role", "prompt"],
         "properties": {
-            "name": text("What everybody calls it: letters, digits, - _ and ., not digits alone; nobody else's: no member's or type's that it is not of."),
-            "role": text("What it is there for, in a few words."),
-            "prompt": text("What to do first, self-contained."),
-            "type": text("The type of agent that it is; left out: `general`."),
-            "model": text("Another model than the session's."),
-            "mode": { "type": "string", "enum": ["plan"], "description": "`plan`: it only looks until you have approved its plan." },
-            "color": { "type": "string", "enum": COLORS, "description": "What it is painted in." },
-            "isolation": { "type": "string", "enum": ["worktree"], "description": "`worktree`: it works in a copy of the project." },
-            "auto_claim": { "type": "boolean", "description": "Whether it takes open tasks from the shared list when it has nothing else to do." },
+            "name": text("A new name: letters, digits, - _ and ."),
+            "role": text("Its part, in a few words."),
+            "prompt": text("The whole task; it sees nothing of this conversation."),
+            "type": text("As for `agent`."),
+            "model": { "type": "string" },
+            "mode": { "type": "string", "enum": ["plan"], "description": "Changes nothing until you have approved its plan." },
+            "isolation": { "type": "string", "enum": ["worktree"], "description": "Works in a copy of the project." },
+            "auto_claim": { "type": "boolean", "description": "Takes open tasks from the shared list by itself." },
         },
     });
     let to = json!({
-        "description": "A name, several, or `team`.",
+        "description": "A name or a list of names.",
         "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }],
     });
     let message = json!({
-        "description": "Words; or an object with a `type`: `shutdown_request` {reason}, `shutdown_response` {request_id, approve, \
-            reason}, `plan_approval_response` {request_id, approve, feedback}, `mode_set_request` {mode}, `task_assignment` {taskId, \
-            text}.",
+        "description": "Text, or {\"type\": \"shutdown_request\", \"reason\"} to end a teammate. Requests say how to answer them.",
         "anyOf": [{ "type": "string" }, { "type": "object" }],
     });
     let send =
@@ -212,7 +202,7 @@ pub(super) fn tools() -> [TeamTool; 5] {
         "type": "object",
         "properties": {
             "id": text("A task's id; left out: all of yours."),
-            "stop": { "type": "boolean", "description": "Whether it is to be stopped." },
+            "stop": { "type": "boolean" },
         },
     });
     let plan = json!({ "type": "object", "required": ["plan"], "properties": { "plan": text("The steps, and the files they touch.") } });

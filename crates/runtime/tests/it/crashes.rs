@@ -455,7 +455,6 @@ fn a_question_to_the_lead() {
 answers:
   - parts: [{tool: submit_plan, input: {goal: g, tasks: [{id: a, agent: leo, description: A}]}}]
   - parts: [{tool: task_update, input: {task_id: a, answer: "Use blue."}}]
-  - text: Told.
   - text: Report.
 members:
   leo/a:
@@ -476,7 +475,6 @@ answers:
       {id: a, agent: leo, description: A, verify: ["grep -q one.a a.txt"], retry: 0},
       {id: b, agent: ada, description: B, depends_on: [a]}]}}]
   - parts: [{tool: task_update, input: {task_id: a, decision: retry, agent: ray, note: really}}]
-  - text: Again then.
   - text: Report.
 members:
   leo/a: [{text: I have done it.}]

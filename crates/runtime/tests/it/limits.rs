@@ -339,7 +339,6 @@ fn a_task_out_of_time_is_stopped_and_the_lead_decides() {
     let recording = r#"
 answers:
   - parts: [{tool: task_update, input: {task_id: a, decision: retry, note: faster}}]
-  - text: Again then.
   - text: Report.
 members:
   leo/a: [{text: One moment, delta_ms: 3600000}, {text: Done now.}]

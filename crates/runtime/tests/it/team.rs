@@ -291,7 +291,6 @@ const CLARIFY: &str = r#"
 answers:
   - parts: [{tool: submit_plan, input: {goal: g, tasks: [{id: a, agent: leo, description: A}]}}]
   - parts: [{tool: task_update, input: {task_id: a, answer: "Use blue."}}]
-  - text: Told.
   - text: Report.
 members:
   leo/a:

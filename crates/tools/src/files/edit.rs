@@ -25,19 +25,16 @@ const NAMED_MAX: usize = 10;
 /// Bytes of the file's own text that an error repeats.
 const QUOTE_BYTES_MAX: usize = 1_000;
 
-/// Change a part of a file of the project: replace the text `old` by `new`. `old` must be in the file exactly as you
-/// write it, spaces and all, without the line numbers that `read_file` shows, and only once: take in lines around it
-/// until it is unique, or set `all`. Read the file first. Use `write_file` for new files.
+/// Replace the text `old` by `new` in a file. `old` must stand there exactly as written, without line numbers, and only
+/// once, or set `all`. Read the file first.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditFile {
-    /// The file, relative to the project folder, like `src/main.rs`.
+    /// Relative to the project folder.
     path: String,
-    /// The text to replace, exactly as it is in the file.
     old: String,
-    /// The text to put in its place; empty to delete it.
     new: String,
-    /// Replace every occurrence of `old`. Default: false, `old` must occur once.
+    /// Replace every occurrence.
     all: Option<bool>,
 }
 

@@ -23,15 +23,13 @@ use crate::typed::Typed;
 /// Bytes of one name or link target that are shown.
 const NAME_BYTES_MAX: usize = 300;
 
-/// List a folder of the project. Folders end in `/`, files come with their size, symbolic links with what they point
-/// to. With `depth` above 1 the folders inside are listed too, indented, and what `.gitignore` ignores is left out.
-/// At most 1000 names come at once. Use it to get to know a project; use `search_code` to find something in files.
+/// List a folder. With `depth` above 1 also the folders inside, without what `.gitignore` ignores. At most 1000 names.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListDir {
-    /// The folder, relative to the project folder. Default: `.`, the project folder itself.
+    /// Relative to the project folder. Default: `.`.
     path: Option<String>,
-    /// How many levels to list. Default: 1, this folder only.
+    /// Levels. Default: 1.
     #[schemars(range(min = 1, max = 10))]
     depth: Option<u32>,
 }

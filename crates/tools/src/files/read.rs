@@ -30,19 +30,17 @@ const NAMED_MAX: usize = 10;
 /// Bytes at the start of a file that tell what it is.
 const HEAD_BYTES: usize = 8 << 10;
 
-/// Read a file of the project. Each line comes as `number<TAB>text`; the number and the tab are not part of the file.
-/// At most 2000 lines or 64 KiB come at once; a note at the end says how to read on. PNG, JPEG, GIF and WebP files
-/// come as pictures, PDF and office documents (docx, xlsx, pptx, odt, ods, odp) as their text; other binary files are
-/// refused. Use it before you edit a file; use `search_code` to find where something is.
+/// Read a file. Lines come as `number<TAB>text`, at most 2000 lines or 64 KiB at once; a note says how to read on. PNG,
+/// JPEG, GIF and WebP come as pictures, PDF and office documents as text.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadFile {
-    /// The file, relative to the project folder, like `src/main.rs`.
+    /// Relative to the project folder.
     path: String,
-    /// The line to start at, counted from 1. Default: 1.
+    /// First line, from 1.
     #[schemars(range(min = 1))]
     offset: Option<u64>,
-    /// How many lines to read. Default and most: 2000.
+    /// Number of lines.
     #[schemars(range(min = 1))]
     limit: Option<u64>,
 }

@@ -14,14 +14,12 @@ use crate::text::{many, size};
 use crate::tool::{Cx, Output, ToolError};
 use crate::typed::Typed;
 
-/// Write a whole file of the project: create it, with its folders, or replace all of its content. Use `edit_file` to
-/// change parts of a file that exists. Files in `.git/` and `.max-team/` cannot be written.
+/// Create a file, with its folders, or replace its whole content. Use `edit_file` to change parts.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteFile {
-    /// The file, relative to the project folder, like `src/main.rs`.
+    /// Relative to the project folder.
     path: String,
-    /// Everything that the file shall contain. A file whose lines end in CR LF keeps that.
     content: String,
 }
 

@@ -35,15 +35,14 @@ const BUSY: &str = "another git command is at work in this repository; nothing w
 /// Bytes of a message.
 const MESSAGE_BYTES_MAX: usize = 8 << 10;
 
-/// Commit files of the project to its git repository, as they are now, new and deleted files included. Only the paths
-/// that are named are committed, without files that you do not see; what else is changed or staged stays as it is.
-/// Hooks are not run and nothing is pushed. A line `Call-Key: …` is added to the message.
+/// Commit the named files as they are now, new and deleted files included; other changes stay as they are. No hooks, no
+/// push.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GitCommit {
-    /// The commit message: a short subject line, then, after an empty line, why.
+    /// A short subject line, an empty line, then why.
     message: String,
-    /// The files, folders or globs to commit, like `src/main.rs` or `src/**/*.rs`.
+    /// Files, folders or globs.
     paths: Vec<String>,
 }
 

@@ -17,32 +17,28 @@ use crate::typed::Typed;
 /// Commits that `git_log` shows unless told otherwise.
 const COMMITS_DEFAULT: u32 = 20;
 
-/// Show the state of the git repository: the branch, and which files are changed, new or staged (`M` changed, `A`
-/// added, `D` deleted, `??` new and unknown to git; the first column is what is staged). Files that git ignores, or
-/// that you do not see, are left out. Use `git_diff` for the changes themselves.
+/// Show the branch and which files are changed, new or staged.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GitStatus {}
 
-/// Show how the files differ from the last commit, as a unified diff: staged and unstaged changes, and new files that
-/// git does not ignore. Files that you do not see are left out. Large diffs are cut, and say so; then name fewer paths.
+/// Show the changes since the last commit as a unified diff, new files included.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GitDiff {
-    /// Only these files, folders or globs, like `src` or `src/**/*.rs`. Default: everything.
+    /// Files, folders or globs. Default: all.
     paths: Option<Vec<String>>,
-    /// Give only the files and how many lines were added and removed. Default: false.
+    /// Only files and line counts.
     stat: Option<bool>,
 }
 
-/// Show the latest commits, newest first, one per line: short hash, date, author, subject. Use it to learn what was
-/// done before and how messages are written here.
+/// Show the latest commits, newest first: hash, date, author, subject.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GitLog {
-    /// Only commits that touched this file or folder, relative to the project folder.
+    /// Only commits that touched this file or folder.
     path: Option<String>,
-    /// How many commits. Default: 20.
+    /// Default: 20.
     #[schemars(range(min = 1, max = 200))]
     count: Option<u32>,
 }

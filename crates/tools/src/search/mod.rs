@@ -36,35 +36,28 @@ const THREADS_MAX: usize = 8;
 /// Bytes of a result, its notes not counted.
 const RESULT_BYTES_MAX: usize = TOOL_RESULT_BYTES_MAX - 2_000;
 
-/// Search the files of the project, in one of two ways. With `pattern`: for a regular expression (Rust syntax, one line
-/// at a time); the result is grouped by file, `12:text` is a match in line 12, `11-text` a line around it. With
-/// `symbol`: for where something of that name is defined, or with `kind: call` where it is called, by the syntax of Rust,
-/// Go, Python, JavaScript, TypeScript, Java and C; the result has the lines, the signature and what it is part of.
-/// Files that `.gitignore` ignores, hidden files and binary files are left out, unless `path` names the hidden or
-/// ignored file or folder. At most 200 matches come. Use it to find where something is defined or used; then read there
-/// with `read_file`.
+/// Search files by `pattern` (a Rust regular expression, line by line) or by `symbol` (where a name is defined, or with
+/// `kind: call` called). Ignored, hidden and binary files are left out unless `path` names them. At most 200 matches.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchCode {
-    /// What to look for, like `fn \w+_file\b`; plain text if `literal` is set.
+    /// Like `fn \w+_file\b`; plain text with `literal`.
     pattern: Option<String>,
-    /// Look for something of this name by the syntax of the language, instead of a pattern; `*` stands for any letters.
+    /// A name, instead of `pattern`; `*` stands for any letters.
     symbol: Option<String>,
-    /// What kind of thing `symbol` is. Default: any that is defined.
+    /// Default: any definition.
     #[schemars(extend("enum" = ["function", "type", "constant", "module", "call"]))]
     kind: Option<String>,
-    /// The file or folder to search, relative to the project folder. Default: everything.
+    /// File or folder. Default: all.
     path: Option<String>,
-    /// Search only files whose path fits, like `*.rs`, `src/**/*.{ts,tsx}` or `!*.lock`.
+    /// Only these files, like `src/**/*.{ts,tsx}` or `!*.lock`.
     glob: Option<String>,
-    /// Treat upper and lower case alike. Default: false.
     ignore_case: Option<bool>,
-    /// Take `pattern` as plain text, not as a regular expression. Default: false.
     literal: Option<bool>,
-    /// Lines to show before and after each match. Default: 0.
+    /// Lines around each match.
     #[schemars(range(max = 10))]
     context: Option<u32>,
-    /// Give only the names of the files that match. Default: false.
+    /// Only file names.
     files_only: Option<bool>,
 }
 

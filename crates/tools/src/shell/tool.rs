@@ -23,25 +23,20 @@ const OUTPUT_KEPT: usize = 8 << 20;
 /// Bytes of output that a model sees at once.
 pub(super) const SHOWN: usize = 24 << 10;
 
-/// Run a command line in the project folder and get what it prints, both outputs together, and its exit code. Each call
-/// begins in the project folder with nothing set and nothing to read from. Write plain words, joined by `&&`, `||`, `;`
-/// and `|` if need be, with redirections to named files: that is judged word by word and runs without a shell. What needs
-/// a shell (`$x`, `$(…)`, `*`, `~`, loops, here-documents, `&`) has to be approved by a person each time, or is
-/// refused. It runs inside walls: only the project can be written, /tmp is new every time, and there is no network
-/// beyond the hosts that you may reach. Use the other tools where they do the same: reading, searching, editing, git.
+/// Run a command line in the project folder and get its output and exit code. Write plain words, joined by `&&`, `||`,
+/// `;` and `|`, with redirections to files. Shell syntax (`$x`, `$(…)`, `*`, loops, `&`) needs approval each time or is
+/// refused. Only the project can be written, and there is no network beyond allowed hosts. Prefer the other tools for
+/// reading, searching, editing and git.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunShell {
-    /// The command line.
     command: String,
-    /// Seconds after which it is ended, with everything it started. Default: 30, at most 600; in the background at most
-    /// 86400.
+    /// Seconds. Default: 30, at most 600; in the background at most 86400.
     #[schemars(range(min = 1, max = 86400))]
     timeout: Option<u32>,
-    /// Let it run on and return at once with an id: for servers and for what takes long. `shell_output` shows how it
-    /// goes, `shell_stop` ends it; it ends with your work at the latest.
+    /// Return an id at once and let it run on, for servers and long jobs; it ends with your work.
     background: Option<bool>,
-    /// What it is for, in a few words.
+    /// Its purpose, in a few words.
     description: Option<String>,
 }
 

@@ -32,34 +32,30 @@ const SHOWN_FAILED: usize = 16 << 10;
 /// Bytes of output that a model sees of a run that went well.
 const SHOWN_FINE: usize = 2 << 10;
 
-/// Run the tests of the project, or some of them, and count what passed and failed. The command is found out from the
-/// project's files (Cargo, Go, npm, pytest and others). Give a test file or a part of a test's name to run only that
-/// while you work; run everything before you say that something is done. What the tests print comes as it is,
-/// whatever files it is about.
+/// Run the project's tests, or some of them, and count what passed and failed. The command is detected (Cargo, Go, npm,
+/// pytest and others).
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunTest {
-    /// A test file or folder, or a folder that is a project of its own, relative to the project folder.
+    /// A test file or folder, or a subproject.
     path: Option<String>,
-    /// Run only tests whose name contains this.
+    /// Only tests whose name contains this.
     filter: Option<String>,
-    /// Which kind, like `cargo` or `npm`, where the folder is several kinds of project at once.
+    /// Like `cargo` or `npm`, where several fit.
     kind: Option<String>,
-    /// Seconds after which the run is ended. Default: 300.
+    /// Default: 300.
     #[schemars(range(min = 1, max = 3600))]
     timeout_s: Option<u32>,
 }
 
-/// Run the tests of the project and measure how much of its code they reach, in percent: of all of it and
-/// of each file, the least first. It needs what the project's
-/// world measures with (`cargo llvm-cov`, pytest-cov, Go, node) and says what to install if that is missing. What is
-/// printed comes as it is, whatever files it is about.
+/// Run the project's tests and measure which share of its code they reach, in all and per file. Says what to install if
+/// the measuring tool is missing.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CoverageReport {
-    /// A folder that is a project of its own, relative to the project folder. Default: the project folder.
+    /// A subproject. Default: the project folder.
     path: Option<String>,
-    /// Which kind, like `cargo` or `npm`, where the folder is several kinds of project at once.
+    /// Like `cargo` or `npm`, where several fit.
     kind: Option<String>,
 }
 

@@ -1,0 +1,91 @@
+//! `tool_search`: tools that an agent has and that its requests do not describe.
+//!
+//! What a search finds is described in every request from the next one on. That follows from the history, so it is the same
+//! after a crash; a conversation in which nothing is searched for keeps one list of tools, which a provider's cache serves.
+
+use max_team_core::calling::offer::{TOOL_SEARCH, is_found, is_offered};
+use max_team_core::chat::Message;
+use max_team_core::limits::TOOLS_FOUND_MAX;
+use max_team_core::team::Definition;
+use max_team_core::turn::Input;
+use max_team_tools::{COMPANIONS, Registry};
+use serde_json::Value;
+
+use super::acts::Done;
+use super::{Agent, Frame};
+use crate::team_tools;
+
+/// The tool that runs commands, some of them in the background.
+const COMMAND: &str = "run_shell";
+
+/// Leaves tools out of requests that the definition hides, and offers the search where it would find one.
+pub(super) fn hide(registry: &mut Registry, definition: &Definition) {
+    registry.hide(definition.hidden_tools.iter().map(String::as_str));
+    registry.remove(TOOL_SEARCH);
+    if registry.specs().any(|spec| is_found(definition, &spec.name)) {
+        registry.put(team_tools::tool_search());
+    }
+}
+
+/// The tools that a call makes an agent need.
+fn needed(frame: &Frame, tool: &str, input: &Value) -> Vec<String> {
+    let is_set = |field: &str| input.get(field).and_then(Value::as_bool).unwrap_or_default();
+    match tool {
+        TOOL_SEARCH => frame.find_tools(team_tools::searched(input)),
+        COMMAND if is_set("background") => COMPANIONS.map(str::to_owned).to_vec(),
+        _ => Vec::new(),
+    }
+}
+
+impl Frame {
+    /// The hidden tools that a query finds, best first.
+    pub(super) fn find_tools(&self, query: &str) -> Vec<String> {
+        let may_find = |tool: &str| is_found(self.definition(), tool);
+        self.registry.search(query, TOOLS_FOUND_MAX, may_find).into_iter().map(|spec| spec.name.clone()).collect()
+    }
+
+    /// Describes hidden tools in requests from now on.
+    fn reveal(&mut self, tools: &[String]) {
+        let mut registry = (*self.registry).clone();
+        if registry.reveal(tools.iter().map(String::as_str)) {
+            self.equip(registry);
+        }
+    }
+
+    /// The same for everything that the calls of a conversation made its agent need.
+    pub(crate) fn reveal_from(&mut self, history: &[Message]) {
+        let calls = history.iter().flat_map(Message::tool_uses);
+        let tools: Vec<String> = calls.flat_map(|(_, tool, input)| needed(self, tool, input)).collect();
+        self.reveal(&tools);
+    }
+}
+
+impl Agent {
+    /// A call is about to be over: the next request describes the tools that it made the agent need.
+    pub(super) fn reveal_for(&mut self, input: &Input) {
+        let Input::ToolEnded { key, is_error: false, .. } = input else { return };
+        let Some(call) = self.turn.call(key) else { return };
+        let tools = needed(&self.frame, &call.tool, &call.input);
+        if !tools.is_empty() {
+            self.frame.reveal(&tools);
+        }
+    }
+
+    /// What a search is answered with.
+    pub(super) fn search_tools(&self, query: &str) -> Done {
+        let about = |tool: &str| {
+            let spec = self.frame.registry.get(tool).map(|tool| tool.spec());
+            let first = spec.and_then(|spec| spec.description.split(". ").next()).unwrap_or_default();
+            format!("- `{tool}`: {}", first.trim_end_matches('.'))
+        };
+        let found = self.frame.find_tools(query);
+        let lines = |tools: &[String]| tools.iter().map(|tool| about(tool)).collect::<Vec<_>>().join("\n");
+        if !found.is_empty() {
+            return Done::said(format!("You can call these from now on:\n{}", lines(&found)));
+        }
+        let own = self.frame.definition();
+        let hidden = own.tools.iter().filter(|tool| !is_offered(own, tool) && is_found(own, tool));
+        let hidden: Vec<String> = hidden.cloned().collect();
+        Done::said(format!("No tool fits `{query}`. Search for one of these by its name:\n{}", lines(&hidden)))
+    }
+}
