@@ -150,13 +150,15 @@ impl Asked {
         let is_fresh =
             |entry: &&Entry| entry.age_ms(now_ms).is_some_and(|age_ms| age_ms < self.ttl_s.saturating_mul(1_000));
         let like_it: Vec<&Entry> = entries.iter().filter(|entry| entry.key == self.key).filter(is_fresh).collect();
+        let newest = like_it.iter().filter(|entry| entry.data.is_some()).max_by_key(|entry| entry.created_at_ms);
+        // An answer about data that newer data under the same key has replaced is not given again.
+        let is_current = |entry: &Entry| newest.is_none_or(|newest| entry.created_at_ms >= newest.created_at_ms);
         let args = canonical(args);
-        let is_same = |entry: &&&Entry| !entry.text.is_empty() && canonical(&entry.raw) == args;
-        if let Some(entry) = like_it.iter().find(is_same) {
-            return Found::Answer((*entry).clone());
+        let is_same = |entry: &&Entry| !entry.text.is_empty() && canonical(&entry.raw) == args;
+        match like_it.iter().copied().filter(|entry| is_current(entry)).find(is_same) {
+            Some(answer) => Found::Answer(answer.clone()),
+            None => newest.map_or(Found::Nothing, |newest| Found::Data((*newest).clone())),
         }
-        let found = like_it.into_iter().filter(|entry| entry.data.is_some());
-        found.max_by_key(|entry| entry.created_at_ms).map_or(Found::Nothing, |entry| Found::Data(entry.clone()))
     }
 
     /// What is kept of an answer, given what was kept before. An answer in a bad form, one that says nothing and one that is
@@ -166,14 +168,15 @@ impl Asked {
         if !told.warnings.is_empty() || (found.is_none() && told.text.is_empty()) {
             return None;
         }
+        let is_handed = |entry: &&Entry| entry.key == self.key && Some(entry.created_at_ms) == self.handed_at_ms;
+        let handed = entries.iter().filter(is_handed).find_map(|entry| entry.data.as_ref());
         let (data, created_at_ms) = match (found, self.handed_at_ms) {
+            // Handed back unchanged: it is as old as it was.
+            (Some(data), Some(at_ms)) if handed == Some(&data) => (Some(data), at_ms),
             (Some(data), _) => (Some(data), now_ms),
             (None, None) => (None, now_ms),
             // It spoke about what it was handed; if that is gone, its words are about nothing that is kept.
-            (None, Some(at_ms)) => {
-                let handed = |entry: &&Entry| entry.key == self.key && entry.created_at_ms == at_ms;
-                (Some(entries.iter().filter(handed).find_map(|entry| entry.data.clone())?), at_ms)
-            }
+            (None, Some(at_ms)) => (Some(handed?.clone()), at_ms),
         };
         let entry = Entry { key: self.key.clone(), raw, data, text: told.text, created_at_ms, ttl_s: self.ttl_s };
         (entry.bytes() <= CACHE_ENTRY_BYTES_MAX).then_some(entry)
@@ -216,10 +219,15 @@ impl fmt::Display for Age {
     }
 }
 
-/// Which entries make room for one: what is too old, and the oldest of what is too many.
-pub fn dropped(entries: &[Entry], new: &str, now_ms: i64) -> Vec<String> {
-    let others = entries.iter().filter(|entry| entry.id() != new);
-    let (mut fresh, old): (Vec<&Entry>, Vec<&Entry>) = others.partition(|entry| entry.age_ms(now_ms).is_some());
+/// The entries that a new one displaces: those that are too old, those under its key whose data is older than its own, and
+/// the oldest of those that are too many.
+pub fn dropped(entries: &[Entry], new: &Entry, now_ms: i64) -> Vec<String> {
+    let id = new.id();
+    let others = entries.iter().filter(|entry| entry.id() != id);
+    let is_outdated =
+        |entry: &Entry| new.data.is_some() && entry.key == new.key && entry.created_at_ms < new.created_at_ms;
+    let is_kept = |entry: &&Entry| entry.age_ms(now_ms).is_some() && !is_outdated(entry);
+    let (mut fresh, old): (Vec<&Entry>, Vec<&Entry>) = others.partition(is_kept);
     fresh.sort_by_key(|entry| std::cmp::Reverse(entry.created_at_ms));
     let over = fresh.into_iter().skip(CACHE_ENTRIES_MAX.saturating_sub(1));
     old.into_iter().chain(over).map(Entry::id).collect()

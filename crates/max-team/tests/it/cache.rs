@@ -54,7 +54,12 @@ fn an_answer_serves_the_next_process_and_can_be_cleared() {
     assert!(last.contains("Three metres.") && !last.contains("From the cache"), "{last}");
     let (told, last) = ask();
     assert!(told.is_empty(), "no model was asked: {told:?}");
-    assert!(last.contains("Three metres.\\n\\n[From the cache of `tides`, less than a minute old.]"), "{last}");
+    assert!(
+        last.contains(
+            "Three metres.\\n\\n[From the cache of `tides`, less than a minute old; `fresh: true` asks anew.]"
+        ),
+        "{last}"
+    );
     let (told, last) = ask();
     assert_eq!(told, [json!({ "args": feet, "cache_data": { "m": 3, "secret": "gauge-7" } })]);
     assert!(last.contains("Ten feet."), "{last}");

@@ -53,10 +53,12 @@ impl Agent {
         };
         let (name, now_ms) = (&mate.definition.name, now_ms());
         let entries = Caches::new(&self.floor.shared.journal).entries(name)?;
-        Ok(match asked.find(&entries, &args, now_ms) {
+        let found = if call.fresh { Found::Nothing } else { asked.find(&entries, &args, now_ms) };
+        Ok(match found {
             Found::Answer(entry) => {
                 let age = Age::of(entry.age_ms(now_ms).unwrap_or_default());
-                Looked::Answered(Done::said(format!("{}\n\n[From the cache of `{name}`, {age}.]", quoted(&entry.text))))
+                let source = format!("[From the cache of `{name}`, {age}; `fresh: true` asks anew.]");
+                Looked::Answered(Done::said(format!("{}\n\n{source}", quoted(&entry.text))))
             }
             Found::Data(entry) => {
                 let asked = Asked { handed_at_ms: Some(entry.created_at_ms), ..asked };
@@ -91,7 +93,7 @@ impl Agent {
         let expert = &self.origin.name;
         let entries = Caches::new(&self.floor.shared.journal).entries(expert)?;
         let Some(entry) = asked.keep(raw, told, &entries, at_ms) else { return Ok(None) };
-        let dropped = cache::dropped(&entries, &entry.id(), at_ms);
+        let dropped = cache::dropped(&entries, &entry, at_ms);
         Ok(Some((stream(expert), Event::CacheKept(CacheKept { entry, dropped }))))
     }
 

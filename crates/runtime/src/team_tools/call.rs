@@ -51,6 +51,8 @@ pub(crate) struct Call {
     pub skill: Option<String>,
     /// Whether nobody waits for them.
     pub background: bool,
+    /// Whether an expert is asked anew although an answer of its is kept.
+    pub fresh: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -60,6 +62,7 @@ struct Task {
     agent: String,
     #[serde(alias = "args")]
     arguments: Value,
+    fresh: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -74,16 +77,17 @@ struct Agent {
     isolation: Option<Isolation>,
     #[serde(alias = "background")]
     run_in_background: bool,
+    fresh: bool,
 }
 
 impl Call {
     /// A call of an expert: what it is told is the arguments, and what was found before, if anything was.
     pub(super) fn task(input: Value) -> Result<Self, String> {
-        let Task { agent, arguments } = read(TASK, input)?;
+        let Task { agent, arguments, fresh } = read(TASK, input)?;
         if agent.trim().is_empty() {
             return Err("`agent` is missing: say whom to call".to_owned());
         }
-        Self::arguments(agent, arguments)
+        Ok(Self { fresh, ..Self::arguments(agent, arguments)? })
     }
 
     fn arguments(who: String, arguments: Value) -> Result<Self, String> {
@@ -112,14 +116,14 @@ impl Call {
     }
 
     fn words(tool: &str, input: Value) -> Result<Self, String> {
-        let Agent { description, prompt, kind, mut arguments, isolation, run_in_background } = read(tool, input)?;
+        let Agent { description, prompt, kind, mut arguments, isolation, run_in_background, fresh } = read(tool, input)?;
         let who = kind.filter(|kind| !kind.trim().is_empty()).unwrap_or_else(|| GENERAL.to_owned());
         let (isolation, background) = (isolation.unwrap_or_default(), run_in_background);
         if arguments.as_object().is_some_and(|arguments| !arguments.is_empty()) || arguments.is_string() {
             if let Some(arguments) = arguments.as_object_mut().filter(|_| !prompt.trim().is_empty()) {
                 arguments.entry("question").or_insert_with(|| json!(prompt));
             }
-            return Ok(Self { isolation, background, ..Self::arguments(who, arguments)? });
+            return Ok(Self { isolation, background, fresh, ..Self::arguments(who, arguments)? });
         }
         if prompt.trim().is_empty() {
             return Err("`prompt` is missing: the agent sees nothing of this conversation".to_owned());
@@ -196,6 +200,7 @@ pub(crate) fn tools(callees: &[Callee]) -> [TeamTool; 3] {
         "properties": {
             "agent": text(format!("The expert's name. {about}").trim_end()),
             "arguments": { "type": "object", "description": "As the expert's description says." },
+            "fresh": { "type": "boolean", "description": "Ask anew instead of taking an answer that is kept." },
         },
     });
     let mut agent = json!({
@@ -204,6 +209,7 @@ pub(crate) fn tools(callees: &[Callee]) -> [TeamTool; 3] {
             "type": text(kind.trim_end()),
             "prompt": text("The whole task: what is wanted and why, known files and names, what to give back."),
             "arguments": { "type": "object", "description": "Instead of `prompt`, for an agent whose description lists arguments." },
+            "fresh": { "type": "boolean", "description": "With `arguments`: ask anew instead of taking an answer that is kept." },
             "description": text("The task in three to five words."),
             "isolation": {
                 "type": "string", "enum": ["worktree"],

@@ -56,9 +56,12 @@ members:
         panic!()
     };
     assert!(first.starts_with("Three metres.\n\n[`send_message` to `tides-"), "{first}");
-    assert_eq!(again, "Three metres.\n\n[From the cache of `tides`, less than a minute old.]");
+    assert_eq!(again, "Three metres.\n\n[From the cache of `tides`, less than a minute old; `fresh: true` asks anew.]");
     assert!(feet.starts_with("Ten feet."), "{feet}");
-    assert_eq!(feet_again, "Ten feet.\n\n[From the cache of `tides`, less than a minute old.]");
+    assert_eq!(
+        feet_again,
+        "Ten feet.\n\n[From the cache of `tides`, less than a minute old; `fresh: true` asks anew.]"
+    );
     assert!(bremen.starts_with("Two metres.") && !bremen.contains("CACHE"), "{bremen}");
     let with_data = r#"{"args":{"port":"Hamburg","units":"ft"},"cache_data":{"m":3}}"#;
     assert_eq!(inputs(&journal, "tides"), [FIRST, with_data, r#"{"args":{"port":"Bremen"},"cache_data":null}"#]);
@@ -93,6 +96,34 @@ answers:
     assert!(Caches::new(&journal).entries("tides").unwrap().is_empty());
 }
 
+/// Newer data under the same keys displaces an older answer, and `fresh` asks anew.
+#[tokio::test]
+async fn an_answer_is_displaced_by_newer_data_and_asked_for_anew() {
+    let recording = r#"
+answers:
+  - parts: [{tool: task, input: {agent: tides, arguments: {port: Hamburg}}}]
+  - parts: [{tool: task, input: {agent: tides, arguments: {port: Hamburg, units: ft}}}]
+  - parts: [{tool: task, input: {agent: tides, arguments: {port: Hamburg}}}]
+  - parts: [{tool: task, input: {agent: tides, arguments: {port: Hamburg}, fresh: true}}]
+  - text: Done.
+members:
+  tides/1.0: [{text: "---RESULT---\n{\"m\": 3}\n---TEXT---\nThree metres."}]
+  tides/2.0: [{text: "---RESULT---\n{\"m\": 4}\n---TEXT---\nThirteen feet now."}]
+  tides/3.0: [{text: "---TEXT---\nFour metres."}]
+  tides/4.0: [{text: "---RESULT---\n{\"m\": 5}\n---TEXT---\nFive metres."}]
+"#;
+    let (folder, journal) = (project(), Journal::memory());
+    let heard = play(&journal, folder.path(), recording).await;
+    let [_, _, (third, false), (fourth, false)] = came_to(&heard, "max") else { panic!() };
+    assert!(third.starts_with("Four metres."), "not the older answer: {third}");
+    assert!(fourth.starts_with("Five metres."), "{fourth}");
+    let with_data = r#"{"args":{"port":"Hamburg"},"cache_data":{"m":4}}"#;
+    let told = inputs(&journal, "tides");
+    assert_eq!((told[2].as_str(), told[3].as_str()), (with_data, FIRST));
+    let entries = Caches::new(&journal).entries("tides").unwrap();
+    assert_eq!(entries.len(), 1, "what newer data has displaced is gone: {entries:?}");
+}
+
 const TWINS: &str = r#"
 answers:
   - parts:
@@ -110,7 +141,10 @@ async fn the_same_call_in_one_answer_is_made_once() {
     let heard = play(&journal, folder.path(), &format!("{TWINS}  tides: [{{text: Three metres.}}]\n")).await;
     let [(first, false), (second, false), (third, false)] = came_to(&heard, "max") else { panic!() };
     assert!(first.starts_with("Three metres.\n\n[`send_message`"), "{first}");
-    assert_eq!(second, "Three metres.\n\n[From the cache of `tides`, less than a minute old.]");
+    assert_eq!(
+        second,
+        "Three metres.\n\n[From the cache of `tides`, less than a minute old; `fresh: true` asks anew.]"
+    );
     assert_eq!(second, third);
     assert_eq!((inputs(&journal, "tides").len(), answered(&journal)), (1, 1));
 }
@@ -125,7 +159,7 @@ async fn if_the_first_fails_the_next_one_runs() {
     let [(first, true), (second, false), (third, false)] = came_to(&heard, "max") else { panic!() };
     assert!(first.starts_with("`tides` did not finish"), "{first}");
     assert!(second.starts_with("Three metres.\n\n[`send_message`"), "{second}");
-    assert_eq!(third, "Three metres.\n\n[From the cache of `tides`, less than a minute old.]");
+    assert_eq!(third, "Three metres.\n\n[From the cache of `tides`, less than a minute old; `fresh: true` asks anew.]");
     assert_eq!((inputs(&journal, "tides").len(), answered(&journal)), (2, 1));
 }
 

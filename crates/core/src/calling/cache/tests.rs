@@ -162,7 +162,7 @@ fn an_entry_answers_hands_over_or_is_nothing() {
         (vec![known.clone()], &args, NOW - 1, "nothing"),
         (vec![known.clone()], &other, NOW, "data"),
         (vec![known.clone()], &other, NOW + 60_000, "nothing"),
-        (vec![known.clone(), like.clone()], &other, NOW, "answer"),
+        (vec![known.clone(), like.clone()], &other, NOW, "data"),
         (vec![known.clone(), like.clone()], &args, NOW, "answer"),
         (vec![known.clone(), like.clone()], &args, NOW + 59_995, "answer"),
         (vec![Entry { text: String::new(), ..known.clone() }], &args, NOW, "data"),
@@ -214,10 +214,42 @@ fn the_old_and_the_oldest_make_room() {
     let millis = |number: usize| NOW + i64::try_from(number).unwrap();
     let mut full: Vec<Entry> = (0..CACHE_ENTRIES_MAX).map(|number| at(number, millis(number))).collect();
     let now_ms = NOW + 1_000;
-    assert_eq!(dropped(&full, "new", now_ms), [at(0, 0).id()]);
-    assert_eq!(dropped(&full, &at(7, 0).id(), now_ms), [""; 0], "it takes its own place");
+    let new = at(CACHE_ENTRIES_MAX + 1, now_ms);
+    assert_eq!(dropped(&full, &new, now_ms), [at(0, 0).id()]);
+    assert_eq!(dropped(&full, &at(7, now_ms), now_ms), [""; 0], "it takes its own place");
     full.push(at(CACHE_ENTRIES_MAX, NOW - 60_000));
-    assert_eq!(dropped(&full, "new", now_ms), [at(CACHE_ENTRIES_MAX, 0).id(), at(0, 0).id()]);
+    assert_eq!(dropped(&full, &new, now_ms), [at(CACHE_ENTRIES_MAX, 0).id(), at(0, 0).id()]);
+}
+
+#[test]
+fn newer_data_displaces_older_answers_under_the_same_key() {
+    let (celsius, fahrenheit) = (json!({ "city": "北京", "units": "C" }), json!({ "city": "北京", "units": "F" }));
+    let (old, elsewhere) = (entry(&celsius), entry(&json!({ "city": "上海" })));
+    let at = |data: Option<Value>, later_ms| Entry { data, created_at_ms: NOW + later_ms, ..entry(&fahrenheit) };
+    let entries = [old.clone(), elsewhere.clone()];
+    for (what, new, gone, answered) in [
+        ("newer data", at(Some(json!({ "temp": 9 })), 5), true, false),
+        ("words about the same data", at(old.data.clone(), 0), false, true),
+        ("words without data", at(None, 5), false, true),
+    ] {
+        let wanted: Vec<String> = gone.then(|| old.id()).into_iter().collect();
+        assert_eq!(dropped(&entries, &new, NOW + 10), wanted, "{what}");
+        // Entries of earlier versions were not dropped: they do not answer either.
+        let all = [old.clone(), new.clone(), elsewhere.clone()];
+        let found = asked(&celsius).find(&all, &celsius, NOW + 10);
+        assert_eq!(found, if answered { Found::Answer(old.clone()) } else { Found::Data(new) }, "{what}");
+    }
+}
+
+#[test]
+fn data_that_is_handed_back_unchanged_gets_no_younger() {
+    let (args, old) = (json!({ "city": "北京", "units": "F" }), entry(&json!({ "city": "北京", "units": "C" })));
+    let asked = Asked { handed_at_ms: Some(NOW), ..asked(&args) };
+    let told = |data: Value| Told { result: Some(data), text: "41 °F.".into(), ..Told::default() };
+    for (data, at_ms) in [(json!({ "temp": 5 }), NOW), (json!({ "temp": 6 }), NOW + 7)] {
+        let kept = asked.keep(args.clone(), told(data), std::slice::from_ref(&old), NOW + 7).unwrap();
+        assert_eq!(kept.created_at_ms, at_ms);
+    }
 }
 
 #[test]
