@@ -172,6 +172,29 @@ fn is_picture(letter: char) -> bool {
         | '\u{2b00}'..='\u{2bff}' | '\u{3030}' | '\u{303d}' | '\u{3297}' | '\u{3299}' | '\u{1f000}'..='\u{1faff}')
 }
 
+/// One page of a long text.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Page<'t> {
+    /// Its number, from 1 on.
+    pub number: usize,
+    /// The number of pages.
+    pub of: usize,
+    /// Its text.
+    pub text: &'t str,
+}
+
+impl<'t> Page<'t> {
+    /// The page with this number, or the nearest one there is.
+    pub fn of(text: &'t str, number: usize, chars: usize) -> Self {
+        let chars = chars.max(1);
+        let of = text.chars().count().div_ceil(chars).max(1);
+        let number = number.clamp(1, of);
+        let at = |place: usize| text.char_indices().nth(place).map_or(text.len(), |(at, _)| at);
+        let shown = text.get(at((number - 1) * chars)..at(number * chars)).unwrap_or_default();
+        Self { number, of, text: shown }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -229,6 +252,21 @@ mod tests {
             for (at, place) in places.iter().enumerate() {
                 prop_assert_eq!(plain.as_bytes()[at], text.as_bytes()[*place]);
             }
+        }
+    }
+
+    #[test]
+    fn a_text_is_shown_page_by_page() {
+        let page = |number, of, text| Page { number, of, text };
+        for (text, number, want) in [
+            ("", 1, page(1, 1, "")),
+            ("ab", 1, page(1, 1, "ab")),
+            ("字b c", 1, page(1, 2, "字b ")),
+            ("字b c", 2, page(2, 2, "c")),
+            ("字b c", 9, page(2, 2, "c")),
+            ("字b c", 0, page(1, 2, "字b ")),
+        ] {
+            assert_eq!(Page::of(text, number, 3), want, "{text} {number}");
         }
     }
 }

@@ -10,7 +10,9 @@ use max_team_core::event::Event;
 use max_team_core::hash::Hash;
 use max_team_core::id::PlanId;
 use max_team_core::ledger::dollars;
-use max_team_core::limits::{UPSTREAM_BYTES_MAX, UPSTREAM_ITEM_BYTES_MAX};
+use max_team_core::limits::{
+    RESULT_TOLD_CHARS_MAX, RESULT_TOLD_CHARS_MIN, RESULTS_TOLD_CHARS_MAX, UPSTREAM_BYTES_MAX, UPSTREAM_ITEM_BYTES_MAX,
+};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::event::{
     Artifact, ArtifactType, PlanEnd, PlanProposed, Proof, Say, Spent, TaskAssigned, TaskResult,
@@ -36,7 +38,7 @@ const REPORT: &str = include_str!("../../../../prompts/report.md");
 const CODE_DIFF: &str = "code_diff";
 /// Tasks that a report names one by one; of more, those that did not go well.
 const REPORT_TASKS_MAX: usize = 60;
-/// Characters of one task's line in a report.
+/// Characters of what stands beside a task's result in a report: its error or what proves it.
 const REPORT_CHARS_MAX: usize = 600;
 
 /// What a member is told that the lead gives one thing to do.
@@ -270,13 +272,37 @@ pub(crate) fn summary(plan: &Plan) -> String {
         tally.spent.ms / 1_000,
     );
     let few = tally.tasks <= REPORT_TASKS_MAX;
-    for view in plan.tasks().filter(|view| few || view.status != Status::Done).take(REPORT_TASKS_MAX) {
-        let line = line(&view);
-        let cut = line.char_indices().nth(REPORT_CHARS_MAX).map_or(line.len(), |(cut, _)| cut);
-        text.push_str(line.get(..cut).unwrap_or(&line));
+    let named = || plan.tasks().filter(|view| few || view.status != Status::Done).take(REPORT_TASKS_MAX);
+    let share = RESULTS_TOLD_CHARS_MAX / named().count().max(1);
+    let most = share.clamp(RESULT_TOLD_CHARS_MIN, RESULT_TOLD_CHARS_MAX);
+    for view in named() {
+        text.push_str(beginning(&line(&view), REPORT_CHARS_MAX));
         text.push('\n');
+        text.push_str(&told_result(&view, most));
     }
     text
+}
+
+/// What the owner of a task says, as far as a report has room for it.
+fn told_result(view: &TaskView<'_>, most: usize) -> String {
+    let output = view.result.map_or("", |result| result.output.trim());
+    let told = beginning(output, most);
+    let mut text = if told.is_empty() { String::new() } else { format!("{}\n", indented(told)) };
+    if told.len() < output.len() {
+        let (told, all, task) = (told.chars().count(), output.chars().count(), &view.task.id);
+        text.push_str(&format!("  [{told} of {all} characters; `task_query` with `task_id: {task}` shows all.]\n"));
+    }
+    text
+}
+
+fn beginning(text: &str, chars: usize) -> &str {
+    let end = text.char_indices().nth(chars).map_or(text.len(), |(end, _)| end);
+    text.get(..end).unwrap_or(text)
+}
+
+/// Words of a member, set apart from ours: none of them begins a line as ours do.
+pub(super) fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}").trim_end().to_owned()).collect::<Vec<_>>().join("\n")
 }
 
 /// What something cost; estimates are marked.
@@ -288,7 +314,7 @@ fn cost(spent: Spent) -> String {
     }
 }
 
-fn proof_words(proof: Proof) -> &'static str {
+pub(super) fn proof_words(proof: Proof) -> &'static str {
     if proof == Proof::Verified { "verified" } else { "unverified" }
 }
 
@@ -316,8 +342,6 @@ fn line(view: &TaskView<'_>) -> String {
                 line.push_str(&format!(" ({})", evidence.detail));
             }
         }
-        let said = result.output.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-        line.push_str(&format!(" | {said}"));
     } else if !view.error.is_empty() {
         line.push_str(&format!(": {}", view.error));
     }

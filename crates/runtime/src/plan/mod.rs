@@ -13,6 +13,7 @@ mod leave;
 pub(crate) mod letters;
 mod mail;
 pub(crate) mod propose;
+pub(crate) mod query;
 mod serve;
 
 use std::collections::{HashMap, HashSet};

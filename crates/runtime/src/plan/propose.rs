@@ -10,7 +10,7 @@ use max_team_core::limits::PLAN_TASKS_MAX;
 use max_team_core::message::Principal;
 use max_team_core::plan::event::{Approve, Carried, PlanEdited, PlanProposed};
 use max_team_core::plan::{
-    Bounds, Budget, Draft, Edit, Flaw, Forecast, Graph, Input, Now, Plan, Rate, Task, TaskView, Waits, edit, forecast,
+    Bounds, Budget, Draft, Edit, Flaw, Forecast, Graph, Input, Now, Plan, Rate, Task, edit, forecast,
 };
 use max_team_core::policy::program::{Effect, look};
 use max_team_core::policy::{Verdict, pattern};
@@ -25,12 +25,9 @@ use crate::floor::{Floor, fold_plan};
 use crate::handle::Team;
 use crate::rows;
 use crate::shared::new_id;
-use crate::team_tools::Query;
 
 /// Flaws of globs, commands and models that are told at once.
 const CLAIM_FLAWS_MAX: usize = 12;
-/// Characters of a result that a query shows.
-const RESULT_CHARS_MAX: usize = 4_000;
 
 /// Checks a draft and makes the proposal; or says what is wrong with it.
 pub(crate) fn propose(
@@ -340,46 +337,4 @@ pub(crate) fn find(floor: &Floor, wanted: Option<PlanId>, task: &str) -> Result<
         .filter(|(id, _)| wanted.is_none_or(|wanted| wanted == *id))
         .find_map(|(id, plan)| Some((*id, plan.graph()?.index(task)?)));
     Ok(found)
-}
-
-/// How tasks stand, in words for a model.
-pub(crate) fn describe(floor: &Floor, query: &Query, drafts: &[Task]) -> Result<String, RuntimeError> {
-    let mut text = String::new();
-    for (id, plan) in open_plans(floor)? {
-        if query.plan.is_some_and(|wanted| wanted != id) {
-            continue;
-        }
-        let tally = plan.tally();
-        text.push_str(&format!("Plan {id}: {} of {} tasks done, {} failed.\n", tally.done, tally.tasks, tally.failed));
-        let wanted = |view: &TaskView<'_>| {
-            query.task_id.as_ref().is_none_or(|task| *task == view.task.id)
-                && query.status.is_none_or(|status| status == view.status)
-        };
-        for view in plan.tasks().filter(wanted) {
-            text.push_str(&line(&view, query.task_id.is_some()));
-        }
-    }
-    for draft in drafts {
-        text.push_str(&format!("- {} ({}): written down, not proposed: {}\n", draft.id, draft.agent, draft.caption()));
-    }
-    if text.is_empty() { Ok("There are no open plans and no tasks written down.".to_owned()) } else { Ok(text) }
-}
-
-fn line(view: &TaskView<'_>, whole: bool) -> String {
-    let mut text = format!("- {} ({}): {}, attempt {}", view.task.id, view.member, view.status.name(), view.attempt);
-    match &view.waits {
-        Waits::For(needs) => text.push_str(&format!(", waits for {}", needs.join(", "))),
-        Waits::Answer(question) => text.push_str(&format!(", asks: {question}")),
-        Waits::Ruling => text.push_str(", waits for a decision"),
-        _ => {}
-    }
-    if !view.error.is_empty() {
-        text.push_str(&format!(": {}", view.error));
-    }
-    if whole && let Some(result) = view.result {
-        let output: String = result.output.chars().take(RESULT_CHARS_MAX).collect();
-        text.push_str(&format!("\n{output}"));
-    }
-    text.push('\n');
-    text
 }

@@ -1,0 +1,103 @@
+//! Answers to `task_query`: how tasks stand, and the whole result of one, page by page. Finished plans stay queryable.
+
+use max_team_core::id::PlanId;
+use max_team_core::limits::{PLANS_LISTED_MAX, RESULT_PAGE_CHARS, TASKS_LISTED_MAX};
+use max_team_core::plan::{Plan, Task, TaskView, Waits};
+use max_team_core::text::Page;
+
+use super::letters::{indented, proof_words};
+use super::propose::open_plans;
+use crate::census::Census;
+use crate::error::RuntimeError;
+use crate::floor::Floor;
+use crate::team_tools::Query;
+
+/// How tasks stand, in words for a model: of open plans, then of finished ones, newest first.
+pub(crate) fn describe(floor: &Floor, query: &Query, drafts: &[Task]) -> Result<String, RuntimeError> {
+    let open = open_plans(floor)?;
+    let is_wanted = |id: PlanId| query.plan.is_none_or(|wanted| wanted == id);
+    let mut text = String::new();
+    if let Some(task) = &query.task_id {
+        let known = open.iter().rev().filter(|(id, _)| is_wanted(*id));
+        if let Some((id, view)) = known.clone().find_map(|(id, plan)| Some((*id, view_of(plan, task)?))) {
+            return Ok(whole(id, &view, query.page));
+        }
+        for (id, plan) in finished(floor, query.plan)? {
+            if let Some(view) = view_of(&plan, task) {
+                return Ok(whole(id, &view, query.page));
+            }
+        }
+        text.push_str(&format!("There is no task `{task}` in the plans of this session. There are:\n\n"));
+    }
+    for (id, plan) in open.iter().filter(|(id, _)| is_wanted(*id)) {
+        text.push_str(&listed(*id, plan, "open", query));
+    }
+    for (id, plan) in finished(floor, query.plan)? {
+        text.push_str(&listed(id, &plan, "finished", query));
+    }
+    for draft in drafts {
+        text.push_str(&format!("- {} ({}): written down, not proposed: {}\n", draft.id, draft.agent, draft.caption()));
+    }
+    Ok(if text.is_empty() { "There are no plans and no tasks written down.".to_owned() } else { text })
+}
+
+/// The finished plans of this session, newest first: one of them, or the last few.
+fn finished(floor: &Floor, wanted: Option<PlanId>) -> Result<Vec<(PlanId, Plan)>, RuntimeError> {
+    let census = Census::new(&floor.shared.journal);
+    let is_wanted = |plan: PlanId| wanted.is_none_or(|wanted| wanted == plan);
+    let lines = census.plans()?.into_iter();
+    let over = lines.filter(|line| line.end.is_some() && line.row.session == floor.session && is_wanted(line.row.plan));
+    over.take(PLANS_LISTED_MAX).map(|line| Ok((line.row.plan, census.plan(line.row.plan)?))).collect()
+}
+
+fn view_of<'p>(plan: &'p Plan, task: &str) -> Option<TaskView<'p>> {
+    plan.task(plan.graph()?.index(task)?)
+}
+
+/// One plan with a line for each task that is asked for.
+fn listed(id: PlanId, plan: &Plan, state: &str, query: &Query) -> String {
+    let (tally, goal) = (plan.tally(), plan.draft().map_or("", |draft| draft.goal.as_str()));
+    let mut text =
+        format!("Plan {id} ({state}): {} of {} tasks done, {} failed. {goal}\n", tally.done, tally.tasks, tally.failed);
+    let is_wanted = |view: &TaskView<'_>| query.status.is_none_or(|status| status == view.status);
+    let mut views = plan.tasks().filter(is_wanted);
+    for view in views.by_ref().take(TASKS_LISTED_MAX) {
+        text.push_str(&line(&view));
+        text.push('\n');
+    }
+    if let more @ 1.. = views.count() {
+        text.push_str(&format!("[{more} more tasks: name one with `task_id`, or choose with `status`.]\n"));
+    }
+    text
+}
+
+fn line(view: &TaskView<'_>) -> String {
+    let mut text = format!("- {} ({}): {}, attempt {}", view.task.id, view.member, view.status.name(), view.attempt);
+    match &view.waits {
+        Waits::For(needs) => text.push_str(&format!(", waits for {}", needs.join(", "))),
+        Waits::Answer(question) => text.push_str(&format!(", asks: {question}")),
+        Waits::Ruling => text.push_str(", waits for a decision"),
+        _ => {}
+    }
+    if let Some(result) = view.result {
+        text.push_str(&format!(" ({}, {} characters)", proof_words(result.proof), result.output.chars().count()));
+    }
+    if !view.error.is_empty() {
+        text.push_str(&format!(": {}", view.error));
+    }
+    text
+}
+
+/// One task with a page of its result.
+fn whole(id: PlanId, view: &TaskView<'_>, page: Option<usize>) -> String {
+    let mut text = format!("{}\nIt is a task of plan {id}: {}\n", line(view), view.task.caption());
+    let Some(result) = view.result else { return text };
+    for evidence in &result.evidence {
+        text.push_str(&format!("{} {}: {}\n", if evidence.ok { "✓" } else { "✗" }, evidence.what, evidence.detail));
+    }
+    let Page { number, of, text: shown } = Page::of(result.output.trim(), page.unwrap_or(1), RESULT_PAGE_CHARS);
+    let more = if number < of { format!("; `page: {}` shows the next", number + 1) } else { String::new() };
+    let head = if of > 1 { format!("Result, page {number} of {of}{more}:\n") } else { "Result:\n".to_owned() };
+    text.push_str(&format!("{head}{}", indented(shown)));
+    text
+}
