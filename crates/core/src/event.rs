@@ -378,13 +378,16 @@ impl TurnStarted {
     }
 }
 
-/// What the user has said while the turn ran, taken in before its next call.
+/// What the user and the team have said while the turn ran, taken in before its next call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Steered {
     /// The letters, oldest first.
     pub envelopes: Vec<EnvelopeId>,
     /// What they say.
     pub input: Vec<Part>,
+    /// Messages of the team that are told with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub letters: Vec<EnvelopeId>,
 }
 
 /// What a request was made of, so that it can be made again from the journal alone.

@@ -25,6 +25,10 @@ pub const REPEATS_WARNED: u32 = 3;
 /// Identical answers in a row before the turn ends, told so at each. Waiting for something by looking again and again
 /// is legitimate for a while, so this is generous; the round limit is what bounds a chat turn.
 pub const REPEATS_MAX: u32 = 64;
+/// The same for a turn that works for others, which nobody watches: identical answers whose results are identical, too.
+pub const REPEATS_DELEGATED_MAX: u32 = 6;
+/// Files that the result of a call names as changed.
+pub const CHANGED_TOLD_MAX: usize = 20;
 /// Times an empty answer or a missing structured answer is asked for again.
 pub const NUDGES_MAX: u32 = 2;
 /// How often an answer that does not have the shape of a contract is sent back.
@@ -215,6 +219,18 @@ pub const GLOB_BYTES_MAX: usize = 512;
 pub const UPSTREAM_BYTES_MAX: usize = 64 << 10;
 /// … and of one of them; a larger one is left as a file to read.
 pub const UPSTREAM_ITEM_BYTES_MAX: usize = 24 << 10;
+/// Characters of a task's result that its lead is told when the plan is over; `task_query` shows the rest.
+pub const RESULT_TOLD_CHARS_MAX: usize = 2_000;
+/// Characters of all results in one such message: of many tasks, each gets less …
+pub const RESULTS_TOLD_CHARS_MAX: usize = 24_000;
+/// … but at least this.
+pub const RESULT_TOLD_CHARS_MIN: usize = 300;
+/// Characters of a task's result that one page of `task_query` shows.
+pub const RESULT_PAGE_CHARS: usize = 8_000;
+/// Finished plans that `task_query` looks through, the newest.
+pub const PLANS_LISTED_MAX: usize = 10;
+/// Tasks of one plan that `task_query` lists.
+pub const TASKS_LISTED_MAX: usize = 60;
 /// Milliseconds that one check of a task may take.
 pub const CHECK_MS_MAX: u64 = 10 * 60_000;
 /// Bytes of a failed check's output that are kept as evidence.
@@ -318,12 +334,12 @@ pub const MEMORY_WRITE_TRIES_MAX: u32 = 8;
 /// Bytes of a file that memories are imported from.
 pub const MEMORY_FILE_BYTES_MAX: usize = 256 << 10;
 
-/// Turns in a row that a teammate begins for nobody but colleagues, where these write because of each other (`HOPS_MAX`); then
-/// it rests until its lead or the user writes.
-pub const ECHOES_MAX: u32 = 50;
-/// Letters in a row, each written because of the one before, that are still about something. Who is written to by many, once
-/// each, is not in a circle, however often that is.
-pub const HOPS_MAX: u32 = 100;
+/// Turns in a row that only colleagues' messages begin, where each message answers the one before (`HOPS_MAX`): the rounds of a
+/// debate without the lead. After that the teammate rests until its lead or the user writes, and the lead is told.
+pub const ECHOES_MAX: u32 = 20;
+/// Messages in a row, each written because of the one before, that are still about something. A teammate that many write to,
+/// once each, is in no circle, however many messages come.
+pub const HOPS_MAX: u32 = 40;
 /// Turns in a row that a lead begins without a word from the user, besides two for each teammate that it ever had; then it
 /// leaves its mail until the user writes.
 pub const UNASKED_TURNS_MAX: u32 = 200;

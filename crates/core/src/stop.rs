@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use crate::id::{EnvelopeId, TurnId};
 use crate::message::Envelope;
+use crate::policy::By;
 
 /// All of them, in small letters.
 const WORDS: [&str; 5] = ["stop", "/stop", "打断", "停", "停止"];
@@ -50,9 +51,85 @@ impl Held {
     }
 }
 
+/// Who or what has stopped something, for a model.
+pub fn stopper_words(by: &str, who: Option<&By>) -> String {
+    match who {
+        Some(By::Person(_)) => "The user".to_owned(),
+        Some(By::Lead(name)) => format!("`{name}`"),
+        Some(By::Rule(_) | By::Nobody(_)) | None => format!("A limit ({by})"),
+    }
+}
+
+/// What begins the note about a stop: it is nobody's word.
+pub const OF_PROGRAM: &str = "(From the program, not from the user.) ";
+
+/// The one note that an agent is told after a stop: what was stopped, by whom, and what goes on. `own`: who stopped its own last
+/// turn, if that was stopped. `mates`: its teammates that were stopped. `goes_on`: whether all of it goes on now.
+pub fn note(own: Option<&str>, mates: &[String], goes_on: bool) -> Option<String> {
+    let who = own.unwrap_or("The user");
+    let names = || mates.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let what = match (own, mates) {
+        (None, []) => return None,
+        (Some(_), []) => "your last turn before it was finished".to_owned(),
+        (None, _) => names(),
+        (Some(_), _) => format!("your last turn before it was finished, and {}", names()),
+    };
+    let next = match (goes_on, own, mates) {
+        (true, ..) => "All of it goes on now.",
+        (false, Some(_), []) => "Nothing of it goes on by itself.",
+        (false, _, []) => "",
+        (false, None, _) => "They go on when you or the user write to them.",
+        (false, Some(_), _) => "Nothing of it goes on by itself; teammates go on when you or the user write to them.",
+    };
+    Some(format!("{OF_PROGRAM}{who} stopped {what}. {next}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_note_says_what_was_stopped_by_whom_and_what_goes_on() {
+        let mates = ["alice".to_owned(), "bob".to_owned()];
+        for (own, mates, goes_on, want) in [
+            (None, &[][..], false, None),
+            (
+                Some("The user"),
+                &[],
+                false,
+                Some("The user stopped your last turn before it was finished. Nothing of it goes on by itself."),
+            ),
+            (
+                Some("The user"),
+                &[],
+                true,
+                Some("The user stopped your last turn before it was finished. All of it goes on now."),
+            ),
+            (
+                Some("A limit (budget)"),
+                &[],
+                true,
+                Some("A limit (budget) stopped your last turn before it was finished. All of it goes on now."),
+            ),
+            (
+                None,
+                &mates,
+                false,
+                Some("The user stopped `alice`, `bob`. They go on when you or the user write to them."),
+            ),
+            (
+                Some("The user"),
+                &mates,
+                true,
+                Some(
+                    "The user stopped your last turn before it was finished, and `alice`, `bob`. All of it goes on now.",
+                ),
+            ),
+        ] {
+            let want = want.map(|want| format!("{OF_PROGRAM}{want}"));
+            assert_eq!(note(own, mates, goes_on), want, "{own:?} {mates:?} {goes_on}");
+        }
+    }
     use crate::message::Kind;
 
     #[test]

@@ -161,6 +161,7 @@ pub(crate) struct Query {
     pub task_id: Option<String>,
     pub plan: Option<PlanId>,
     pub status: Option<Status>,
+    pub page: Option<usize>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -325,8 +326,8 @@ const UPDATE_WORDS: &str = "Act on a task. Its owner asked: `answer`. It failed:
     (`agent`, `model` and `note` say what to change), fixed (mended by hand: run the checks again), give_up (with every task \
     that needs it) or escalate (ask the user). A task of the shared list: `status`, or `agent` for its owner. A task in the \
     background: `decision` give_up stops it.";
-const QUERY_WORDS: &str = "See tasks: owner, state, result, what each waits for. With `task_id` one of them whole; without it \
-    all tasks of plans, of the shared list and in the background.";
+const QUERY_WORDS: &str = "See tasks: owner, state, result, what each waits for. With `task_id` one of them and its whole \
+    result; without it all tasks of open and finished plans, of the shared list and in the background.";
 const DISPATCH_WORDS: &str = "Ask one member and wait for its answer; it sees nothing of this conversation. Several calls in one \
     answer run side by side.";
 const ASK_WORDS: &str = "Ask the user one short question that only they can decide.";
@@ -356,6 +357,7 @@ fn query_schema() -> Value {
             "task_id": { "type": "string" },
             "plan": { "type": "string" },
             "status": { "type": "string", "enum": states },
+            "page": { "type": "integer", "minimum": 1, "description": "Of a long result." },
         },
     })
 }

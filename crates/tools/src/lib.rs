@@ -12,6 +12,7 @@ mod files;
 mod gate;
 pub mod git;
 mod logs;
+mod mend;
 mod metrics;
 pub mod names;
 mod progress;

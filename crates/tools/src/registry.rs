@@ -22,6 +22,8 @@ use crate::{files, git, logs, metrics, search, shell, tests, web};
 const FAULTS_MAX: usize = 8;
 /// Bytes of one such fault.
 const FAULT_BYTES_MAX: usize = 300;
+/// Bytes of a value that does not fit, in such a line.
+const VALUE_BYTES_MAX: usize = 80;
 
 /// What comes with the tool that runs commands, to look after those in the background.
 pub const COMPANIONS: [&str; 2] = ["shell_output", "shell_stop"];
@@ -273,7 +275,10 @@ fn validate(entry: &Entry, input: &Value) -> Result<(), ToolError> {
         .take(FAULTS_MAX + 1)
         .map(|fault| {
             let path = fault.instance_path().to_string();
-            let words = clip(&fault.to_string(), FAULT_BYTES_MAX);
+            // The type that is wanted stands behind the value, which may be long.
+            let value = fault.instance().to_string();
+            let words = fault.to_string().replace(&value, &clip(&value, VALUE_BYTES_MAX));
+            let words = clip(&words, FAULT_BYTES_MAX);
             if path.is_empty() { words } else { format!("`{}`: {words}", clip(&path, FAULT_BYTES_MAX)) }
         })
         .collect();

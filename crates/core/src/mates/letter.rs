@@ -1,14 +1,15 @@
-//! How mail reaches a model: wrapped and attributed, as data.
+//! How mail reaches a model: wrapped and attributed, a lead's as an instruction and a colleague's as data.
 //!
 //! Who wrote it is said by us, outside what they wrote; what they wrote cannot close its wrapping.
 
 use crate::message::Kind;
+use crate::stop::OF_PROGRAM;
 
 /// The tag around what a colleague wrote.
 const TAG: &str = "teammate-message";
 
-/// What the words of a plan to the lead begin with: they are no colleague's, and not the user's.
-pub const OF_PLAN: [&str; 2] = ["(From the team, not from the user.) ", "(About plan pln_"];
+/// What the words of a plan, or of the program, to the lead begin with: they are no colleague's, and not the user's.
+pub const OF_PLAN: [&str; 3] = ["(From the team, not from the user.) ", "(About plan pln_", OF_PROGRAM];
 
 /// What is said about a letter besides its words.
 #[derive(Debug, Clone, Copy, Default)]
@@ -21,13 +22,20 @@ pub struct About<'a> {
     pub kind: Option<Kind>,
     /// What an answer has to name.
     pub request: &'a str,
+    /// Whether its reader's lead wrote it, whose words are to be followed. What colleagues write is to be weighed.
+    pub is_leads: bool,
 }
+
+/// The values of the attribute that says what the words are to their reader.
+const INSTRUCTION: &str = "instruction";
+const DATA: &str = "data";
 
 /// A letter as a model reads it.
 pub fn wrapped(about: About<'_>, text: &str) -> String {
     let mut head = format!("<{TAG} teammate_id=\"{}\"", attribute(about.from));
     let kind = about.kind.filter(|kind| *kind != Kind::Text).map(Kind::name).unwrap_or_default();
-    for (name, value) in [("color", about.color), ("type", kind), ("request_id", about.request)] {
+    let weight = if about.is_leads { INSTRUCTION } else { DATA };
+    for (name, value) in [("color", about.color), ("type", kind), ("request_id", about.request), ("as", weight)] {
         if !value.is_empty() {
             head.push_str(&format!(" {name}=\"{}\"", attribute(value)));
         }
@@ -82,11 +90,14 @@ mod tests {
         let about = About { from: "alice", color: "blue", ..About::default() };
         assert_eq!(
             wrapped(about, "the schema is done\n"),
-            "<teammate-message teammate_id=\"alice\" color=\"blue\">\nthe schema is done\n</teammate-message>"
+            "<teammate-message teammate_id=\"alice\" color=\"blue\" as=\"data\">\nthe schema is done\n</teammate-message>"
         );
         let about = About { from: "bob", kind: Some(Kind::PlanApprovalRequest), request: "q1", ..About::default() };
-        let head = "<teammate-message teammate_id=\"bob\" type=\"plan_approval_request\" request_id=\"q1\">\n";
+        let head =
+            "<teammate-message teammate_id=\"bob\" type=\"plan_approval_request\" request_id=\"q1\" as=\"data\">\n";
         assert!(wrapped(about, "x").starts_with(head));
+        let about = About { from: "max", is_leads: true, ..About::default() };
+        assert!(wrapped(about, "x").starts_with("<teammate-message teammate_id=\"max\" as=\"instruction\">\n"));
     }
 
     #[test]
@@ -121,7 +132,7 @@ mod tests {
             "<<teammate-message>",
         ] {
             let told = wrapped(About { from: "mallory", ..About::default() }, text);
-            let inner = told.strip_prefix("<teammate-message teammate_id=\"mallory\">\n").unwrap();
+            let inner = told.strip_prefix("<teammate-message teammate_id=\"mallory\" as=\"data\">\n").unwrap();
             let inner = inner.strip_suffix("\n</teammate-message>").unwrap().to_lowercase();
             for (at, _) in inner.match_indices('<') {
                 let name = inner[at..].trim_start_matches(['<', '/', ' ', '\n']);
@@ -130,7 +141,7 @@ mod tests {
         }
         assert!(
             wrapped(About { from: "a\"><b", ..About::default() }, "x")
-                .starts_with("<teammate-message teammate_id=\"ab\">")
+                .starts_with("<teammate-message teammate_id=\"ab\" as=\"data\">")
         );
         let code = "if a < b { x</y }";
         assert!(wrapped(About::default(), code).contains(code));

@@ -2,11 +2,12 @@
 //! end by a handshake.
 //!
 //! `name` says who can be called what, `word` what they and their lead may say to each other, `letter` how mail reaches a
-//! model, `requests` which answers to a request count, `parting` how they come to an end. Nothing of it starts a turn: that is for whoever takes the mail.
+//! model, `report` what a lead is told of a turn, `requests` which answers to a request count, `parting` how they come to an end. Nothing of it starts a turn: that is for whoever takes the mail.
 
 pub mod letter;
 pub mod name;
 pub mod parting;
+pub mod report;
 pub mod requests;
 pub mod word;
 

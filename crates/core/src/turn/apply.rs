@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::mates::is_to_colleague;
 use super::tools::{joined, misfits};
 use super::{Call, Calling, Current, Identity, Phase, Status, Turn, call_key};
 use crate::chat::{Message, Part, write};
@@ -13,6 +14,7 @@ use crate::event::{
 use crate::hash::Hash;
 use crate::id::QuestionId;
 use crate::limits::REPEATS_WARNED;
+use crate::mates::report::Trigger;
 use crate::policy::{Class, Grant, Memory, Until};
 
 impl Turn {
@@ -28,6 +30,7 @@ impl Turn {
                 self.current = Some(Current { quiet: started.quiet, envelope: Some(started.envelope), ..current });
                 self.echoes = if started.quiet { self.echoes.saturating_add(1) } else { 0 };
                 self.hops = started.hops;
+                self.owes |= self.trigger() == Some(Trigger::Lead);
                 self.phase = Phase::Ready;
                 self.push(Message::user(started.told()), true);
             }
@@ -67,6 +70,7 @@ impl Turn {
                 self.grants.retain(|grant| grant.until != Until::Task);
                 // What was asked about a piece of work says nothing about how that ended.
                 if self.reviewing().is_none() {
+                    self.owes &= self.current.as_ref().is_some_and(|current| current.wrote);
                     self.last = Some(ended.clone());
                     self.halted = self.current.take().and_then(|current| current.halted(&ended.end));
                 }
@@ -248,6 +252,9 @@ impl Turn {
         if let Some(current) = self.current.as_mut().filter(|_| misfits(&calls, &[])) {
             current.misfits += 1;
         }
+        if let Some(current) = &mut self.current {
+            current.compare(&calls);
+        }
         let said: Vec<Part> = calls.iter().filter_map(Call::said_along).collect();
         let mut parts: Vec<Part> = calls.into_iter().map(Call::into_result).chain(said).collect();
         if let Some(current) = &self.current
@@ -271,6 +278,13 @@ impl Turn {
             Status::Intended { action, .. } => &action.target,
             _ => &call.tool,
         };
+        let has_worked = done.ending == Ending::Ran && !done.is_error;
+        current.wrote |= has_worked && is_to_colleague(call);
+        if let Status::Intended { action, .. } = &call.status
+            && has_worked
+        {
+            current.did.add(action);
+        }
         match done.ending {
             Ending::Unknown if !current.unknown.contains(target) => current.unknown.push(target.clone()),
             Ending::Ran if !done.is_error => current.unknown.retain(|known| known != target),

@@ -2,7 +2,7 @@
 
 use super::apply::calls_of;
 use super::decide::{Ahead, ended};
-use super::tools::{close, finish_with};
+use super::tools::{close, finish_with, told_interrupted};
 use super::{Call, Calling, Current, Now, Obstacle, Prepared, Turn};
 use crate::chat::{Answer, Part, Stop, Streamed};
 use crate::context::{self, Weight, Window};
@@ -17,7 +17,6 @@ const NUDGE_STRUCTURED: &str = "(Call the `structured_output` tool now with your
                                 that JSON object.)";
 const NUDGE_HAND_BACK: &str =
     "(The budget is used up. Tools are off. Hand back what you have: what is done, what is left, what you know.)";
-pub(super) const TOLD_INTERRUPTED: &str = "Not finished: the user interrupted the turn.";
 
 impl Turn {
     /// The next model call, or the end of the turn if there may be none. `ahead` is what the events before it in
@@ -229,7 +228,7 @@ impl Turn {
             }
         };
         let mut done = Vec::new();
-        close(calls, &mut done, Ending::Interrupted, TOLD_INTERRUPTED);
+        close(calls, &mut done, Ending::Interrupted, &told_interrupted(heard));
         finish_with(done, ended(heard, end, None))
     }
 
@@ -256,6 +255,7 @@ impl Turn {
             Stop::Refusal => over(End::Refused),
             Stop::Pause => self.next_call(heard, said, now),
             Stop::MaxTokens if !empty => over(End::Truncated),
+            _ if empty && self.may_say_nothing(heard) => over(End::Answered),
             _ if empty => self.nudge(heard, said, NUDGE_EMPTY, End::Empty, now),
             _ if !self.settings.as_ref().is_some_and(|settings| settings.structured) => over(End::Answered),
             _ => match (checked.into_iter().next().map(|checked| checked.found), json_in(&answer.message.text())) {

@@ -88,7 +88,7 @@ impl Turn {
                 }
                 if current.interrupted.is_some() {
                     // Neighbours that never started will not start now.
-                    close_idle(calls, &mut done);
+                    close_idle(calls, &mut done, current);
                 }
                 self.tools_done(current, calls, done, Ahead::default(), now)
             }
@@ -103,7 +103,7 @@ impl Turn {
                     return Vec::new();
                 }
                 if current.interrupted.is_some() {
-                    close_idle(calls, &mut done);
+                    close_idle(calls, &mut done, current);
                 }
                 self.tools_done(current, calls, done, Ahead::default(), now)
             }
@@ -147,7 +147,7 @@ impl Turn {
             Phase::Ready | Phase::Waiting(..) => events.push(Event::TurnEnded(ended(&stopped, End::Interrupted, None))),
             Phase::Working(calls) => {
                 let mut done = Vec::new();
-                close_idle(calls, &mut done);
+                close_idle(calls, &mut done, &stopped);
                 events.extend(self.tools_done(&stopped, calls, done, Ahead::default(), now));
             }
         }
@@ -189,7 +189,7 @@ impl Turn {
                 let lost = unknown(calls, interrupted);
                 let mut done: Vec<_> = lost.map(|call| told(call.key.clone(), Ending::Unknown, TOLD_UNKNOWN)).collect();
                 if interrupted {
-                    close_idle(calls, &mut done);
+                    close_idle(calls, &mut done, current);
                 }
                 if done.is_empty() { Vec::new() } else { self.tools_done(current, calls, done, Ahead::default(), now) }
             }

@@ -8,6 +8,9 @@ use super::Turn;
 use crate::mates::parting;
 use crate::message::{Envelope, Kind};
 
+/// In the body of a letter that is only told beside others.
+pub const ASIDE: &str = "aside";
+
 impl Turn {
     /// Whether a letter is news, which is told together with other news.
     pub fn is_news(&self, letter: &Envelope, lead: bool) -> bool {
@@ -80,10 +83,16 @@ impl Turn {
 /// Whether a letter asks for nothing: it is told with whatever begins the next turn.
 pub fn is_note(letter: &Envelope, lead: bool) -> bool {
     match letter.kind {
-        Kind::TaskResult | Kind::AllTasksDone => is_stopped(letter),
+        Kind::TaskResult | Kind::AllTasksDone => is_stopped(letter) || is_aside(letter),
         Kind::TeammateTerminated | Kind::Undelivered => !lead,
-        kind => kind == Kind::FilesRewound,
+        Kind::FilesRewound => true,
+        _ => is_aside(letter),
     }
+}
+
+/// Whether a letter says of itself that it is only told beside others.
+fn is_aside(letter: &Envelope) -> bool {
+    letter.body.get(ASIDE).and_then(Value::as_bool).unwrap_or_default()
 }
 
 /// Whether a letter tells that somebody, or a plan, was stopped by a person, who needs not be told.

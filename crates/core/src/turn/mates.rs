@@ -1,9 +1,12 @@
 //! What a turn knows of its agent as one of a team: who it is, what it has asked of others, whether it is still there.
 
-use super::{Phase, Status, Turn};
+use super::{Call, Current, Phase, Status, Turn};
+use crate::calling::hands::SEND_MESSAGE;
 use crate::event::{Event, QuestionAnswered};
 use crate::id::{EnvelopeId, QuestionId, TurnId};
 use crate::limits::MAIL_WAITING_MAX;
+use crate::mates::name::{self, Means};
+use crate::mates::report::Trigger;
 use crate::mates::requests::Requests;
 use crate::mates::{AgentEnded, CommandBegun, Teammate};
 use crate::message::{Assignment, Envelope, Kind};
@@ -110,6 +113,22 @@ impl Turn {
         &self.requests
     }
 
+    /// What began the turn that runs, if it is a teammate's.
+    pub fn trigger(&self) -> Option<Trigger> {
+        let current = self.current.as_ref().filter(|_| self.mate().is_some())?;
+        Some(trigger(current.assignment.as_deref(), current.quiet))
+    }
+
+    /// Whether it was given something by its lead and waited for colleagues when it last reported.
+    pub fn owes(&self) -> bool {
+        self.owes
+    }
+
+    /// Whether a turn may end without words: a teammate's that has written to colleagues and waits for them.
+    pub(super) fn may_say_nothing(&self, current: &Current) -> bool {
+        self.mate().is_some() && current.wrote
+    }
+
     /// Whether nobody waits for what comes of the turn that runs.
     pub fn is_quiet(&self) -> bool {
         self.current.as_ref().is_some_and(|current| current.quiet)
@@ -136,4 +155,24 @@ impl Turn {
             Some(_) => (!letter.from.starts_with("user/")).then_some("only a person answers this"),
         }
     }
+}
+
+/// What began a teammate's turn, by what it is a part of and whether only colleagues have written.
+pub fn trigger(given: Option<&Assignment>, quiet: bool) -> Trigger {
+    match given {
+        _ if quiet => Trigger::Colleague,
+        Some(given) if given.is_for_user() => Trigger::User,
+        _ => Trigger::Lead,
+    }
+}
+
+/// Whether a call writes to a colleague other than the lead.
+pub(super) fn is_to_colleague(call: &Call) -> bool {
+    let to = call.input.get("to").and_then(|to| to.as_str()).unwrap_or_default();
+    call.tool == SEND_MESSAGE && name::means(to, "") != Means::Lead
+}
+
+/// Whether a call writes to others and ends the turn of its writer, who waits for what they say.
+pub(super) fn ends_turn(call: &Call) -> bool {
+    call.tool == SEND_MESSAGE && call.input.get("wait").and_then(|wait| wait.as_bool()).unwrap_or_default()
 }

@@ -10,6 +10,7 @@ mod bill;
 mod call;
 mod compact;
 mod decide;
+mod did;
 mod mail;
 mod mates;
 mod past;
@@ -42,7 +43,9 @@ use crate::stop::Held;
 use crate::team::{Definition, Settings};
 
 pub use call::json_in;
-pub use mail::{is_note, is_stop};
+pub use did::Did;
+pub use mail::{ASIDE, is_note, is_stop};
+pub use mates::trigger;
 pub use past::{Forked, Past};
 pub use tools::{NEED_CLARIFY, SETTLE, STRUCTURED_OUTPUT, SUBMIT_PLAN, TASK_UPDATE};
 
@@ -88,6 +91,9 @@ pub struct Turn {
     /// How many letters of colleagues in a row led to its last turn.
     #[serde(default)]
     hops: u32,
+    /// Its lead gave it something to do, and it waited for colleagues when it last reported.
+    #[serde(default)]
+    owes: bool,
     /// Its commands that run in the background.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     commands: Vec<CommandBegun>,
@@ -175,6 +181,15 @@ struct Current {
     /// Nobody waits for what comes of it.
     #[serde(default)]
     quiet: bool,
+    /// It has written to a colleague.
+    #[serde(default)]
+    wrote: bool,
+    /// What the last answer's calls came to, to tell a repeated look from one that finds something new.
+    #[serde(default)]
+    results: Option<Hash>,
+    /// What it did with its tools.
+    #[serde(default)]
+    did: Did,
     /// It is about nothing but what was done in a copy; this is sent when it is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reviewing: Option<Box<Envelope>>,
@@ -201,6 +216,9 @@ impl Current {
             acted: false,
             unknown: Vec::new(),
             quiet: false,
+            wrote: false,
+            results: None,
+            did: Did::default(),
             reviewing: None,
         }
     }

@@ -1,6 +1,7 @@
 //! Tool calls: what they were found to be, who allows them, and what follows once all have their result.
 
 use super::decide::{Ahead, ended};
+use super::mates::ends_turn;
 use super::review::reviewed;
 use super::{Call, Current, Now, Obstacle, Prepared, Status, Turn};
 use crate::chat::{Part, write};
@@ -9,11 +10,10 @@ use crate::event::{
 };
 use crate::hash::Hash;
 use crate::id::QuestionId;
-use crate::limits::{CALLS_PER_ANSWER_MAX, CORRECTIONS_MAX, REPEATS_MAX};
+use crate::limits::{CALLS_PER_ANSWER_MAX, CORRECTIONS_MAX};
 use crate::policy::{self, Action, By, Class, Deed, Mode, Rules, Settled, Verdict};
+use crate::stop;
 use crate::team::Constraints;
-
-use super::call::TOLD_INTERRUPTED;
 
 /// The tool that hands over a structured answer.
 pub const STRUCTURED_OUTPUT: &str = "structured_output";
@@ -206,7 +206,9 @@ impl Turn {
             Some(ended(current, End::Answered, None))
         } else if let Some(question) = asked_back(current, calls, &done) {
             Some(TurnEnded { text: question, ..ended(current, End::Answered, None) })
-        } else if current.repeats >= REPEATS_MAX {
+        } else if self.mate().is_some() && calls.iter().all(|call| ends_turn(call) && ran_well(call, &done)) {
+            Some(ended(current, End::Answered, None))
+        } else if current.is_looping() {
             Some(ended(current, End::Looping, None))
         } else if self.is_under_contract() && misfits(calls, &done) && current.misfits >= CORRECTIONS_MAX {
             Some(ended(current, End::Unstructured, None))
@@ -315,15 +317,25 @@ pub(super) fn close(calls: &[Call], done: &mut Vec<ToolDone>, ending: Ending, wo
 }
 
 /// The same for calls that do not run at the moment; those that run end by themselves when they are cancelled.
-pub(super) fn close_idle(calls: &[Call], done: &mut Vec<ToolDone>) {
+pub(super) fn close_idle(calls: &[Call], done: &mut Vec<ToolDone>, current: &Current) {
+    let words = told_interrupted(current);
     for call in calls {
         if matches!(call.status, Status::Open | Status::Asked { .. }) && !done.iter().any(|done| done.key == call.key) {
             done.push(match &call.status {
                 // Whoever was called has answered; only what becomes of its changes is open.
                 Status::Asked { action, .. } if action.deed == Deed::Merge => ran(call, left(action, PUT_OFF)),
-                _ => told(call.key.clone(), Ending::Interrupted, TOLD_INTERRUPTED),
+                _ => told(call.key.clone(), Ending::Interrupted, &words),
             });
         }
+    }
+}
+
+/// What a call came to whose turn was stopped.
+pub(super) fn told_interrupted(current: &Current) -> String {
+    let by = current.interrupted.as_deref().unwrap_or_default();
+    match &current.stopper {
+        Some(By::Person(_)) | None => "Not finished: the user interrupted the turn.".to_owned(),
+        who => format!("Not finished. {} stopped the turn.", stop::stopper_words(by, who.as_ref())),
     }
 }
 

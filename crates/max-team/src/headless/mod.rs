@@ -166,7 +166,8 @@ impl Headless {
             tally.stream = Some(self.handle.stream(Scope::Session(session), here)?);
         }
         tally.open(opened);
-        tally.team = open.team.as_ref().is_some_and(|team| !team.members.is_empty());
+        let has_members = open.team.as_ref().is_some_and(|team| !team.members.is_empty());
+        tally.team = has_members || !self.mates.is_empty();
         let command = self.first(opened);
         let waits_for = command.is_some().then_some(key);
         self.recruit(session, &mut tally).await?;
@@ -450,7 +451,7 @@ impl Headless {
             self.note_plan(plan, from, event, tally).await?;
         }
         match event {
-            Event::Steered(steered) => tally.unheard.retain(|key| !steered.envelopes.contains(key)),
+            Event::Steered(steered) => tally.steered(from, steered),
             Event::TurnStarted(started) => tally.begins(from, started),
             Event::Interrupted(interrupted) if from.lead && interrupted.by == TIME_OVER => {
                 tally.is_out_of_time = true;

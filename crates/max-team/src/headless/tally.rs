@@ -182,7 +182,8 @@ impl Tally {
         if from.lead {
             self.held.clear();
             self.is_open = true;
-            self.reports = self.reports_of(started);
+            self.reports =
+                if self.unheard.contains(&started.envelope) { Vec::new() } else { self.reports_in(&started.input) };
             self.reported.extend(&self.reports);
         }
         let is_users = started.assignment.as_ref().is_some_and(|given| given.is_for_user());
@@ -195,13 +196,20 @@ impl Tally {
         self.joining.retain(|name| **name != *from.name);
     }
 
-    /// The plans whose end a turn begins with: they are over, and what the lead is told, by others than us, names them.
-    fn reports_of(&self, started: &TurnStarted) -> Vec<PlanId> {
-        if self.unheard.contains(&started.envelope) {
-            return Vec::new();
+    /// An agent was told something on its way.
+    pub(super) fn steered(&mut self, from: &Origin, steered: &Steered) {
+        self.unheard.retain(|key| !steered.envelopes.contains(key));
+        if from.lead && !steered.letters.is_empty() {
+            let reports = self.reports_in(&steered.input);
+            self.reported.extend(&reports);
+            self.reports.extend(reports);
         }
+    }
+
+    /// The plans of whose end a lead is told: they are over, and what it is told, by others than us, names them.
+    fn reports_in(&self, told: &[Part]) -> Vec<PlanId> {
         let is_named =
-            |name: String| started.input.iter().any(|part| matches!(part, Part::Text { text } if text.contains(&name)));
+            |name: String| told.iter().any(|part| matches!(part, Part::Text { text } if text.contains(&name)));
         let over = self.plans.iter().filter(|(.., end)| end.is_some()).map(|(plan, ..)| *plan);
         over.filter(|plan| is_named(plan.to_string())).collect()
     }

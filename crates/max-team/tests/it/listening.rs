@@ -185,7 +185,7 @@ fn planner(gate: &Gate, outputs: Value) -> ModelServer {
         let last = request.last_user();
         Some(match () {
             () if task("look")(request) => Reply::text("Nothing.").gate_before(&gate),
-            () if last.contains("has failed after") => {
+            () if last.contains("has failed after") && !request.contains("goes on accordingly") => {
                 Reply::new().tool("u", "task_update", json!({ "task_id": "look", "decision": "give_up" }))
             }
             () if last.contains("is over:") => Reply::text("It is over."),

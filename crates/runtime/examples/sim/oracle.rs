@@ -233,7 +233,10 @@ fn letters(events: &[(String, Event)]) -> Result<(), String> {
                     *read.entry(*letter).or_default() += 1;
                 }
             }
-            Event::Steered(steered) => steered.envelopes.iter().for_each(|id| *read.entry(*id).or_default() += 1),
+            Event::Steered(steered) => {
+                let all = steered.envelopes.iter().chain(&steered.letters);
+                all.for_each(|id| *read.entry(*id).or_default() += 1);
+            }
             Event::Mailed(letter) if matches!(letter.kind, Kind::TaskResult | Kind::Text) => {
                 let what = if letter.kind == Kind::Text { "letter was written" } else { "result was told" };
                 let line = (what, format!("{} {} {}", letter.from, letter.to, letter.body));

@@ -21,7 +21,7 @@ use super::flight::Flight;
 use super::mail::derived;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
-use crate::plan::{letters, plan_stream, propose};
+use crate::plan::{letters, plan_stream, propose, query};
 use crate::shared::{new_id, now_ms};
 use crate::tasks::{Ask, TaskLists};
 use crate::team_tools::{self, Act, Call, DISPATCH_TASK, Way};
@@ -236,8 +236,8 @@ impl Agent {
     }
 
     /// How tasks stand: those of plans, then those of the shared list and those in the background, where there are any.
-    fn query(&self, key: &str, query: &team_tools::Query) -> Result<Done, RuntimeError> {
-        if let Some(id) = query.task_id.as_deref().filter(|_| query.plan.is_none()) {
+    fn query(&self, key: &str, asked: &team_tools::Query) -> Result<Done, RuntimeError> {
+        if let Some(id) = asked.task_id.as_deref().filter(|_| asked.plan.is_none()) {
             let is_planned = propose::find(&self.floor, None, id)?.is_some();
             if !is_planned && self.is_apart(id)? {
                 return self.spawned(key, &team_tools::Spawned { id: Some(id.to_owned()), stop: false });
@@ -247,8 +247,8 @@ impl Agent {
                 return self.tended(&Ask::Get(id.to_owned()));
             }
         }
-        let mut text = propose::describe(&self.floor, query, self.turn.drafts())?;
-        if query.task_id.is_none() && query.plan.is_none() && query.status.is_none() {
+        let mut text = query::describe(&self.floor, asked, self.turn.drafts())?;
+        if asked.task_id.is_none() && asked.plan.is_none() && asked.status.is_none() {
             let lines = TaskLists::new(&self.floor.shared.journal).lines(self.floor.session)?;
             let own: Vec<String> =
                 lines.iter().filter(|line| line.in_plan.is_none()).map(|line| line.short()).collect();

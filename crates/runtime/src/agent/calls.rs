@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use max_team_core::calling::answer::{Told, quoted};
-use max_team_core::calling::hands::{Caller, SEND_MESSAGE, SPAWNING};
+use max_team_core::calling::hands::{AGENT, Caller, SEND_MESSAGE, SPAWNING};
 use max_team_core::chat::Part;
 use max_team_core::event::{Ending, Event, Stopper};
 use max_team_core::hash::Hash;
@@ -17,7 +17,6 @@ use max_team_core::ledger::Charge;
 use max_team_core::limits::{CALLS_PARALLEL_MAX, TOOL_RESULT_BYTES_MAX};
 use max_team_core::mates::Life;
 use max_team_core::message::{Assignment, Envelope, Kind};
-use max_team_core::near::candidates;
 use max_team_core::policy::{By, Deed};
 use max_team_core::team::{Isolation, Settings};
 use max_team_core::turn::{Effect, Input};
@@ -29,6 +28,7 @@ use super::acts::Done;
 use super::cache::Looked;
 use super::flight::{Flight, Landed};
 use super::mail::{derived, text_at};
+use super::members::Member;
 use super::{Agent, Control, Extra, Newcomer};
 use crate::census::{Census, Cost};
 use crate::error::RuntimeError;
@@ -37,7 +37,7 @@ use crate::handle::Mate;
 use crate::plan::letters;
 use crate::rows::{self, AgentRow};
 use crate::shared::{commit_at, now_ms};
-use crate::team_tools::{self, Call, Way};
+use crate::team_tools::{self, Call, DISPATCH_TASK, Way};
 use crate::worktree::{self, Worker};
 use crate::{beat, session};
 
@@ -323,9 +323,16 @@ impl Agent {
 
     /// Goes on with somebody who was called before. The result comes by mail.
     pub(super) async fn go_on_with(&mut self, key: &str, to: &str, text: &str) -> Result<Option<Done>, RuntimeError> {
-        let (AgentRow { agent: child, name, .. }, given) = match self.addressed(key, to)? {
-            Ok(found) => found,
-            Err(words) => return Ok(Some(Done::wrong(words))),
+        let (AgentRow { agent: child, name, .. }, given) = match (self.addressed(key, to)?, self.member(to)?) {
+            (Ok(found), _) => found,
+            (Err(_), Some(Member::Over(row, given))) => (row, given),
+            (Err(_), Some(Member::Working(row))) => return Ok(Some(self.note_to(key, &row, text))),
+            (Err(_), Some(Member::Failed(task))) => {
+                let words =
+                    format!("task `{task}` failed: decide with `task_update`; `retry` with a `note` tells its owner");
+                return Ok(Some(Done::wrong(words)));
+            }
+            (Err(words), None) => return Ok(Some(Done::wrong(words))),
         };
         let (turn, _) = self.floor.shared.fold_agent(child)?;
         let now = self.floor.callee(&name).map(|mate| mate.settings.bounded_by(self.frame.settings()));
@@ -386,11 +393,16 @@ impl Agent {
             (Some(_), Some(_)) => format!("several are called `{to}`"),
             (None, _) => format!("there is nobody `{to}` whom you have called in this session"),
         };
-        if known.is_empty() {
-            return Ok(Err(format!("{words}; call an agent first")));
-        }
         let handles: Vec<String> = known.iter().map(|(row, _)| row.handle()).collect();
-        Ok(Err(format!("{words}{}", candidates(to, handles.iter().map(String::as_str)))))
+        self.nobody_called(words, to, &handles).map(Err)
+    }
+
+    /// Who goes on for a call of `send_message`, if an agent does.
+    fn gone_on_with(&self, key: &str, to: &str) -> Option<AgentId> {
+        match (self.addressed(key, to).ok()?, self.member(to).ok()?) {
+            (Ok((row, _)), _) | (Err(_), Some(Member::Over(row, _))) => Some(row.agent),
+            _ => None,
+        }
     }
 
     /// What a call's result says to the model, and whether it went wrong.
@@ -421,6 +433,10 @@ impl Agent {
             }
         };
         clip(&mut words, TOOL_RESULT_BYTES_MAX);
+        let did = text_at(&letter.body, "did");
+        if !did.is_empty() && tool.is_some_and(|tool| matches!(tool, AGENT | SEND_MESSAGE | DISPATCH_TASK)) {
+            words.push_str(&format!("\n\n[`{by}` {did}.]"));
+        }
         words.extend(told.warnings.iter().map(|warning| format!("\n\n[The form of this answer: {warning}.]")));
         let child = letter.from.strip_prefix("agent/").and_then(|id| id.parse().ok());
         if let Some(child) = child.filter(|_| self.frame.registry.get(SEND_MESSAGE).is_some()) {
@@ -477,7 +493,7 @@ impl Agent {
     /// Whoever works for a turn that is stopped is stopped too: by letters in the commit that says so.
     pub(super) fn stopping(&self, by: &Stopper) -> Vec<Envelope> {
         let worker = |key: &String| match self.turn.call(key).filter(|call| call.tool == SEND_MESSAGE) {
-            Some(call) => self.addressed(key, &text_at(&call.input, "to")).ok()?.ok().map(|(row, _)| row.agent),
+            Some(call) => self.gone_on_with(key, &text_at(&call.input, "to")),
             // Nobody began to exist for a call that somebody else makes.
             None => Some(self.delegate(key)).filter(|child| self.exists(*child)),
         };

@@ -179,7 +179,7 @@ impl Agent {
                     stopped_by = Some(&interrupted.by);
                 }
                 Event::QuestionAnswered(answered) => extra.sends.extend(self.sharing(answered, at_ms)?),
-                Event::Steered(steered) => extra.acks.extend(&steered.envelopes),
+                Event::Steered(steered) => self.take_in(steered, &mut extra, at_ms),
                 Event::TurnStarted(started) => {
                     assignment = started.assignment.as_deref();
                     asked = Some(started.envelope);
@@ -194,9 +194,9 @@ impl Agent {
                     }
                     extra.sends.extend(self.turn.reviewing().and_then(|letter| decided(letter, &over.text, at_ms)));
                     if let Some(given) = assignment {
-                        let letter = answering(self.result_letter(given, over, stopped_by, quiet, at_ms), asked);
                         // Where its changes are decided about first, it goes with what came of that.
-                        extra.sends.extend(Some(letter).filter(|_| !is_reviewed));
+                        let letters = self.result_letters(given, over, stopped_by, quiet, at_ms).into_iter();
+                        extra.sends.extend(letters.map(|letter| answering(letter, asked)).filter(|_| !is_reviewed));
                         extra.others.extend(self.keeping(given, over, at_ms)?);
                         answered = given.cache.as_ref().map(|asked| asked.call);
                     }

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use max_team_core::chat::{Message, Part, Streamed};
+use max_team_core::chat::{Answer, Message, Part, Streamed};
 use max_team_core::event::{Ending, LlmIntent, Outcome};
 use max_team_core::limits::CALLS_PER_ANSWER_MAX;
 use max_team_core::policy::{Action, Class, Deed, Settled};
@@ -152,7 +152,7 @@ impl Agent {
                 }
             };
             let (outcome, streamed) = match shared.router.call(&request, &cancel, show).await {
-                Ok(answer) => (Outcome::Done(answer), Streamed::default()),
+                Ok(answer) => (Outcome::Done(mended(&registry, answer)), Streamed::default()),
                 Err(CallError::Cancelled { partial, streamed }) => {
                     (Outcome::Cancelled { partial, usage: streamed.usage }, streamed)
                 }
@@ -389,4 +389,16 @@ pub(super) fn tool_ended(key: String, ran: Result<Output, ToolError>, interrupte
         Err(ToolError::Fatal(words)) => (failed(&words), Some(words)),
     };
     Input::ToolEnded { key, content, is_error, ending, fatal, ms }
+}
+
+/// An answer whose calls are put right where it is beyond doubt what they mean.
+fn mended(registry: &Registry, mut answer: Answer) -> Answer {
+    for part in &mut answer.message.parts {
+        if let Part::ToolUse { name, input, .. } = part
+            && let Some((meant, fitted)) = registry.mended(name, input)
+        {
+            (*name, *input) = (meant, Arc::new(fitted));
+        }
+    }
+    answer
 }

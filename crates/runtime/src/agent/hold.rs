@@ -7,14 +7,16 @@ use max_team_core::event::Stopper;
 use max_team_core::id::{EnvelopeId, TurnId};
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::policy::By;
-use max_team_core::stop::Held;
+use max_team_core::stop::{self, Held};
 use max_team_core::turn::is_stop;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Agent;
-use super::mail::{add, derived, stopper};
+use super::mail::{add, derived, stopper, text_at};
+use super::report::STOPPED_WORDS;
 use crate::error::RuntimeError;
+use crate::post::is_go_on;
 use crate::session;
 
 /// Where a letter that stops somebody says since when what others write is no news.
@@ -150,5 +152,26 @@ impl Agent {
     /// Whether these wait with what a stop has left; if not, all of it is told.
     pub(super) fn is_held(&self, letters: &[Envelope]) -> bool {
         self.turn.held().is_some() && letters.iter().all(|letter| self.turn.holds(letter))
+    }
+
+    /// The letters that only say that a teammate was stopped, and the one note that stands for all of them and for the agent's own
+    /// last turn, if that was stopped.
+    pub(super) fn stop_note(&self, letters: &[&Envelope]) -> (Vec<EnvelopeId>, Option<String>) {
+        let is_later = |at: usize, from: &str| letters.iter().skip(at + 1).any(|later| later.from == from);
+        let (mut told, mut mates) = (Vec::new(), Vec::new());
+        for (at, letter) in letters.iter().enumerate() {
+            let is_stopped = letter.body.get("stopped").and_then(Value::as_bool).unwrap_or_default();
+            let is_mates = letter.kind == Kind::TaskResult && letter.body.get("mate").is_some();
+            if is_stopped && is_mates && text_at(&letter.body, "text") == STOPPED_WORDS {
+                told.push(letter.id);
+                // What it has sent since says how it went on.
+                mates.extend((!is_later(at, &letter.from)).then(|| text_at(&letter.body, "mate")));
+            }
+        }
+        mates.sort_unstable();
+        mates.dedup();
+        let own = self.turn.halted().map(|halted| stop::stopper_words(&halted.by, halted.who.as_ref()));
+        let goes_on = letters.iter().any(|letter| is_go_on(&text_at(&letter.body, "text")));
+        (told, stop::note(own.as_deref(), &mates, goes_on))
     }
 }

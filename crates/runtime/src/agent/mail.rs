@@ -9,14 +9,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use max_team_core::chat::Part;
-use max_team_core::event::{End, Ending, Event, Outcome, QuestionAnswered, QuestionAsked, Short, Stopper, TurnEnded};
+use max_team_core::event::{Ending, Event, Outcome, QuestionAnswered, QuestionAsked, Stopper};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, TurnId};
-use max_team_core::ledger::dollars;
 use max_team_core::limits::{ECHOES_MAX, HOPS_MAX, MAIL_TOLD_BYTES_MAX, UNASKED_TURNS_MAX};
-use max_team_core::mates::{Life, Teammate, parting};
+use max_team_core::mates::{parting, report};
 use max_team_core::message::{Assignment, Envelope, Kind};
-use max_team_core::plan::Budget;
 use max_team_core::policy::{Action, By, Deed};
 use max_team_core::rewind::Told;
 use max_team_core::team::Settings;
@@ -25,7 +23,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::calls::TIME_OVER;
 use super::flight::Flight;
 use super::steer::waits;
 use super::{Agent, Extra};
@@ -33,7 +30,6 @@ use crate::error::RuntimeError;
 use crate::handle::Origin;
 use crate::plan::cap;
 use crate::post::is_go_on;
-use crate::rows;
 use crate::shared::new_id;
 use crate::skills::{self, Asked};
 use crate::team_tools;
@@ -88,10 +84,9 @@ impl Agent {
             return Ok(());
         }
         self.put_off &= !all;
-        let all = all | std::mem::take(&mut self.noted);
         let was_busy = self.turn.is_busy();
         let mut sorted = Sorted::default();
-        let mut mail = self.floor.mail(&self.stream, all)?;
+        let Some(mut mail) = self.mail_in_hand(all)? else { return Ok(()) };
         self.stop_ahead(&mut mail).await?;
         if self.turn.mate().is_some() && mail.iter().any(|letter| letter.cause.is_some()) {
             self.turn.know_stop(self.floor.stopped_since()?);
@@ -104,7 +99,7 @@ impl Agent {
                 self.sort(letter, &mut sorted).await?;
             }
         }
-        let Sorted { said, news, later, mut notes, ends, seen, .. } = sorted;
+        let Sorted { said, mut news, later, mut notes, ends, seen, .. } = sorted;
         self.commit(Vec::new(), Extra::acks(seen)).await?;
         if self.reviewed {
             // What else has come stays where it is.
@@ -115,6 +110,9 @@ impl Agent {
             self.steer_no_more();
             self.left_over = true;
             return self.part(ends).await;
+        }
+        if self.lead && self.gathers(&said, &news) {
+            notes.append(&mut news);
         }
         // Somebody who speaks is answered before what else has come.
         let (mut first, mut rest) = if said.is_empty() { (news, Vec::new()) } else { (said, news) };
@@ -139,6 +137,31 @@ impl Agent {
         }
         self.noted |= !notes.is_empty();
         self.part(ends).await
+    }
+
+    /// What is to be looked at; nothing if there are only more reports for a lead that waits until its team rests: those that
+    /// wait already are not read again for each.
+    fn mail_in_hand(&mut self, all: bool) -> Result<Option<Vec<Envelope>>, RuntimeError> {
+        let was_noted = std::mem::take(&mut self.noted);
+        if !self.lead || !was_noted || all || self.turn.is_busy() {
+            return self.floor.mail(&self.stream, all | was_noted).map(Some);
+        }
+        let handed = self.floor.mail(&self.stream, false)?;
+        if !handed.is_empty() && handed.iter().all(report::can_wait) && self.floor.awaits_team() {
+            self.noted = true;
+            return Ok(None);
+        }
+        let mut mail = self.floor.mail(&self.stream, true)?;
+        let is_new = |letter: &Envelope| mail.iter().all(|known| known.id != letter.id);
+        let handed: Vec<Envelope> = handed.into_iter().filter(is_new).collect();
+        mail.extend(handed);
+        Ok(Some(mail))
+    }
+
+    /// Whether there is nothing but reports of teammates, and some still work: the lead is woken once all of them rest.
+    fn gathers(&self, said: &[Envelope], news: &[Envelope]) -> bool {
+        let is_any = !news.is_empty() && said.is_empty() && !self.turn.is_busy();
+        is_any && news.iter().all(report::can_wait) && self.floor.awaits_team()
     }
 
     /// Carries a letter out, or says what becomes of it.
@@ -174,8 +197,14 @@ impl Agent {
             Kind::Text if letter.body.get("ask").and_then(Value::as_bool).unwrap_or_default() => {
                 self.ask_user(&letter).await?;
             }
-            _ if is_note(&letter, self.lead) => sorted.notes.push(letter),
-            _ if self.turn.is_news(&letter, self.lead) => sorted.news.push(letter),
+            _ if is_note(&letter, self.lead) => {
+                self.offer(&letter);
+                sorted.notes.push(letter);
+            }
+            _ if self.turn.is_news(&letter, self.lead) => {
+                self.offer(&letter);
+                sorted.news.push(letter);
+            }
             Kind::TaskResult | Kind::Text => self.take_result(&letter).await?,
             Kind::Shutdown if is_stop(&letter) => self.stop_by(&letter, &sorted.came).await?,
             Kind::Shutdown => {
@@ -272,7 +301,9 @@ impl Agent {
         let (beside, spoken): (Vec<&Envelope>, Vec<&Envelope>) =
             letters.iter().partition(|letter| letter.kind == Kind::FilesRewound);
         let rewound = beside.iter().filter_map(|letter| Told::deserialize(&letter.body).ok()).collect();
-        let words: Vec<String> = spoken.iter().map(|letter| self.told_as(letter)).collect();
+        let (stopped, note) = self.stop_note(&spoken);
+        let told = spoken.iter().filter(|letter| !stopped.contains(&letter.id)).map(|letter| self.told_as(letter));
+        let words: Vec<String> = told.collect();
         let first = letters.first();
         // Only what the user says asks for skills.
         let asks = first.filter(|first| self.lead && first.kind == Kind::UserInput);
@@ -289,9 +320,10 @@ impl Agent {
             Some(given) => (Some(given), false),
             None => self.occasion(letters),
         };
-        if self.lead && quiet && self.turn.echoes().saturating_add(1) == self.echoes_max() {
-            words.push_str("\n\n");
-            words.push_str(LAST_UNASKED.trim_end());
+        let is_last = self.lead && quiet && self.turn.echoes().saturating_add(1) == self.echoes_max();
+        for own in note.into_iter().chain(is_last.then(|| LAST_UNASKED.trim_end().to_owned())) {
+            words.push_str(if words.is_empty() { "" } else { "\n\n" });
+            words.push_str(&own);
         }
         let mut input = vec![Part::text(words)];
         input.extend(skills.filter(|text| !text.is_empty()).map(Part::text));
@@ -324,7 +356,9 @@ impl Agent {
     /// user does.
     fn occasion(&self, letters: &[Envelope]) -> (Option<Assignment>, bool) {
         let is_asked = || letters.iter().any(|letter| letter.kind == Kind::UserInput);
-        let Some(engaged) = self.turn.engaged() else { return (self.spoken_to(letters), self.lead && !is_asked()) };
+        let Some(engaged) = self.turn.engaged() else {
+            return (self.spoken_to(letters).or_else(|| self.told_late(letters)), self.lead && !is_asked());
+        };
         let has_written = |who: &str| letters.iter().any(|letter| letter.from == who);
         let user = letters.iter().find(|letter| letter.kind == Kind::UserInput).map(|letter| letter.from.clone());
         let is_quiet = user.is_none() && !has_written(&engaged.reply_to);
@@ -365,7 +399,10 @@ impl Agent {
         if let Input::Begin { input, .. } = &mut begin {
             input.extend(files);
         }
-        self.step(begin, Extra::acks(letters.iter().map(|letter| letter.id).collect())).await?;
+        self.leave_plan(&begin).await?;
+        let acks = letters.iter().map(|letter| letter.id).collect();
+        let sends = self.users_words_of(letters, crate::shared::now_ms());
+        self.step(begin, Extra { sends, ..Extra::acks(acks) }).await?;
         self.know_task();
         self.begun = self.turn.assignment().cloned();
         Ok(())
@@ -515,107 +552,6 @@ impl Agent {
         })
     }
 
-    /// The letter to whoever waits for this turn.
-    pub(super) fn result_letter(
-        &self,
-        assignment: &Assignment,
-        ended: &TurnEnded,
-        stopped_by: Option<&str>,
-        quiet: bool,
-        at_ms: i64,
-    ) -> Envelope {
-        let (ok, error) = match self.bound_hit(ended, stopped_by) {
-            Some(bound) => (false, bound),
-            None => outcome(ended),
-        };
-        let spent = self.spent(ended);
-        let text = if ok { ended.text.clone() } else { format!("{error}\n{}", ended.text).trim().to_owned() };
-        let text = if text.is_empty() { "(no words came back)".to_owned() } else { text };
-        let shared = self.purse.left_to_all();
-        let left = Budget { nano: shared.nano, tokens: shared.tokens, wall_ms: None };
-        let own = self.is_own_short(ended.short);
-        if let Some(mate) = self.turn.mate() {
-            let is_stopped = ended.end == End::Interrupted;
-            let said = Said { mate, ok, text: &text, quiet: quiet && (ok || is_stopped) };
-            return self.mates_letter(assignment, ended, &said, at_ms);
-        }
-        let mut body = json!({
-            "assignment": assignment, "call": assignment.task, "ok": ok, "is_error": !ok, "text": text,
-            "output": ended.text, "error": error, "end": ended.end, "spent": spent, "ms": spent.ms,
-            "left": left, "own": own, "by": &*self.origin.name, "structured": ended.structured,
-            "acted": !self.turn.only_looked(),
-        });
-        let unknown = self.turn.unknown_outcomes();
-        if !unknown.is_empty() {
-            add(&mut body, "unknown", &unknown);
-        }
-        if let (Life::Background, Some(agent)) = (&assignment.life, self.origin.agent) {
-            let handle = rows::handle(&self.origin.name, agent);
-            add(&mut body, "session", &self.floor.session);
-            add(&mut body, "mate", &handle);
-            add(&mut body, "from", &handle);
-            add(&mut body, "stopped", &(ended.end == End::Interrupted));
-        }
-        Envelope::new(
-            result_id(&self.stream, ended.turn),
-            &self.stream,
-            &assignment.reply_to,
-            Kind::TaskResult,
-            body,
-            at_ms,
-        )
-    }
-
-    /// The letter to whoever waits for a teammate's turn; if nobody does, to its lead, that it rests.
-    fn mates_letter(&self, given: &Assignment, ended: &TurnEnded, said: &Said<'_>, at_ms: i64) -> Envelope {
-        let Said { mate, ok, text, quiet } = *said;
-        let is_user = given.is_for_user();
-        let kind = match (quiet, is_user) {
-            (true, _) => Kind::IdleNotification,
-            (false, true) => Kind::Text,
-            (false, false) => Kind::TaskResult,
-        };
-        let mut body = json!({
-            "session": self.floor.session, "mate": mate.name, "from": mate.name, "color": mate.color,
-            "reason": if ok { "done" } else { "failed" }, "spent": self.spent(ended), "stopped": ended.end == End::Interrupted,
-        });
-        if !quiet {
-            add(&mut body, "text", &text);
-        }
-        Envelope::new(result_id(&self.stream, ended.turn), &self.stream, &given.reply_to, kind, body, at_ms)
-    }
-
-    /// The bound that a turn has come to, in words for whoever waits for it; `None`: it was not a bound.
-    fn bound_hit(&self, ended: &TurnEnded, stopped_by: Option<&str>) -> Option<String> {
-        let settings = self.frame.settings();
-        match ended.end {
-            End::Interrupted if stopped_by == Some(TIME_OVER) => {
-                let seconds = settings.turn_limit_ms().unwrap_or_default().div_ceil(1_000);
-                Some(format!("its time is over: it may take {seconds} s"))
-            }
-            End::Rounds => Some(format!("the limit of {} rounds was reached", settings.rounds_max)),
-            End::Budget => {
-                let own = Some(self.purse.own_cap()).filter(|_| self.is_own_short(ended.short))?;
-                let cap = match ended.short {
-                    Some(Short::Tokens) => own.tokens.map(|tokens| format!("{tokens} tokens")),
-                    None => own.nano.map(|nano| format!("${:.2}", dollars(nano))),
-                };
-                cap.map(|cap| format!("its own budget of {cap} was used up"))
-            }
-            _ => None,
-        }
-    }
-
-    /// Whether the agent has less left, of money or of what else is short, than all who share a plan or a session have.
-    fn is_own_short(&self, short: Option<Short>) -> bool {
-        let (mine, shared) = (self.purse.left(), self.purse.left_to_all());
-        let (mine, shared) = match short {
-            Some(Short::Tokens) => (mine.tokens, shared.tokens),
-            None => (mine.nano.into_iter().chain(self.turn.ledger().left_nano()).min(), shared.nano),
-        };
-        mine.is_some_and(|mine| shared.is_none_or(|left| mine < left))
-    }
-
     /// Faces are told whose task or call it is.
     pub(super) fn know_task(&mut self) {
         let given = self.turn.assignment();
@@ -639,32 +575,6 @@ fn title_of(letters: &[Envelope]) -> Option<String> {
 /// nowhere.
 fn hops(letters: &[Envelope]) -> u32 {
     letters.iter().filter(|letter| !is_note(letter, false)).map(|letter| letter.hops).min().unwrap_or_default()
-}
-
-/// What a teammate's turn has come to.
-struct Said<'a> {
-    mate: &'a Teammate,
-    ok: bool,
-    text: &'a str,
-    /// Nobody waits for it.
-    quiet: bool,
-}
-
-/// Whether a turn did what it was for; if not, why.
-pub(super) fn outcome(ended: &TurnEnded) -> (bool, String) {
-    let failed = |words: &str| (false, words.to_owned());
-    match &ended.end {
-        End::Answered | End::Proposed => (true, String::new()),
-        End::Truncated => failed("the answer was cut off at the model's output limit"),
-        End::Refused => failed("the model refused to answer"),
-        End::Empty => failed("the model said nothing"),
-        End::Unstructured => failed("the model did not give the structured answer"),
-        End::Looping => failed("the model repeated the same call and was stopped"),
-        End::Rounds => failed("the limit of rounds was reached"),
-        End::Budget => failed("the budget was used up"),
-        End::Interrupted => failed("it was stopped"),
-        End::Failed { detail, .. } | End::Broken { detail } => (false, detail.clone()),
-    }
 }
 
 /// Adds a field to what a letter says.

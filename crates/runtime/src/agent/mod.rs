@@ -23,6 +23,7 @@ mod images;
 mod log;
 mod mail;
 mod mates;
+mod members;
 mod memory;
 mod mentions;
 mod money;
@@ -31,6 +32,7 @@ mod notes;
 mod parting;
 mod protocol;
 mod recruit;
+mod report;
 mod review;
 mod skills;
 mod steer;
@@ -91,7 +93,7 @@ pub(crate) use steer::waits;
 /// How long parking waits for what is under way.
 const PARK_WAIT: Duration = Duration::from_secs(2);
 /// The version of the snapshots that this code reads and writes.
-pub(crate) const SNAPSHOT_VERSION: u32 = 3;
+pub(crate) const SNAPSHOT_VERSION: u32 = 4;
 
 /// What the house tells a running loop.
 #[derive(Debug)]

@@ -19,6 +19,7 @@ use serde_json::json;
 
 use super::acts::Done;
 use super::mail::{derived, text_at};
+use super::steer::of_user;
 use super::{Agent, Extra, wanted_by};
 use crate::error::RuntimeError;
 use crate::post::is_go_on;
@@ -33,8 +34,8 @@ impl Agent {
     pub(super) fn told_as(&self, letter: &Envelope) -> String {
         let text = text_at(&letter.body, "text");
         let from = text_at(&letter.body, "from");
-        if letter.kind == Kind::UserInput && self.turn.mate().is_some() && !is_go_on(&text) {
-            return format!("The user writes to you:\n\n{text}");
+        if letter.kind == Kind::UserInput && !self.lead && !is_go_on(&text) {
+            return of_user(&text);
         }
         if letter.kind == Kind::ShutdownRequest {
             let from = if from.is_empty() { "user" } else { &from };
@@ -64,7 +65,8 @@ impl Agent {
             Kind::PlanApprovalRequest => question,
             _ => String::new(),
         };
-        let about = About { from: &from, color: &color, kind: Some(letter.kind), request: &request };
+        let is_leads = !self.lead && letter.from == session::agent_stream(self.floor.lead);
+        let about = About { from: &from, color: &color, kind: Some(letter.kind), request: &request, is_leads };
         wrapped(about, &text)
     }
 

@@ -45,7 +45,7 @@ impl Agent {
         });
         let stopped_by = stopped_now.or(self.turn.stopped_by());
         let given = self.turn.assignment().filter(|given| given.life == Life::Background)?;
-        let (copy, letter) = (self.own_copy()?, self.result_letter(given, over, stopped_by, false, at_ms));
+        let (copy, letter) = (self.own_copy()?, self.result_letter(given, over, stopped_by, at_ms));
         Some(begun(copy, answering(letter, self.turn.began_with())))
     }
 

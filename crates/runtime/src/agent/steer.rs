@@ -1,4 +1,4 @@
-//! What a user says while a turn runs.
+//! What a user and the team say while a turn runs.
 //!
 //! It stays in the mailbox until something takes it out: the turn's next call, in the commit that promises it; the next
 //! turn, if there is no such call or the user wants it to wait; or the user, who takes it back. All three are done by the
@@ -7,6 +7,8 @@
 use max_team_core::chat::Part;
 use max_team_core::event::{Event, Steered, Withdrawn};
 use max_team_core::id::EnvelopeId;
+use max_team_core::limits::MAIL_TOLD_BYTES_MAX;
+use max_team_core::mates::report::Trigger;
 use max_team_core::message::{Envelope, Kind};
 use serde_json::Value;
 
@@ -19,6 +21,8 @@ use crate::skills::{self, Asked, Wish};
 #[derive(Debug, Default)]
 pub(super) struct Steering {
     letters: Vec<Spoken>,
+    /// Messages of the team, as they are told.
+    news: Vec<(EnvelopeId, String)>,
     /// Letters of the team that stay in the mailbox and are told of, and whether they were.
     asides: Vec<(EnvelopeId, String, bool)>,
     /// All of it, as the next call is told.
@@ -42,6 +46,11 @@ impl Steering {
     pub(super) fn told(&self) -> Option<Steered> {
         self.told.clone()
     }
+}
+
+/// Words of the user's to an agent that works for others, marked as the user's.
+pub(super) fn of_user(words: &str) -> String {
+    format!("The user writes to you:\n\n{words}")
 }
 
 /// Whether a user wants a letter to be read once the turn that runs is over.
@@ -73,6 +82,33 @@ impl Agent {
         }
     }
 
+    /// A message of the team has come while a turn runs: it is told with the next call. If there is none, it begins the next turn.
+    pub(super) fn offer(&mut self, letter: &Envelope) {
+        let is_later = matches!(letter.kind, Kind::TaskAssign | Kind::ShutdownRejected | Kind::FilesRewound);
+        let is_instruction = self.turn.engaged().is_some_and(|engaged| engaged.reply_to == letter.from);
+        // What the lead wants is answered to the lead, not to the user whom this turn answers.
+        let is_others = is_instruction && self.turn.trigger() == Some(Trigger::User);
+        let steering = &self.steering;
+        let is_known = steering.taken.contains(&letter.id) || steering.news.iter().any(|(id, _)| *id == letter.id);
+        let is_fit = self.turn.is_busy() && self.turn.reviewing().is_none() && !self.turn.holds(letter);
+        let words = self.told_as(letter);
+        let bytes: usize = steering.news.iter().map(|(_, words)| words.len()).sum();
+        let is_too_much = bytes + words.len() > MAIL_TOLD_BYTES_MAX && !steering.news.is_empty();
+        if !is_later && !is_others && !is_known && is_fit && !is_too_much {
+            self.steering.news.push((letter.id, words));
+            self.put_together();
+        }
+    }
+
+    /// What goes with a commit that tells a turn something: the receipts, and for a teammate the lines that tell its lead what the
+    /// user has said.
+    pub(super) fn take_in(&self, steered: &Steered, extra: &mut Extra, at_ms: i64) {
+        extra.acks.extend(steered.envelopes.iter().chain(&steered.letters));
+        let said = self.steering.letters.iter().filter(|spoken| steered.envelopes.contains(&spoken.id));
+        let lines = said.filter_map(|spoken| self.users_words(&spoken.text, &spoken.id.to_string(), at_ms));
+        extra.sends.extend(lines);
+    }
+
     /// What was said is told together, in words of the user's first and with the skills they ask for behind those.
     fn put_together(&mut self) {
         let envelopes: Vec<EnvelopeId> = self.steering.letters.iter().map(|spoken| spoken.id).collect();
@@ -80,22 +116,25 @@ impl Agent {
         (self.steering.told, self.steering.wish) = (None, Wish::default());
         let asides =
             self.steering.asides.iter().filter(|(_, _, told)| !told).map(|(_, words, _)| Part::text(words.clone()));
-        let asides: Vec<Part> = asides.collect();
-        if envelopes.is_empty() && asides.is_empty() {
+        let news = self.steering.news.iter().map(|(_, words)| Part::text(words.clone()));
+        let beside: Vec<Part> = news.chain(asides).collect();
+        let letters: Vec<EnvelopeId> = self.steering.news.iter().map(|(id, _)| *id).collect();
+        if envelopes.is_empty() && beside.is_empty() {
             return;
         }
         if envelopes.is_empty() {
-            self.steering.told = Some(Steered { envelopes, input: asides });
+            self.steering.told = Some(Steered { envelopes, input: beside, letters });
             return;
         }
         let session = self.floor.session.to_string();
         let asked = Asked { root: self.frame.root(), session: &session };
         let expanded = skills::expand(&words, &self.floor.shared.skills.of(asked.root), &asked);
-        let mut input = vec![Part::text(words.join("\n\n"))];
+        let said = words.join("\n\n");
+        let mut input = vec![Part::text(if self.lead { said } else { of_user(&said) })];
         input.extend(Some(expanded.text).filter(|text| !text.is_empty()).map(Part::text));
         input.extend(self.steering.letters.iter().flat_map(|spoken| &spoken.files).cloned());
-        input.extend(asides);
-        self.steering.told = Some(Steered { envelopes, input });
+        input.extend(beside);
+        self.steering.told = Some(Steered { envelopes, input, letters });
         self.steering.wish = expanded.wish;
     }
 
@@ -103,8 +142,9 @@ impl Agent {
     pub(super) fn steered(&mut self, steered: &Steered) {
         self.frame.wish_also(std::mem::take(&mut self.steering.wish));
         self.steering.asides.iter_mut().for_each(|(_, _, told)| *told = true);
+        self.steering.taken.extend(steered.envelopes.iter().chain(&steered.letters));
+        self.steering.news.retain(|(id, _)| !steered.letters.contains(id));
         self.forget(&steered.envelopes);
-        self.steering.taken.extend(&steered.envelopes);
     }
 
     /// The turn is over: whatever it was not told is read anew.

@@ -48,6 +48,10 @@ pub(super) struct Chair {
     activity: Activity,
     /// A plan that waits for the lead's word.
     awaits_lead: bool,
+    /// The lead, with reports to read once no teammate works.
+    awaits_team: bool,
+    /// A teammate, or an agent that one has called.
+    pub(super) of_team: bool,
     /// It works beside the session, which is at rest without it.
     pub(super) aside: bool,
     /// Letters that were handed over; the mailbox need not be read for them.
@@ -120,6 +124,8 @@ impl Floor {
             controls,
             activity: Activity::Busy,
             awaits_lead: false,
+            awaits_team: false,
+            of_team: false,
             aside: false,
             letters: Vec::new(),
             look: true,
@@ -171,6 +177,7 @@ impl Floor {
                     chairs.remove(&address);
                 }
                 floor.changed.notify_waiters();
+                floor.ring_waiting_lead(&mut chairs);
                 floor.becomes_quiet(&chairs)
             };
             if let Err(crash) = ended {
@@ -434,9 +441,30 @@ impl Floor {
                     chair.bell.notify_one();
                 }
             }
+            self.ring_waiting_lead(&mut chairs);
             self.becomes_quiet(&chairs)
         };
         self.publish_quiet(quiet);
+    }
+
+    /// Whether a teammate works, or an agent that one has called. If so, the lead is rung once none does.
+    pub(crate) fn awaits_team(&self) -> bool {
+        let mut chairs = lock(&self.chairs);
+        let is_working = chairs.values().any(is_team_at_work);
+        if let Some(lead) = chairs.get_mut(&session::agent_stream(self.lead)) {
+            lead.awaits_team = is_working;
+        }
+        is_working
+    }
+
+    /// Rings the lead if it waits for the team and the team rests.
+    fn ring_waiting_lead(&self, chairs: &mut HashMap<String, Chair>) {
+        let is_working = chairs.values().any(is_team_at_work);
+        let lead = chairs.get_mut(&session::agent_stream(self.lead));
+        if let Some(lead) = lead.filter(|lead| lead.awaits_team && !is_working) {
+            (lead.awaits_team, lead.activity) = (false, Activity::Busy);
+            lead.bell.notify_one();
+        }
     }
 
     fn becomes_quiet(&self, chairs: &HashMap<String, Chair>) -> Option<bool> {
@@ -467,6 +495,7 @@ impl Floor {
             }
             chairs.remove(address);
             self.changed.notify_waiters();
+            self.ring_waiting_lead(&mut chairs);
             self.becomes_quiet(&chairs)
         };
         self.publish_quiet(quiet);
@@ -560,4 +589,9 @@ impl Floor {
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
     }
+}
+
+/// Whether whoever sits there belongs to the teammates and works.
+fn is_team_at_work(chair: &Chair) -> bool {
+    chair.of_team && chair.activity == Activity::Busy
 }

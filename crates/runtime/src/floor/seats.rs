@@ -134,9 +134,12 @@ impl Floor {
         };
         let purse = self.purse_of(agent, crate::plan::cap(frame.settings()), caller.as_deref(), plan)?;
         let aside = memory::is_aside(frame.definition());
-        if let Some(chair) = lock(&self.chairs).get_mut(&session::agent_stream(agent)) {
-            chair.aside = aside;
+        let mut chairs = lock(&self.chairs);
+        let is_callers = caller.as_ref().and_then(|caller| chairs.get(caller)).is_some_and(|chair| chair.of_team);
+        if let Some(chair) = chairs.get_mut(&session::agent_stream(agent)) {
+            (chair.aside, chair.of_team) = (aside, turn.mate().is_some() || is_callers);
         }
+        drop(chairs);
         Ok(Seat { agent, head, turn, frame, purse, lead: agent == self.lead, caller, aside, resumed })
     }
 

@@ -165,8 +165,9 @@ impl Plan {
 
 const SPAWN_WORDS: &str = "Delegate: start a teammate that works beside you, keeps its context and reads messages. Does not wait: \
     its results are sent to you. For work over many messages, or agents that talk to each other; for one answer call `agent`.";
-const SEND_WORDS: &str = "Write to a teammate, to several, or to `team` (all of them). Does not wait: an answer comes as a message. To \
-    an agent that you asked with `agent` (by the name under its answer): it goes on, and its answer is the result.";
+const SEND_WORDS: &str = "Write to a teammate, to several, to `team` (all of them), or to a member that works in a plan: it is read with \
+    the next tool result. Does not wait: an answer comes as a message. To an agent that you asked with `agent` (by the name under its \
+    answer), or a member whose task is over: it goes on, and its answer is the result.";
 const INBOX_WORDS: &str = "See the messages that came since this turn began. They are also given to you by themselves.";
 const SPAWNED_WORDS: &str = "See your tasks in the background; with `id` the result of one; or stop one. Answers are sent to you by \
     themselves.";
@@ -196,8 +197,11 @@ pub(super) fn tools() -> [TeamTool; 5] {
         "description": "Text, or {\"type\": \"shutdown_request\", \"reason\"} to end a teammate. Requests say how to answer them.",
         "anyOf": [{ "type": "string" }, { "type": "object" }],
     });
-    let send =
-        json!({ "type": "object", "required": ["to", "message"], "properties": { "to": to, "message": message } });
+    let wait = json!({ "type": "boolean", "description": "For teammates: end your turn with this message; the answer begins the next." });
+    let send = json!({
+        "type": "object", "required": ["to", "message"],
+        "properties": { "to": to, "message": message, "wait": wait },
+    });
     let spawned = json!({
         "type": "object",
         "properties": {

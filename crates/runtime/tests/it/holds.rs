@@ -22,6 +22,10 @@ use super::mates::leading;
 use super::team::{rest, with_team};
 use super::{house_of, open, order, owner, project, until, yes};
 
+/// What a lead is told behind the words that follow a stop.
+const STOPPED: &str = "\n\n(From the program, not from the user.) The user stopped your last turn before it was finished. Nothing \
+                       of it goes on by itself.";
+
 const BOB: &str = r#"
 answers:
   - parts: [{tool: spawn_teammate, input: {name: bob, role: worker, prompt: Work.}}]
@@ -141,7 +145,7 @@ async fn what_was_said_to_a_lead_waits_with_it_except_where_a_key_stops_it() {
         team.settle(session).await;
         if way == Way::Key {
             until(&mut notices, "turn_ended").await;
-            assert_eq!(inputs(&journal, "solo"), ["do it", "use tabs"]);
+            assert_eq!(inputs(&journal, "solo"), ["do it", &format!("use tabs{STOPPED}")]);
             continue;
         }
         for restarts in [false, true] {
@@ -165,7 +169,8 @@ async fn what_was_said_to_a_lead_waits_with_it_except_where_a_key_stops_it() {
         order(&team, say).await.unwrap();
         rest(&mut notices).await;
         let told = inputs(&journal, "solo").split_off(1).join("|");
-        let want = if is_alone { "use tabs|and be quick" } else { "use tabs\n\nand be quick" };
+        let alone = format!("use tabs{STOPPED}|and be quick");
+        let want = if is_alone { alone } else { format!("use tabs\n\nand be quick{STOPPED}") };
         assert_eq!(told, want, "{way:?}");
         check_rest(&journal);
     }
@@ -616,9 +621,9 @@ async fn somebody_is_at_what_its_turn_is_about() {
     assert_eq!(tasks, [Some("put two into a.txt".to_owned())]);
 }
 
-/// A teammate that was stopped and goes on is not done first and stopped afterwards.
+/// A teammate that was stopped and has gone on since is not told of as stopped.
 #[tokio::test]
-async fn what_waited_to_be_told_comes_before_what_came_later() {
+async fn a_teammate_that_has_gone_on_is_not_told_of_as_stopped() {
     let (folder, journal) = (project(), Journal::memory());
     let team = house_of(&journal, folder.path(), BOB);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
@@ -630,8 +635,7 @@ async fn what_waited_to_be_told_comes_before_what_came_later() {
         rest(&mut notices).await;
     }
     let told = inputs(&journal, "max").pop().unwrap();
-    let [stopped, done] = ["stopped", "Both."].map(|words| told.find(words).unwrap_or_else(|| panic!("{told}")));
-    assert!(stopped < done, "{told}");
+    assert!(told.contains("Both.") && !told.contains("stopped"), "it has gone on since: {told}");
 }
 
 /// Nobody runs the session, and somebody was in the middle of a turn while the lead rested: it does not go on. What is said, or

@@ -66,21 +66,23 @@ async fn teammates_write_to_each_other_and_their_results_wake_the_lead() {
     let bobs: Vec<String> = ended(&heard, "bob").into_iter().map(|(_, text)| text).collect();
     // The letter may have come before or after bob's first turn was over, never during it.
     assert_eq!(bobs, ["I wait.", "Got it."]);
-    // Its own words go to the lead; what follows from a colleague's letter does not wake it.
-    assert_eq!(letters(&journal, Kind::IdleNotification), [""]);
+    // What each turn came to goes to the lead, whichever message began it.
     let mut results = letters(&journal, Kind::TaskResult);
     results.sort();
-    assert_eq!(results, ["I wait.", "The schema is made."]);
-    let lead = inputs(&journal, "max").join("\n");
-    for words in
-        ["<teammate-message teammate_id=\"alice\" color=\"blue\" type=\"task_result\">\nThe schema is made.", "I wait."]
-    {
+    assert_eq!(results, ["Got it.", "I wait.", "The schema is made."]);
+    let [_, lead] = inputs(&journal, "max").try_into().unwrap();
+    for words in [
+        "<teammate-message teammate_id=\"alice\" color=\"blue\" type=\"task_result\" as=\"data\">\nThe schema is made.",
+        "I wait.",
+        "Got it.",
+    ] {
         assert!(lead.contains(words), "{lead}");
     }
     let told = inputs(&journal, "explore");
     assert!(told[0].starts_with("You are `bob` (frontend), a teammate in a team that `max` leads."), "{told:?}");
     assert!(told[0].ends_with("Wait for alice.\n"), "{told:?}");
-    let mail = "<teammate-message teammate_id=\"alice\" color=\"blue\">\nusers(id, name)\n</teammate-message>";
+    let mail =
+        "<teammate-message teammate_id=\"alice\" color=\"blue\" as=\"data\">\nusers(id, name)\n</teammate-message>";
     assert_eq!(told[1], mail);
     let [general] = started(&journal, GENERAL).try_into().unwrap();
     let tools = &general.definition.tools;
@@ -221,7 +223,10 @@ async fn what_runs_in_the_background_is_told_once_and_stops_with_everything() {
     let told = inputs(&journal, "max");
     assert_eq!(told.len(), 2, "{told:?}");
     let head = "<teammate-message teammate_id=\"explore-";
-    assert!(told[1].starts_with(head) && told[1].contains("type=\"task_result\">\nIt says one.\n</"), "{told:?}");
+    assert!(
+        told[1].starts_with(head) && told[1].contains("type=\"task_result\" as=\"data\">\nIt says one.\n</"),
+        "{told:?}"
+    );
     // The user stops everything: nobody is woken by that.
     super::order(&team, max_team_runtime::Command::Interrupt { session }).await.unwrap();
     let heard = rest(&mut notices).await;
@@ -231,10 +236,8 @@ async fn what_runs_in_the_background_is_told_once_and_stops_with_everything() {
     super::order(&team, max_team_runtime::Command::Say { session, text: "go on".into() }).await.unwrap();
     rest(&mut notices).await;
     let [_, _, told] = inputs(&journal, "max").try_into().unwrap();
-    assert!(
-        told.starts_with("go on\n\n<teammate-message teammate_id=\"tides-") && told.contains("it was stopped"),
-        "{told}"
-    );
+    let note = "go on\n\n(From the program, not from the user.) The user stopped `tides-";
+    assert!(told.starts_with(note) && told.ends_with("They go on when you or the user write to them."), "{told}");
     check_rest(&journal);
 }
 
@@ -277,7 +280,10 @@ async fn tasks_are_taken_by_who_rests_or_given_to_one() {
     assert_eq!(done("ben").as_deref(), Some("The second is done."));
     let told = inputs(&journal, GENERAL).join("\n---\n");
     assert!(told.contains("You have taken task #1 of the shared list: first\n\nDo the first."), "{told}");
-    assert!(told.contains("type=\"task_assign\">\nThis is yours") && told.contains("Mind the gap."), "{told}");
+    assert!(
+        told.contains("type=\"task_assign\" as=\"instruction\">\nThis is yours") && told.contains("Mind the gap."),
+        "{told}"
+    );
     let lines = max_team_runtime::TaskLists::new(&journal).lines(session).unwrap();
     assert!(lines.len() == 2 && format!("{lines:?}").matches("Completed").count() == 2, "{lines:?}");
     check_rest(&journal);
@@ -485,7 +491,7 @@ async fn two_who_only_answer_each_other_come_to_rest() {
     let told = inputs(&journal, "max").join("\n");
     assert!(told.contains("leaves its mail unread until one of you writes to it."), "{told}");
     let turns = ended(&heard, "ann").len();
-    assert!((50..=60).contains(&turns), "{turns}");
+    assert!((20..=24).contains(&turns), "{turns}");
 }
 
 /// Otherwise the first writes to somebody who is not there yet, and how many are depends on the machine's speed.

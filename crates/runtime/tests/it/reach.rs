@@ -85,6 +85,13 @@ members:
   bob: [{text: BOB}]
 "#;
 
+/// Waits until bob has told the lead that he is done.
+async fn until_reported(journal: &Journal, notices: &mut tokio::sync::mpsc::Receiver<max_team_runtime::Notice>) {
+    while super::mates::letters(journal, Kind::TaskResult).is_empty() {
+        until(notices, "turn_ended").await;
+    }
+}
+
 /// Puts an entry at the end of somebody's stream.
 async fn append(journal: &Journal, agent: AgentId, event: &'static str, payload: Vec<u8>) {
     journal.commit(Commit { appends: vec![entry(agent, event, payload)], ..Commit::default() }).await.unwrap();
@@ -123,9 +130,7 @@ async fn a_stop_is_newer_than_the_turns_of_those_who_rest() {
         let (folder, journal) = (project(), Journal::memory());
         let team = house_of(&journal, folder.path(), &BOTH.replace("BOB", "Ready."));
         let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
-        while inputs(&journal, "max").len() < 2 {
-            until(&mut notices, "turn_started").await;
-        }
+        until_reported(&journal, &mut notices).await;
         team.shutdown().await.unwrap();
         let journal = journal.reopen().unwrap();
         let [lead, bob] = ["max", "bob"].map(|name| agent(&journal, session, name));
@@ -159,9 +164,7 @@ async fn an_older_stop_takes_no_newer_one_back() {
     let team = house_of(&journal, folder.path(), &BOTH.replace("BOB", "Ready."));
     let before = TurnId::new(new_id());
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
-    while inputs(&journal, "max").len() < 2 {
-        until(&mut notices, "turn_started").await;
-    }
+    until_reported(&journal, &mut notices).await;
     order(&team, Command::Halt { session }).await.unwrap();
     rest(&mut notices).await;
     let [lead, bob] = ["max", "bob"].map(|name| agent(&journal, session, name));
@@ -416,9 +419,7 @@ async fn whoever_is_done_is_not_read_again_to_go_on_with_others() {
     let (folder, journal) = (project(), Journal::memory());
     let team = house_of(&journal, folder.path(), &BOTH.replace("BOB", "Ready."));
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
-    while inputs(&journal, "max").len() < 2 {
-        until(&mut notices, "turn_started").await;
-    }
+    until_reported(&journal, &mut notices).await;
     order(&team, Command::Halt { session }).await.unwrap();
     rest(&mut notices).await;
     let bob = agent(&journal, session, "bob");

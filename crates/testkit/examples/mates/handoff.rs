@@ -16,8 +16,8 @@ use super::{LEADS, RESULT, behind, letter, warm};
 use crate::{Bench, median};
 
 const THROWS: usize = 1_000;
-/// Each catches forty balls: fewer than `ECHOES_MAX`.
-const PLAYERS: usize = 25;
+/// Each catches fewer balls than `ECHOES_MAX`.
+const PLAYERS: usize = 60;
 const PAUSE: Duration = Duration::from_millis(4);
 const BAR_MS: f64 = 1.0;
 /// How many at either end show whether it grows with what was said before.

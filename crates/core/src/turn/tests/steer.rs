@@ -3,7 +3,7 @@
 use super::*;
 
 fn steered(words: &str) -> Option<Steered> {
-    Some(Steered { envelopes: vec![EnvelopeId::new(id(77))], input: vec![Part::text(words)] })
+    Some(Steered { envelopes: vec![EnvelopeId::new(id(77))], input: vec![Part::text(words)], letters: Vec::new() })
 }
 
 /// A turn whose first call is under way when the user says something.

@@ -105,7 +105,11 @@ fn what_the_turn_is_told_moves_from_the_chips_into_the_conversation() {
         "{}",
         stage.glass.screen()
     );
-    stage.event(Event::Steered(Steered { envelopes: vec![key], input: vec![Part::text("use tabs")] }));
+    stage.event(Event::Steered(Steered {
+        envelopes: vec![key],
+        input: vec![Part::text("use tabs")],
+        letters: Vec::new(),
+    }));
     // The news that it was said may come later.
     let by = Principal { door: "terminal".into(), user: "me".into(), role: Role::Owner };
     stage.event(Event::Said(Said { envelope: key, text: "use tabs".into(), by, cwd: String::new() }));
@@ -145,7 +149,11 @@ fn whoever_is_too_late_is_told() {
         stage.say("use tabs");
         stage.key(KeyCode::Up);
         let (key, text) = (key_of(&stage, "use tabs"), "use tabs".to_owned());
-        stage.event(Event::Steered(Steered { envelopes: vec![key], input: vec![Part::text("use tabs")] }));
+        stage.event(Event::Steered(Steered {
+            envelopes: vec![key],
+            input: vec![Part::text("use tabs")],
+            letters: Vec::new(),
+        }));
         stage.chat.done(Done::Withdrawn { key, text, outcome: Err(RuntimeError::Taken) });
         stage.paint();
         let screen = stage.glass.screen();

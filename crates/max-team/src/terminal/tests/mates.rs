@@ -571,7 +571,8 @@ fn a_letter_to_a_teammate_is_taken_back_as_long_as_nobody_has_read_it() {
     stage.say("@bob look");
     let Some(Act::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
     stage.chat.done(Done::Written { key, to, text, outcome: Ok(()) });
-    let steered = Steered { envelopes: vec![letter_of(key, bob.agent.unwrap())], input: Vec::new() };
+    let steered =
+        Steered { envelopes: vec![letter_of(key, bob.agent.unwrap())], input: Vec::new(), letters: Vec::new() };
     stage.event_from(bob, Event::Steered(steered));
     stage.key(KeyCode::Up);
     assert!(!stage.acts.iter().any(|act| matches!(act, Act::Withdraw { .. })), "{:?}", stage.acts);
@@ -609,7 +610,7 @@ fn what_was_written_to_all_is_taken_back_from_all_who_have_not_read_it() {
         stage.event(Event::Said(said));
         stage.chat.done(Done::Written { key, to, text, outcome: Ok(()) });
         if reads {
-            stage.event(Event::Steered(Steered { envelopes: vec![key], input: Vec::new() }));
+            stage.event(Event::Steered(Steered { envelopes: vec![key], input: Vec::new(), letters: Vec::new() }));
         }
         stage.key(KeyCode::Up);
         let Some(Act::Withdraw { key: wanted, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
@@ -655,7 +656,7 @@ fn what_nobody_can_give_back_any_more_is_not_offered() {
     begins(&mut stage, &bob, "Work");
     stage.say("@team hold on");
     let Some(Act::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
-    let reads = |letter| Event::Steered(Steered { envelopes: vec![letter], input: Vec::new() });
+    let reads = |letter| Event::Steered(Steered { envelopes: vec![letter], input: Vec::new(), letters: Vec::new() });
     stage.event_from(alice.clone(), reads(letter_of(key, alice.agent.unwrap())));
     stage.event(reads(key));
     stage.chat.done(Done::Written { key, to, text, outcome: Ok(()) });
@@ -723,7 +724,7 @@ fn what_is_told_before_a_skill_is_news_too() {
     let Event::TurnStarted(mut begun) = stage::started("") else { unreachable!() };
     begun.input = vec![Part::text(format!("/deploy now\n\n{letter}")), skill()];
     let steered = vec![Part::text("/deploy now"), skill(), Part::text(letter)];
-    let steered = Event::Steered(Steered { envelopes: Vec::new(), input: steered });
+    let steered = Event::Steered(Steered { envelopes: Vec::new(), input: steered, letters: Vec::new() });
     for event in [Event::TurnStarted(begun), steered] {
         let mut stage = stage(Lang::En);
         stage.event(event);

@@ -1,0 +1,117 @@
+//! Where the last answer of a teammate's turn goes, and when the lead is woken by it.
+//!
+//! The rule: a teammate that comes to rest tells its lead. Reports of work that is done wait until the whole team rests, so that
+//! the lead is woken once with all of them; everything else wakes it at once. The user's own conversation with a teammate is the
+//! user's: the lead is only told of it, unless the teammate still owes its lead an answer.
+
+use serde_json::Value;
+
+use crate::message::{Envelope, Kind};
+
+/// What began a teammate's turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    /// Its lead: the task, a message, or a task of the shared list.
+    Lead,
+    /// Colleagues alone.
+    Colleague,
+    /// The user, and not its lead.
+    User,
+}
+
+/// How a teammate's turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    /// With an answer.
+    Answered,
+    /// With nothing but messages to others: it waits for them.
+    Silent,
+    /// It failed, and says why.
+    Failed,
+    /// It was stopped.
+    Stopped,
+}
+
+/// What the lead gets of a turn that is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Telling {
+    /// The answer. It wakes the lead: once the team rests, or at once if the turn failed.
+    Report,
+    /// The answer, told with whatever begins the lead's next turn.
+    Note,
+    /// That the teammate rests: recorded, and never read by a model.
+    Idle,
+}
+
+/// What the lead is told of a turn. `owes`: the lead gave the teammate something to do, and it was still waiting for colleagues
+/// when it last reported.
+pub fn telling(trigger: Trigger, rest: Rest, owes: bool) -> Telling {
+    match (trigger, rest) {
+        (_, Rest::Silent) | (Trigger::Colleague, Rest::Stopped) => Telling::Idle,
+        (Trigger::Lead | Trigger::Colleague, _) => Telling::Report,
+        (Trigger::User, Rest::Stopped) => Telling::Note,
+        (Trigger::User, _) if owes => Telling::Report,
+        (Trigger::User, _) => Telling::Note,
+    }
+}
+
+/// The value of `reason` in a report of work that is done …
+pub const DONE: &str = "done";
+/// … and in one of work that failed.
+pub const FAILED: &str = "failed";
+
+/// Whether a message to the lead can wait until the team rests: a report of work that is done. One that failed cannot, nor
+/// anything that a teammate wrote to the lead itself.
+pub fn can_wait(message: &Envelope) -> bool {
+    let reason = message.body.get("reason").and_then(Value::as_str);
+    message.kind == Kind::TaskResult && message.body.get("mate").is_some() && reason == Some(DONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::id::EnvelopeId;
+
+    #[test]
+    fn a_teammate_that_rests_tells_its_lead_whatever_began_the_turn() {
+        use {Rest::*, Telling::*, Trigger::*};
+        for (trigger, rest, owes, want) in [
+            (Lead, Answered, true, Report),
+            (Lead, Failed, true, Report),
+            (Lead, Stopped, true, Report),
+            (Lead, Silent, true, Idle),
+            (Colleague, Answered, false, Report),
+            (Colleague, Answered, true, Report),
+            (Colleague, Failed, false, Report),
+            (Colleague, Silent, true, Idle),
+            (Colleague, Stopped, true, Idle),
+            (User, Answered, true, Report),
+            (User, Answered, false, Note),
+            (User, Failed, true, Report),
+            (User, Failed, false, Note),
+            (User, Stopped, true, Note),
+            (User, Silent, true, Idle),
+        ] {
+            assert_eq!(telling(trigger, rest, owes), want, "{trigger:?} {rest:?} {owes}");
+        }
+    }
+
+    #[test]
+    fn only_work_that_is_done_waits_for_the_others() {
+        let id = EnvelopeId::new(uuid::Uuid::nil());
+        let message = |kind, body| Envelope::new(id, "agent/a", "agent/l", kind, body, 0);
+        for (kind, body, waits) in [
+            (Kind::TaskResult, json!({ "mate": "ann", "reason": DONE }), true),
+            (Kind::TaskResult, json!({ "mate": "ann", "reason": FAILED }), false),
+            (Kind::TaskResult, json!({ "mate": "ann", "reason": "blocked" }), false),
+            (Kind::TaskResult, json!({ "mate": "general-1" }), false),
+            (Kind::TaskResult, json!({ "call": "1.0" }), false),
+            (Kind::Text, json!({ "text": "hi", "from": "ann" }), false),
+            (Kind::PlanApprovalRequest, json!({ "mate": "ann" }), false),
+        ] {
+            assert_eq!(can_wait(&message(kind, body.clone())), waits, "{body}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What a turn did with its tools: facts that stand beside what its model says, and whether it goes in circles.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Call, Current, Status, Turn};
+use crate::hash::Hash;
+use crate::limits::{CHANGED_TOLD_MAX, REPEATS_DELEGATED_MAX, REPEATS_MAX};
+use crate::policy::{Action, Deed};
+
+/// What a turn did with its tools: facts beside what its model says.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Did {
+    /// Calls that ran.
+    pub calls: u32,
+    /// Commands among them.
+    pub commands: u32,
+    /// Files that were changed by a tool that changes files, in order; not those that commands have changed.
+    pub changed: Vec<String>,
+}
+
+impl Did {
+    pub(super) fn add(&mut self, action: &Action) {
+        self.calls += 1;
+        match action.deed {
+            Deed::Execute => self.commands += 1,
+            Deed::Write if self.changed.len() < CHANGED_TOLD_MAX && !self.changed.contains(&action.target) => {
+                self.changed.push(action.target.clone());
+            }
+            _ => {}
+        }
+    }
+
+    /// What is told beside the answer of an agent that was given something to do. `may_change`: whether it has tools that change
+    /// files.
+    pub fn words(&self, may_change: bool) -> Option<String> {
+        Some(match (self.calls, self.changed.as_slice(), self.commands) {
+            (0, ..) => "called no tool".to_owned(),
+            (_, [], 0) if may_change => "changed no file".to_owned(),
+            (_, [], 0) => return None,
+            (_, [], _) => "changed no file with its own tools, and ran commands".to_owned(),
+            (_, changed, _) => format!("changed: {}", changed.join(", ")),
+        })
+    }
+}
+
+impl Turn {
+    /// What the turn that runs did with its tools.
+    pub fn did(&self) -> Did {
+        self.current.as_ref().map(|current| current.did.clone()).unwrap_or_default()
+    }
+}
+
+impl Current {
+    /// Whether it has repeated itself as often as it may.
+    pub(super) fn is_looping(&self) -> bool {
+        let most = if self.assignment.is_some() { REPEATS_DELEGATED_MAX } else { REPEATS_MAX };
+        self.repeats >= most
+    }
+
+    /// Calls that come to something new do not repeat the ones before, in a turn that works for others.
+    pub(super) fn compare(&mut self, calls: &[Call]) {
+        let mut results = Vec::new();
+        for call in calls {
+            if let Status::Done { content, .. } = &call.status {
+                results.extend(serde_json::to_vec(content).unwrap_or_default());
+            }
+        }
+        let results = Hash::of(results);
+        let is_new = self.results.replace(results).is_some_and(|known| known != results);
+        if is_new && self.assignment.is_some() {
+            self.repeats = self.repeats.min(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_done_is_told_beside_the_answer() {
+        let act = |deed, target: &str| Action { deed, ..Action::read(target) };
+        for (acts, may_change, want) in [
+            (vec![], true, Some("called no tool")),
+            (vec![act(Deed::Read, "a")], true, Some("changed no file")),
+            (vec![act(Deed::Read, "a")], false, None),
+            (vec![act(Deed::Write, "a"), act(Deed::Write, "b"), act(Deed::Write, "a")], true, Some("changed: a, b")),
+            (vec![act(Deed::Execute, "make")], true, Some("changed no file with its own tools, and ran commands")),
+        ] {
+            let mut did = Did::default();
+            acts.iter().for_each(|action| did.add(action));
+            assert_eq!(did.words(may_change).as_deref(), want, "{acts:?}");
+        }
+    }
+}

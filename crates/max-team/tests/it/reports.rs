@@ -1,0 +1,222 @@
+//! Results on their way to the lead: of plans, of their members, of teammates that talk to each other, and of weak models.
+
+use max_team_testkit::{Gate, ModelServer, Recorded, Reply, Script};
+use serde_json::{Value, json};
+
+use crate::mates::{is, ok, spawn};
+use crate::plans::{plan, task, voice, write};
+use crate::program::{Program, finish, soon};
+
+fn send(to: &str, message: &str) -> Reply {
+    Reply::new().tool("m", "send_message", json!({ "to": to, "message": message }))
+}
+
+/// Writes to a colleague and ends the turn.
+fn send_and_wait(to: &str, message: &str) -> Reply {
+    Reply::new().tool("m", "send_message", json!({ "to": to, "message": message, "wait": true }))
+}
+
+/// Everything that a request tells its model, tool results included.
+fn told(request: &Recorded) -> String {
+    request.body["messages"].to_string()
+}
+
+fn is_lead(request: &Recorded) -> bool {
+    request.user_texts().first().is_some_and(|text| text.contains("please"))
+}
+
+/// The lead's requests.
+fn of_lead(server: &ModelServer) -> Vec<Recorded> {
+    server.requests().into_iter().filter(is_lead).collect()
+}
+
+/// A finding that stands behind a first paragraph, and a tail behind the limit of what is told.
+fn review() -> String {
+    format!("I have looked at it.\n\nFINDING: `add` overflows.\n\n{}THE END", "More words. ".repeat(800))
+}
+
+fn reviewed(after: Vec<Reply>) -> ModelServer {
+    let tasks = json!([{ "id": "review", "title": "review", "agent": "ada", "description": "Review add." }]);
+    let mut lead = vec![plan(tasks)];
+    lead.extend(after);
+    ModelServer::start(
+        Script::new()
+            .when(voice(|request| task("review")(request), vec![Reply::text(review()), Reply::text("Use i64.")]))
+            .when(voice(is_lead, lead)),
+    )
+}
+
+#[test]
+fn the_lead_is_told_the_whole_result_of_a_task_and_shown_the_rest() {
+    let query = |input: Value| Reply::new().tool("q", "task_query", input);
+    let server = reviewed(vec![
+        query(json!({ "task_id": "review", "page": 2 })),
+        query(json!({})),
+        query(json!({ "task_id": "nope" })),
+        Reply::text("`add` overflows."),
+    ]);
+    let program = Program::team(&server);
+    let ran = program.run(&["-p", "review it, please", "--approve", "never"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "`add` overflows.\n"), "{ran:?}");
+    let requests = of_lead(&server);
+    let report = requests[1].last_user();
+    assert!(report.contains("FINDING: `add` overflows."), "{report}");
+    assert!(report.contains("[2000 of 9656 characters; `task_query` with `task_id: review` shows all.]"), "{report}");
+    assert!(!report.contains("THE END"));
+    // The plan is over, and is shown all the same.
+    let page = told(&requests[2]);
+    assert!(page.contains("Result, page 2 of 2:") && page.contains("THE END"), "{page}");
+    assert!(told(&requests[3]).contains("(finished): 1 of 1 tasks done"), "{}", told(&requests[3]));
+    assert!(told(&requests[4]).contains("There is no task `nope`"));
+}
+
+#[test]
+fn a_member_whose_plan_is_over_goes_on_and_answers() {
+    let server = reviewed(vec![send("ada", "What instead?"), Reply::text("Ada says: use i64.")]);
+    let program = Program::team(&server);
+    let ran = program.run(&["-p", "review it, please", "--approve", "never"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Ada says: use i64.\n"), "{ran:?}");
+    let requests = server.requests();
+    let resumed = requests.iter().rfind(|request| task("review")(request)).unwrap();
+    assert!(
+        told(resumed).contains("FINDING") && resumed.last_user().contains("What instead?"),
+        "its conversation goes on"
+    );
+    assert!(told(requests.last().unwrap()).contains("Use i64."), "its answer is the result of the call");
+}
+
+/// Ada asks something while Leo works: the lead answers her and writes to him, and he reads it with his next tool result.
+#[test]
+fn a_member_at_work_reads_the_leads_message_with_its_next_tool_result() {
+    let tasks = json!([
+        { "id": "design", "title": "design", "agent": "ada", "description": "Design it." },
+        { "id": "impl", "title": "impl", "agent": "leo", "description": "Make it.", "owns": ["a.txt"], "outputs": ["a.txt"] },
+    ]);
+    let gate = Gate::new();
+    let opened = gate.clone();
+    let ask = Reply::new().tool("c", "need_clarify", json!({ "question": "Tabs or spaces?" }));
+    let server = ModelServer::start(
+        Script::new()
+            .when(voice(task("design"), vec![ask, Reply::text("Tabs.")]))
+            .when(voice(task("impl"), vec![write("a.txt", "x").gate_before(&gate), Reply::text("Made with tabs.")]))
+            .when(move |request| {
+                is_lead(request).then(|| match request.last_user() {
+                    last if last.contains("is over:") => Reply::text("Done."),
+                    last if last.contains("Tabs or spaces?") && told(request).contains("Sent: `leo`") => {
+                        opened.open();
+                        let answer = json!({ "task_id": "design", "answer": "Tabs." });
+                        Reply::new().tool("u", "task_update", answer)
+                    }
+                    last if last.contains("Tabs or spaces?") => send("leo", "Use tabs."),
+                    _ if told(request).contains("Tabs or spaces?") => Reply::text("Told them."),
+                    _ => plan(tasks.clone()),
+                })
+            }),
+    );
+    let program = Program::team(&server);
+    let ran = program.run(&["-p", "make it, please", "--approve", "never"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Done.\n"), "{ran:?}");
+    let second = server.requests().into_iter().rfind(|request| task("impl")(request)).unwrap();
+    let message = "<teammate-message teammate_id=\"max\" as=\"instruction\">\nUse tabs.\n</teammate-message>";
+    assert!(second.last_user().contains(message), "{}", second.last_user());
+}
+
+/// Alice and Bob settle something between them; what begins their last turns is never a message of the lead.
+fn debate() -> ModelServer {
+    ModelServer::start(Script::new().when(|request| {
+        let last = request.last_user();
+        Some(if is(request, "alice") {
+            match last.as_str() {
+                last if last.contains("spaces, because") => send_and_wait("bob", "Agreed: spaces."),
+                last if last.contains("Good.") => Reply::text("We agreed on SPACES."),
+                _ => send_and_wait("bob", "I say tabs."),
+            }
+        } else if is(request, "bob") {
+            match last.as_str() {
+                last if last.contains("I say tabs") => send_and_wait("alice", "I say spaces, because diffs."),
+                last if last.contains("Agreed") => send_and_wait("alice", "Good.").say("Alice and I agree on SPACES."),
+                _ => Reply::text("I wait for alice."),
+            }
+        } else if request.tool_results() == 0 {
+            let (alice, bob) = (spawn("alice", "Debate with bob."), spawn("bob", "Debate with alice."));
+            Reply::new().tool("s1", "spawn_teammate", alice).tool("s2", "spawn_teammate", bob)
+        } else if last.contains("SPACES") {
+            Reply::text("They chose spaces.")
+        } else {
+            Reply::text("They debate.")
+        })
+    }))
+}
+
+#[test]
+fn what_teammates_agree_on_reaches_the_lead_once_all_of_them_rest() {
+    let server = debate();
+    let program = Program::team(&server);
+    let ran = ok(program.run(&["-p", "settle it, please"]));
+    assert_eq!(ran.out.trim(), "They chose spaces.", "{ran:?}");
+    let lead = of_lead(&server);
+    let last = lead.last().unwrap().last_user();
+    assert!(last.contains("We agreed on SPACES.") && last.contains("Alice and I agree on SPACES."), "{last}");
+    assert!(lead.len() <= 3, "the lead begins, ends, and is woken once: {}", lead.len());
+    assert!(server.count() <= 22, "{} calls", server.count());
+}
+
+/// What a teammate sends while the lead works reaches it with its next tool result.
+#[test]
+fn a_report_reaches_the_lead_with_its_next_tool_result() {
+    let gate = Gate::new();
+    let waits = gate.clone();
+    let server = ModelServer::start(Script::new().when(move |request| {
+        Some(if is(request, "alice") {
+            Reply::text("There are 42.")
+        } else {
+            match request.tool_results() {
+                0 => Reply::new().tool("s1", "spawn_teammate", spawn("alice", "Count.")),
+                1 => Reply::new().tool("t", "TaskList", json!({})).gate_before(&waits),
+                _ if told(request).contains("There are 42.") => Reply::text("42 it is."),
+                _ => Reply::text("She is at it."),
+            }
+        })
+    }));
+    let program = Program::team(&server);
+    let child = program.start(&["-p", "count, please"]);
+    gate.wait_reached();
+    let has_reported = || {
+        let mail = program.run(&["mail", "list", "--json"]).out;
+        mail.contains("There are 42.")
+    };
+    assert!(soon(has_reported));
+    gate.open();
+    let ran = finish(child);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "42 it is.\n"), "{ran:?}");
+    assert_eq!(of_lead(&server).len(), 3, "no turn only to read it");
+}
+
+/// The user's words to a teammate are marked as the user's; the lead is told of them and of the answer.
+#[test]
+fn the_lead_is_told_what_the_user_wrote_to_a_teammate() {
+    let server = ModelServer::start(Script::new().when(|request| {
+        Some(if is(request, "alice") {
+            Reply::text(if request.last_user().contains("use tabs") { "Tabs it is." } else { "Ready." })
+        } else if request.tool_results() == 0 {
+            Reply::new().tool("s1", "spawn_teammate", spawn("alice", "Get ready."))
+        } else if request.last_user().contains("how far") {
+            Reply::text("Half way.")
+        } else {
+            Reply::text("Noted.")
+        })
+    }));
+    let program = Program::team(&server);
+    ok(program.run(&["-p", "begin, please"]));
+    ok(program.run(&["send", "alice", "use tabs"]));
+    let before = of_lead(&server).len();
+    let ran = ok(program.run(&["-c", "-p", "how far are you?"]));
+    assert_eq!(ran.out.trim(), "Half way.");
+    let requests = server.requests();
+    let alice = requests.iter().rfind(|request| is(request, "alice")).unwrap();
+    assert!(alice.last_user().contains("The user writes to you:\n\nuse tabs"), "{}", alice.last_user());
+    let lead = of_lead(&server);
+    let last = lead.last().unwrap().last_user();
+    assert!(last.contains("(The user wrote to me: use tabs)"), "{last}");
+    assert!(lead.len() <= before + 2, "{} after {before}", lead.len());
+}

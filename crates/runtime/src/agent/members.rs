@@ -1,0 +1,126 @@
+//! Writing to members of plans: one that works gets the message with its next tool result, one whose task is over goes on in its
+//! conversation and answers the call.
+
+use std::sync::Arc;
+
+use max_team_core::id::{AgentId, PlanId};
+use max_team_core::message::{Assignment, Envelope, Kind};
+use max_team_core::near::candidates;
+use max_team_core::plan::{Plan, Status};
+use max_team_core::team::Settings;
+use max_team_core::turn::Input;
+use serde_json::json;
+
+use super::acts::Done;
+use super::mail::derived;
+use super::{Agent, Extra};
+use crate::census::Census;
+use crate::error::RuntimeError;
+use crate::rows::{self, AgentRow};
+use crate::session;
+use crate::shared::now_ms;
+use crate::team_tools;
+
+/// A member of a plan that a lead writes to.
+pub(super) enum Member {
+    /// It works on its task.
+    Working(AgentRow),
+    /// Its task is over.
+    Over(AgentRow, Arc<Assignment>),
+    /// Its task failed and waits for a decision.
+    Failed(String),
+}
+
+impl Agent {
+    /// The member of a plan that a name means: of several, one that works, or else the one that began last.
+    pub(super) fn member(&self, to: &str) -> Result<Option<Member>, RuntimeError> {
+        if !self.lead {
+            return Ok(None);
+        }
+        let table = rows::agents_of(&self.floor.session.to_string());
+        let mut newest: Option<(AgentRow, Arc<Assignment>, PlanId)> = None;
+        for (_, row) in rows::rows::<AgentRow>(&self.floor.shared.journal, &table)? {
+            let given = row.assignment.clone().filter(|_| row.is(to));
+            let Some((given, plan)) = given.and_then(|given| Some((Arc::clone(&given), given.plan?))) else { continue };
+            if self.floor.is_working(&session::agent_stream(row.agent)) {
+                return Ok(Some(Member::Working(row)));
+            }
+            if newest.as_ref().is_none_or(|(known, ..)| known.at_ms <= row.at_ms) {
+                newest = Some((row, given, plan));
+            }
+        }
+        let Some((row, given, plan)) = newest else { return Ok(None) };
+        let plan = Census::new(&self.floor.shared.journal).plan(plan)?;
+        Ok(Some(match state(&plan, row.agent).filter(|_| plan.ended().is_none()) {
+            Some(Status::Dispatched | Status::Running) => Member::Working(row),
+            Some(Status::Failed) => Member::Failed(given.task.clone()),
+            _ => {
+                let own = Assignment { reply_to: self.stream.clone(), plan: None, ..Assignment::clone(&given) };
+                Member::Over(row, own.into())
+            }
+        }))
+    }
+
+    /// Names that a lead can write to beside teammates: members of its plans.
+    pub(super) fn member_names(&self) -> Result<Vec<String>, RuntimeError> {
+        let table = rows::agents_of(&self.floor.session.to_string());
+        let is_planned = |row: &AgentRow| row.assignment.as_ref().is_some_and(|given| given.plan.is_some());
+        let rows = rows::rows::<AgentRow>(&self.floor.shared.journal, &table)?.into_iter().map(|(_, row)| row);
+        let mut names: Vec<String> = rows.filter(|row| self.lead && is_planned(row)).map(|row| row.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+
+    /// Tells a member that works something: it reads it with its next tool result.
+    pub(super) fn note_to(&self, key: &str, member: &AgentRow, text: &str) -> Done {
+        let letter = Envelope::new(
+            derived(&[self.stream.as_bytes(), key.as_bytes(), b"mail"]),
+            &self.stream,
+            session::agent_stream(member.agent),
+            Kind::Text,
+            json!({ "text": text, "from": &*self.origin.name }),
+            now_ms(),
+        );
+        let words = format!(
+            "Sent: `{}` reads it with its next tool result. What comes of its task is told with the plan.",
+            member.name
+        );
+        Done { extra: Extra::send(letter), ..Done::said(words) }
+    }
+
+    /// What a member of a plan does for a message that came too late for its task: its answer is sent to the lead.
+    pub(super) fn told_late(&self, letters: &[Envelope]) -> Option<Assignment> {
+        let letter = letters.iter().find(|letter| letter.kind == Kind::Text).filter(|_| !self.lead)?;
+        let given = self.floor.row_of(self.origin.agent?)?.assignment?;
+        let title = team_tools::title(&super::text_at(&letter.body, "text"));
+        let (reply_to, life) = (letter.from.clone(), max_team_core::mates::Life::Background);
+        let attempt = given.attempt + 1;
+        Some(Assignment { reply_to, plan: None, title, attempt, cache: None, life, ..Arc::unwrap_or_clone(given) })
+    }
+
+    /// The approval of a plan covers its tasks: what a member does beside them is asked about as usual.
+    pub(super) async fn leave_plan(&mut self, begin: &Input) -> Result<(), RuntimeError> {
+        let Input::Begin { assignment: Some(given), .. } = begin else { return Ok(()) };
+        let known = self.turn.settings().filter(|settings| settings.approved && given.plan.is_none());
+        let Some(known) = known else { return Ok(()) };
+        let settings = Settings { approved: false, owns: None, ..Settings::clone(known) };
+        self.configure(settings, None).await
+    }
+
+    /// That nobody is called so, with whom there is.
+    pub(super) fn nobody_called(&self, words: String, to: &str, handles: &[String]) -> Result<String, RuntimeError> {
+        let members = self.member_names()?;
+        let known: Vec<&str> = handles.iter().chain(&members).map(String::as_str).collect();
+        Ok(if known.is_empty() {
+            format!("{words}; call an agent first")
+        } else {
+            format!("{words}{}", candidates(to, known))
+        })
+    }
+}
+
+/// How the task that an agent has stands.
+fn state(plan: &Plan, agent: AgentId) -> Option<Status> {
+    plan.tasks().find(|view| view.agent == Some(agent)).map(|view| view.status)
+}

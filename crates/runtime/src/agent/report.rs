@@ -1,0 +1,199 @@
+//! The messages that tell what came of a turn: the result for a plan or a caller, a teammate's answer to its lead or to the user, and
+//! the line that tells a lead what the user wrote to a teammate. What a lead is told is decided in `core::mates::report`.
+
+use max_team_core::event::{End, Short, TurnEnded};
+use max_team_core::ledger::dollars;
+use max_team_core::mates::report::{DONE, FAILED, Rest, Telling, telling};
+use max_team_core::mates::{Life, Teammate};
+use max_team_core::message::{Assignment, Envelope, Kind};
+use max_team_core::plan::Budget;
+use max_team_core::turn::{ASIDE, trigger};
+use serde_json::{Value, json};
+
+use super::Agent;
+use super::calls::TIME_OVER;
+use super::mail::{add, derived, result_id, text_at};
+use crate::post::is_go_on;
+use crate::{rows, team_tools};
+
+/// Why a turn that was stopped did not do what it was for.
+pub(super) const STOPPED_WORDS: &str = "it was stopped";
+
+impl Agent {
+    /// The letters to whoever waits for this turn.
+    pub(super) fn result_letters(
+        &self,
+        assignment: &Assignment,
+        ended: &TurnEnded,
+        stopped_by: Option<&str>,
+        quiet: bool,
+        at_ms: i64,
+    ) -> Vec<Envelope> {
+        let Some(mate) = self.turn.mate() else {
+            return vec![self.result_letter(assignment, ended, stopped_by, at_ms)];
+        };
+        let (ok, _, text) = self.result(ended, stopped_by);
+        self.reports(mate, assignment, ended, (ok, &text), quiet, at_ms)
+    }
+
+    /// Whether a turn did what it was for, why not, and what is told of it.
+    fn result(&self, ended: &TurnEnded, stopped_by: Option<&str>) -> (bool, String, String) {
+        let (ok, error) = match self.bound_hit(ended, stopped_by) {
+            Some(bound) => (false, bound),
+            None => outcome(ended),
+        };
+        let text = if ok { ended.text.clone() } else { format!("{error}\n{}", ended.text).trim().to_owned() };
+        let text = if text.is_empty() { "(no words came back)".to_owned() } else { text };
+        (ok, error, text)
+    }
+
+    /// The letter to the plan or the caller that waits for this turn.
+    pub(super) fn result_letter(
+        &self,
+        assignment: &Assignment,
+        ended: &TurnEnded,
+        stopped_by: Option<&str>,
+        at_ms: i64,
+    ) -> Envelope {
+        let (ok, error, text) = self.result(ended, stopped_by);
+        let spent = self.spent(ended);
+        let shared = self.purse.left_to_all();
+        let left = Budget { nano: shared.nano, tokens: shared.tokens, wall_ms: None };
+        let own = self.is_own_short(ended.short);
+        let mut body = json!({
+            "assignment": assignment, "call": assignment.task, "ok": ok, "is_error": !ok, "text": text,
+            "output": ended.text, "error": error, "end": ended.end, "spent": spent, "ms": spent.ms,
+            "left": left, "own": own, "by": &*self.origin.name, "structured": ended.structured,
+            "acted": !self.turn.only_looked(),
+        });
+        let may_change = ["write_file", "edit_file"].iter().any(|tool| self.frame.registry.get(tool).is_some());
+        add(&mut body, "did", &self.turn.did().words(may_change && !self.frame.settings().constraints.read_only));
+        let unknown = self.turn.unknown_outcomes();
+        if !unknown.is_empty() {
+            add(&mut body, "unknown", &unknown);
+        }
+        if let (Life::Background, Some(agent)) = (&assignment.life, self.origin.agent) {
+            let handle = rows::handle(&self.origin.name, agent);
+            add(&mut body, "session", &self.floor.session);
+            add(&mut body, "mate", &handle);
+            add(&mut body, "from", &handle);
+            add(&mut body, "stopped", &(ended.end == End::Interrupted));
+        }
+        Envelope::new(
+            result_id(&self.stream, ended.turn),
+            &self.stream,
+            &assignment.reply_to,
+            Kind::TaskResult,
+            body,
+            at_ms,
+        )
+    }
+
+    /// The bound that a turn has come to, in words for whoever waits for it; `None`: it was not a bound.
+    fn bound_hit(&self, ended: &TurnEnded, stopped_by: Option<&str>) -> Option<String> {
+        let settings = self.frame.settings();
+        match ended.end {
+            End::Interrupted if stopped_by == Some(TIME_OVER) => {
+                let seconds = settings.turn_limit_ms().unwrap_or_default().div_ceil(1_000);
+                Some(format!("its time is over: it may take {seconds} s"))
+            }
+            End::Rounds => Some(format!("the limit of {} rounds was reached", settings.rounds_max)),
+            End::Budget => {
+                let own = Some(self.purse.own_cap()).filter(|_| self.is_own_short(ended.short))?;
+                let cap = match ended.short {
+                    Some(Short::Tokens) => own.tokens.map(|tokens| format!("{tokens} tokens")),
+                    None => own.nano.map(|nano| format!("${:.2}", dollars(nano))),
+                };
+                cap.map(|cap| format!("its own budget of {cap} was used up"))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the agent has less left, of money or of what else is short, than all who share a plan or a session have.
+    fn is_own_short(&self, short: Option<Short>) -> bool {
+        let (mine, shared) = (self.purse.left(), self.purse.left_to_all());
+        let (mine, shared) = match short {
+            Some(Short::Tokens) => (mine.tokens, shared.tokens),
+            None => (mine.nano.into_iter().chain(self.turn.ledger().left_nano()).min(), shared.nano),
+        };
+        mine.is_some_and(|mine| shared.is_none_or(|left| mine < left))
+    }
+
+    /// The messages of a teammate whose turn is over. `text` is what it says, or why it failed.
+    pub(super) fn reports(
+        &self,
+        mate: &Teammate,
+        given: &Assignment,
+        ended: &TurnEnded,
+        (ok, text): (bool, &str),
+        quiet: bool,
+        at_ms: i64,
+    ) -> Vec<Envelope> {
+        let rest = match ended.end {
+            End::Interrupted => Rest::Stopped,
+            _ if !ok => Rest::Failed,
+            _ if ended.text.trim().is_empty() => Rest::Silent,
+            _ => Rest::Answered,
+        };
+        let mut body = json!({
+            "session": self.floor.session, "mate": mate.name, "from": mate.name, "color": mate.color, "turn": ended.turn,
+            "reason": if ok { DONE } else { FAILED }, "spent": self.spent(ended), "stopped": rest == Rest::Stopped,
+        });
+        let id = result_id(&self.stream, ended.turn);
+        let letter = |id, to: &str, kind, body: Value| Envelope::new(id, &self.stream, to, kind, body, at_ms);
+        let lead = self.turn.engaged().map_or(given.reply_to.as_str(), |engaged| engaged.reply_to.as_str());
+        let told = telling(trigger(Some(given), quiet), rest, self.turn.owes());
+        if told != Telling::Idle || given.is_for_user() {
+            add(&mut body, "text", &text);
+        }
+        if told == Telling::Note {
+            add(&mut body, ASIDE, &true);
+        }
+        let kind = if told == Telling::Idle { Kind::IdleNotification } else { Kind::TaskResult };
+        if !given.is_for_user() {
+            return vec![letter(id, lead, kind, body)];
+        }
+        let answer = letter(id, &given.reply_to, Kind::Text, body.clone());
+        add(&mut body, "text", &format!("(Answered to the user.)\n{text}"));
+        let copy = derived(&[id.to_string().as_bytes(), b"lead"]);
+        let copy = (told != Telling::Idle).then(|| letter(copy, lead, kind, body));
+        std::iter::once(answer).chain(copy).collect()
+    }
+
+    /// The line that tells its lead what the user wrote to a teammate.
+    pub(super) fn users_words(&self, words: &str, about: &str, at_ms: i64) -> Option<Envelope> {
+        let (mate, lead) = (self.turn.mate()?, &self.turn.engaged()?.reply_to);
+        if words.trim().is_empty() || is_go_on(words) {
+            return None;
+        }
+        let text = format!("(The user wrote to me: {})", team_tools::title(words));
+        let id = derived(&[self.stream.as_bytes(), about.as_bytes(), b"user wrote"]);
+        let body = json!({ "text": text, "from": mate.name, "color": mate.color, "about": about, ASIDE: true });
+        Some(Envelope::new(id, &self.stream, lead, Kind::Text, body, at_ms))
+    }
+
+    /// The same for messages that begin a turn.
+    pub(super) fn users_words_of(&self, letters: &[Envelope], at_ms: i64) -> Vec<Envelope> {
+        let said = letters.iter().filter(|letter| letter.kind == Kind::UserInput);
+        let line = |letter: &Envelope| self.users_words(&text_at(&letter.body, "text"), &letter.id.to_string(), at_ms);
+        said.filter_map(line).collect()
+    }
+}
+
+/// Whether a turn did what it was for; if not, why.
+pub(super) fn outcome(ended: &TurnEnded) -> (bool, String) {
+    let failed = |words: &str| (false, words.to_owned());
+    match &ended.end {
+        End::Answered | End::Proposed => (true, String::new()),
+        End::Truncated => failed("the answer was cut off at the model's output limit"),
+        End::Refused => failed("the model refused to answer"),
+        End::Empty => failed("the model said nothing"),
+        End::Unstructured => failed("the model did not give the structured answer"),
+        End::Looping => failed("the model repeated the same call and was stopped"),
+        End::Rounds => failed("the limit of rounds was reached"),
+        End::Budget => failed("the budget was used up"),
+        End::Interrupted => failed(STOPPED_WORDS),
+        End::Failed { detail, .. } | End::Broken { detail } => (false, detail.clone()),
+    }
+}

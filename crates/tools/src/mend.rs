@@ -1,0 +1,194 @@
+//! Calls as weak models write them: a tool's name in other capitals or behind a prefix, an input or a field as text that holds JSON.
+//!
+//! What is meant beyond doubt is put right before the call is journalled and judged; everything else is left to the tool's own check,
+//! whose error says what to write. Nothing is guessed: a name must fit exactly one tool, a text must be JSON of the type that the schema
+//! asks for.
+
+use serde_json::{Map, Value};
+
+use crate::names::{canonical, is_same};
+use crate::registry::Registry;
+
+/// How deep a schema is followed.
+const DEPTH_MAX: usize = 8;
+
+impl Registry {
+    /// The call that is meant, if another was written: the tool's name and its input.
+    pub fn mended(&self, name: &str, input: &Value) -> Option<(String, Value)> {
+        let meant = if self.get(name).is_some() { name.to_owned() } else { self.meant(name)? };
+        let schema = self.get(&meant).map(|tool| &tool.spec().schema)?;
+        let fitted = fitted(input, schema, 0);
+        (meant != name || fitted != *input).then_some((meant, fitted))
+    }
+
+    /// The one tool that an unknown name means.
+    fn meant(&self, name: &str) -> Option<String> {
+        let bare = without_prefix(name);
+        let mut same = self.specs().map(|spec| &spec.name).filter(|known| is_same(known, bare));
+        match (same.next(), same.next()) {
+            (Some(only), None) => Some(only.clone()),
+            (Some(_), Some(_)) => None,
+            (None, _) => self.get(canonical(bare)).map(|tool| tool.spec().name.clone()),
+        }
+    }
+}
+
+/// A name without what some models put before it: `functions.`, `default_api:`, `mcp__server__`.
+fn without_prefix(name: &str) -> &str {
+    let name = name.rsplit(['.', ':', '/']).next().unwrap_or(name);
+    name.rsplit("__").next().unwrap_or(name).trim()
+}
+
+/// A value in the type that its schema asks for, where the value says it in another form.
+fn fitted(value: &Value, schema: &Value, depth: usize) -> Value {
+    if depth > DEPTH_MAX {
+        return value.clone();
+    }
+    let types = types(schema);
+    let value = match value {
+        Value::String(text) if !types.is_empty() && !types.contains(&"string") => read(text, &types, schema),
+        Value::Number(_) | Value::Bool(_) if types == ["string"] => Some(Value::String(value.to_string())),
+        _ => None,
+    }
+    .unwrap_or_else(|| value.clone());
+    match value {
+        Value::Object(members) => Value::Object(members_fitted(members, schema, depth)),
+        Value::Array(items) => {
+            let item = schema.get("items");
+            let fit = |value: Value| item.map_or_else(|| value.clone(), |item| fitted(&value, item, depth + 1));
+            Value::Array(items.into_iter().map(fit).collect())
+        }
+        other => other,
+    }
+}
+
+fn members_fitted(members: Map<String, Value>, schema: &Value, depth: usize) -> Map<String, Value> {
+    let fit = |(name, value): (String, Value)| {
+        let property = schema.get("properties").and_then(|properties| properties.get(&name));
+        let value = property.map_or_else(|| value.clone(), |property| fitted(&value, property, depth + 1));
+        (name, value)
+    };
+    members.into_iter().map(fit).collect()
+}
+
+/// The types that a schema allows; none if it does not say.
+fn types(schema: &Value) -> Vec<&str> {
+    match schema.get("type") {
+        Some(Value::String(one)) => vec![one],
+        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
+        _ => schema.get("anyOf").and_then(Value::as_array).into_iter().flatten().flat_map(types).collect(),
+    }
+}
+
+/// What a text holds, if that is of one of these types; a list of texts may be a single one.
+fn read(text: &str, types: &[&str], schema: &Value) -> Option<Value> {
+    let parsed = serde_json::from_str::<Value>(text).ok().or_else(|| match text.trim().to_ascii_lowercase().as_str() {
+        "true" => Some(Value::Bool(true)),
+        "false" => Some(Value::Bool(false)),
+        _ => None,
+    });
+    let is_fit = |value: &Value| match value {
+        Value::Object(_) => types.contains(&"object"),
+        Value::Array(_) => types.contains(&"array"),
+        Value::Bool(_) => types.contains(&"boolean"),
+        Value::Number(number) => types.contains(&"number") || (types.contains(&"integer") && !number.is_f64()),
+        Value::Null | Value::String(_) => false,
+    };
+    let is_list = types == ["array"] && schema.get("items").is_some_and(|item| self::types(item) == ["string"]);
+    let one = || (is_list && !text.trim().is_empty()).then(|| Value::Array(vec![Value::String(text.to_owned())]));
+    parsed.filter(is_fit).or_else(one)
+}
+
+#[cfg(test)]
+mod tests {
+    use max_team_core::policy::{Action, Class};
+    use serde_json::json;
+
+    use super::*;
+    use crate::tool::{Cx, Output, Spec, Tool, ToolError};
+
+    #[derive(Debug)]
+    struct Named(Spec);
+
+    impl Tool for Named {
+        fn spec(&self) -> &Spec {
+            &self.0
+        }
+
+        fn action(&self, _: &Cx, _: &Value) -> Result<Action, ToolError> {
+            Ok(Action::read(""))
+        }
+
+        fn call(&self, _: &Cx, _: Value, _: &Action, _: bool) -> Result<Output, ToolError> {
+            Ok(Output::text(""))
+        }
+    }
+
+    fn registry() -> Registry {
+        let mut registry = Registry::builtin();
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "goal": { "type": "string" },
+                "tasks": { "type": "array", "items": { "type": "object", "properties": {
+                    "id": { "type": "string" },
+                    "needs": { "type": "array", "items": { "type": "string" } },
+                    "retry": { "type": "integer" },
+                } } },
+                "arguments": { "type": "object" },
+                "fresh": { "type": "boolean" },
+                "to": { "anyOf": [{ "type": "string" }, { "type": "array" }] },
+            },
+        });
+        for name in ["submit_plan", "TaskUpdate", "task_update"] {
+            let (name, description) = (name.to_owned(), String::new());
+            let spec = Spec { name, description, schema: schema.clone(), class: Class::Pure, null_is_absent: true };
+            registry.put(Named(spec));
+        }
+        registry
+    }
+
+    #[test]
+    fn a_name_that_fits_one_tool_means_it() {
+        let registry = registry();
+        for (name, meant) in [
+            ("SubmitPlan", Some("submit_plan")),
+            ("functions.submit_plan", Some("submit_plan")),
+            ("default_api:submitPlan", Some("submit_plan")),
+            ("mcp__team__submit-plan", Some("submit_plan")),
+            ("EditFile", Some("edit_file")),
+            ("functions.Read", Some("read_file")),
+            ("taskupdate", None),
+            ("create_document", None),
+        ] {
+            let mended = registry.mended(name, &json!({})).map(|(name, _)| name);
+            assert_eq!(mended.as_deref(), meant, "{name}");
+        }
+        assert_eq!(registry.mended("TaskUpdate", &json!({})), None, "it is there under this name");
+    }
+
+    #[test]
+    fn text_that_holds_what_the_schema_asks_for_is_read() {
+        let registry = registry();
+        let tasks = json!([{ "id": "1", "needs": ["a"], "retry": 2 }]);
+        for (input, want) in [
+            (json!("{\"goal\": \"x\"}"), json!({ "goal": "x" })),
+            (json!({ "tasks": "[{\"id\": 1, \"needs\": \"a\", \"retry\": \"2\"}]" }), json!({ "tasks": tasks })),
+            (json!({ "tasks": [{ "id": 1, "needs": "[\"a\"]", "retry": 2 }] }), json!({ "tasks": tasks })),
+            (json!({ "arguments": "{\"city\": \"北京\"}" }), json!({ "arguments": { "city": "北京" } })),
+            (json!({ "fresh": "True" }), json!({ "fresh": true })),
+        ] {
+            assert_eq!(registry.mended("submit_plan", &input), Some(("submit_plan".to_owned(), want)), "{input}");
+        }
+        for input in [
+            json!({ "goal": "{\"a\": 1}" }),
+            json!({ "tasks": "none" }),
+            json!({ "arguments": "[1]" }),
+            json!({ "to": "[\"bob\"]" }),
+            json!({ "fresh": "maybe", "unknown": "1" }),
+            json!("words"),
+        ] {
+            assert_eq!(registry.mended("submit_plan", &input), None, "{input}");
+        }
+    }
+}
