@@ -18,6 +18,7 @@ mod compact;
 mod mates;
 mod merge;
 mod past;
+mod rest;
 mod steer;
 mod unknown;
 

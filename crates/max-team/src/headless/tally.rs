@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use max_team_core::chat::Part;
-use max_team_core::event::{Event, Refusal, ToolDone, TurnEnded, TurnStarted};
+use max_team_core::event::{Event, Refusal, Steered, ToolDone, TurnEnded, TurnStarted};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::plan::event::PlanEnd;
 use max_team_core::stop::Held;

@@ -116,7 +116,8 @@ impl Call {
     }
 
     fn words(tool: &str, input: Value) -> Result<Self, String> {
-        let Agent { description, prompt, kind, mut arguments, isolation, run_in_background, fresh } = read(tool, input)?;
+        let Agent { description, prompt, kind, mut arguments, isolation, run_in_background, fresh } =
+            read(tool, input)?;
         let who = kind.filter(|kind| !kind.trim().is_empty()).unwrap_or_else(|| GENERAL.to_owned());
         let (isolation, background) = (isolation.unwrap_or_default(), run_in_background);
         if arguments.as_object().is_some_and(|arguments| !arguments.is_empty()) || arguments.is_string() {
