@@ -225,7 +225,7 @@ fn odd_answers_end_well() {
     }
     // Unknown tools and bad input go back to the model.
     let server = ModelServer::start([
-        Reply::new().tool("t1", "fly", json!({})).tool("t2", "read_file", json!({"path": 7})).tool(
+        Reply::new().tool("t1", "fly", json!({})).tool("t2", "read_file", json!({"path": [7]})).tool(
             "t2",
             "list_dir",
             json!([1]),

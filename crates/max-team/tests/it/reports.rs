@@ -210,6 +210,8 @@ fn the_lead_is_told_what_the_user_wrote_to_a_teammate() {
     ok(program.run(&["-p", "begin, please"]));
     ok(program.run(&["send", "alice", "use tabs"]));
     let before = of_lead(&server).len();
+    let ran = ok(program.run(&["-c", "-p", "read on, please"]));
+    assert_eq!(ran.out.trim(), "Noted.");
     let ran = ok(program.run(&["-c", "-p", "how far are you?"]));
     assert_eq!(ran.out.trim(), "Half way.");
     let requests = server.requests();
@@ -217,6 +219,7 @@ fn the_lead_is_told_what_the_user_wrote_to_a_teammate() {
     assert!(alice.last_user().contains("The user writes to you:\n\nuse tabs"), "{}", alice.last_user());
     let lead = of_lead(&server);
     let last = lead.last().unwrap().last_user();
-    assert!(last.contains("(The user wrote to me: use tabs)"), "{last}");
-    assert!(lead.len() <= before + 2, "{} after {before}", lead.len());
+    let told = lead.iter().map(told).collect::<String>();
+    assert!(told.contains("(The user wrote to me: use tabs)") && told.contains("Tabs it is."), "{last}");
+    assert_eq!(lead.len(), before + 2, "the lead is not woken by it");
 }
