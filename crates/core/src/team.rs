@@ -69,6 +69,10 @@ pub struct Settings {
     /// Globs of the paths that its task owns; `None`: no restriction, an empty list: it owns nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owns: Option<Vec<String>>,
+    /// Commands that it may run word for word without a question, also outside `allowed_commands`: the approved checks of its
+    /// task, and the project's own test command.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<Vec<String>>,
     /// When and by whom what is old is summed up.
     #[serde(default)]
     pub compaction: Compaction,
@@ -110,6 +114,7 @@ impl Settings {
             constraints: Constraints::default(),
             approved: false,
             owns: None,
+            checks: Vec::new(),
             compaction: Compaction::default(),
             turn_ms: None,
         }
@@ -122,6 +127,7 @@ impl Settings {
             permissions: &self.permissions,
             approved: self.approved,
             owns: self.owns.as_deref(),
+            checks: &self.checks,
             ..Rules::new(self.mode, &self.constraints)
         }
     }

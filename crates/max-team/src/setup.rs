@@ -259,6 +259,11 @@ pub(crate) fn settings_for(chosen: &Chosen, config: &Config, structured: bool) -
         retries_max: config.llm.max_retries,
         budget_nano,
         structured,
+        checks: if config.project.sandbox {
+            project::test_commands(&project::detect(&config.project.root))
+        } else {
+            Vec::new()
+        },
         compaction: Compaction {
             at_percent: u64::from(config.limits.compact_at),
             model: chosen.fast.clone().filter(|fast| fast.price.is_some() || budget_nano.is_none()),

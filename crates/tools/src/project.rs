@@ -110,6 +110,29 @@ pub fn detect(root: &Path) -> Vec<Project> {
     known.into_iter().filter_map(|look| look(&folder)).collect()
 }
 
+/// The commands that run all tests of a folder's projects: the detected ones, and how people usually write them.
+pub fn test_commands(projects: &[Project]) -> Vec<Vec<String>> {
+    let mut all: Vec<Vec<String>> = Vec::new();
+    for project in projects.iter().filter(|project| !project.test.is_empty()) {
+        let program = project.test.first().map_or("", String::as_str);
+        let usual: &[&[&str]] = match project.kind {
+            Kind::Cargo => &[&["cargo", "test"], &["cargo", "test", "--workspace"]],
+            Kind::Go => &[&["go", "test", "./..."]],
+            Kind::Npm | Kind::Pnpm | Kind::Yarn | Kind::Bun if program != "node" => &[&[program, "test"]],
+            Kind::Pytest => {
+                &[&["pytest"], &["pytest", "-q"], &[program, "-m", "pytest"], &[program, "-m", "pytest", "-q"]]
+            }
+            Kind::Unittest => &[&[program, "-m", "unittest"], &[program, "-m", "unittest", "discover"]],
+            _ => &[],
+        };
+        all.push(project.test.clone());
+        all.extend(usual.iter().map(|usual| words(usual)));
+    }
+    let mut seen = BTreeSet::new();
+    all.retain(|command| seen.insert(command.clone()));
+    all
+}
+
 /// One line for each, for a prompt.
 pub fn describe(projects: &[Project]) -> String {
     if projects.is_empty() {
@@ -260,7 +283,7 @@ fn python(folder: &Folder) -> Option<Project> {
     };
     Some(Project {
         // It runs the tests of either kind.
-        coverage: Some(words(&[python, "-m", "pytest", "--cov", "--cov-report=term"])),
+        coverage: Some(words(&[python, "-m", "pytest", "--cov=.", "--cov-report=term"])),
         ..Project::new(kind, &argv, &["**/test_*.py", "**/*_test.py", "tests/**", "**/conftest.py"])
     })
 }

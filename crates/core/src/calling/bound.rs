@@ -20,6 +20,7 @@ impl Settings {
         self.permissions = joined(self.permissions, &caller.permissions);
         // It works on what its caller works on, with the same plan behind it.
         self.approved = caller.approved;
+        self.checks.clone_from(&caller.checks);
         if caller.owns.is_some() {
             self.owns.clone_from(&caller.owns);
         }

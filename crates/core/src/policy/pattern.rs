@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 
 use crate::limits::GLOB_BYTES_MAX;
+use crate::near;
 
 /// Why a text is no glob.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -198,12 +199,42 @@ fn touch(a: &[Part], b: &[Part]) -> bool {
     })
 }
 
-/// Whether a command line begins with the words of an allowed one.
+/// Whether a command line begins with the words of an allowed one. A last word that ends in `/` stands for a file in that
+/// folder of the project: `./` allows `./run.sh`, `python3 ./` allows `python3 tools/gen.py`.
 pub fn commands(allowed: &[String], argv: &[&str]) -> bool {
     allowed.iter().any(|command| {
         let words: Vec<&str> = command.split_whitespace().collect();
-        !words.is_empty() && argv.starts_with(&words)
+        let Some((last, before)) = words.split_last() else { return false };
+        let Some(folder) = last.strip_suffix('/') else { return argv.starts_with(&words) };
+        // A program without a `/` in its name is none of the project's.
+        let is_file = |word: &&&str| (!before.is_empty() || word.contains('/')) && is_beneath(folder, word);
+        argv.starts_with(before) && argv.get(before.len()).as_ref().is_some_and(is_file)
     })
+}
+
+/// Whether a word names a file beneath a folder of the project, without leaving it on the way.
+fn is_beneath(folder: &str, word: &str) -> bool {
+    let parts = |path: &str| path.split('/').filter(|part| !matches!(*part, "" | ".")).map(str::to_owned).collect();
+    let (folder, file): (Vec<String>, Vec<String>) = (parts(folder), parts(word));
+    let is_inside = !word.starts_with(['/', '-', '~']) && !file.iter().any(|part| part == "..");
+    is_inside && file.len() > folder.len() && file.starts_with(&folder)
+}
+
+/// The allowed command that comes nearest to one that is not: of the same program with the most words in common, or of a
+/// program with a similar name.
+pub(super) fn nearest_command<'a>(allowed: &'a [String], argv: &[&str]) -> Option<&'a str> {
+    let program = argv.first()?.rsplit('/').next()?;
+    let same = |command: &&String| command.split_whitespace().next() == Some(program);
+    let common = |command: &&String| command.split_whitespace().zip(argv).skip(1).take_while(|(a, b)| a == *b).count();
+    // The first of equals.
+    let of_program = allowed.iter().rev().filter(same).max_by_key(common);
+    let similar = || {
+        let names = allowed
+            .iter()
+            .filter_map(|command| Some((near::slips(program, command.split_whitespace().next()?)?, command)));
+        names.min_by_key(|(slips, _)| *slips).map(|(_, command)| command)
+    };
+    of_program.or_else(similar).map(String::as_str)
 }
 
 /// Whether a host is one of those named; `*.example.org` names everything below `example.org`.

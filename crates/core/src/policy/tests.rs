@@ -235,6 +235,91 @@ fn a_pattern_that_cannot_be_read_is_taken_strictly() {
     assert_eq!(judge(&approved, TOOL, &act(Write, "a")).verdict, Ask);
 }
 
+fn shell(words: &[&[&str]]) -> Action {
+    let part = |words: &&[&str]| line::Part { argv: list(words), ..line::Part::default() };
+    Action { line: Some(line::Line::Plain(words.iter().map(part).collect())), ..act(Execute, "x") }
+}
+
+#[test]
+fn an_owner_runs_its_own_checks_and_nothing_like_them() {
+    let constraints = Constraints { allowed_commands: Some(list(&["cargo test"])), ..Constraints::default() };
+    let checks = [list(&["./smoke.sh", "--quick"]), list(&["sh", "-c", "make ok"]), list(&["git", "push"])];
+    let table: [(&[&[&str]], Mode, Verdict); 10] = [
+        (&[&["./smoke.sh", "--quick"]], Mode::Default, Allow),
+        (&[&["./smoke.sh", "--quick"]], Mode::DontAsk, Allow),
+        (&[&["./smoke.sh", "--quick"]], Mode::Plan, Deny),
+        (&[&["./smoke.sh", "--slow"]], Mode::Default, Deny),
+        (&[&["./smoke.sh"]], Mode::Default, Deny),
+        (&[&["./smoke.sh", "--quick", "x"]], Mode::Default, Deny),
+        (&[&["sh", "-c", "make ok"]], Mode::Default, Allow),
+        (&[&["sh", "-c", "make other"]], Mode::Default, Deny),
+        // What always needs a person still does; and in another folder it is another command.
+        (&[&["git", "push"]], Mode::Default, Ask),
+        (&[&["cd", "sub"], &["./smoke.sh", "--quick"]], Mode::Default, Deny),
+    ];
+    for (words, mode, want) in table {
+        let rules = Rules { checks: &checks, approved: true, ..free(&constraints, mode) };
+        let judged = judge(&rules, TOOL, &shell(words));
+        assert_eq!(judged.verdict, want, "{words:?} {mode:?}: {}", judged.rule);
+    }
+    let none = Constraints::default();
+    let rules = Rules { checks: &checks, ..free(&none, Mode::Default) };
+    let judged = judge(&rules, TOOL, &shell(&[&["./smoke.sh", "--quick"]]));
+    assert_eq!(judge::Free::of(&judged.rule), Some(judge::Free::Check), "no question without a plan, too");
+    // A tool of ours may choose some of the tests.
+    for (line, want) in
+        [("./smoke.sh --quick", Allow), ("./smoke.sh --quick one", Allow), ("./smoke.sh --quicker", Ask)]
+    {
+        assert_eq!(judge(&rules, TOOL, &act(Execute, line)).verdict, want, "{line}");
+    }
+}
+
+#[test]
+fn a_refused_command_is_one_line_with_the_nearest_allowed() {
+    let allowed = list(&["ls", "cargo build", "cargo test", "python3 -m pytest", "npm test", "./"]);
+    let table: [(&[&str], &str); 8] = [
+        (&["cargo", "publish"], "`cargo build`"),
+        (&["cargo", "tset"], "`cargo build`"),
+        (&["python3", "-m", "http.server"], "`python3 -m pytest`"),
+        (&["/usr/bin/python3", "x.py"], "`python3 -m pytest`"),
+        (&["python", "x.py"], "`python3 -m pytest`"),
+        (&["nmp", "test"], "`npm test`"),
+        (&["curl", "x"], ""),
+        (&["sl"], ""),
+    ];
+    let constraints = Constraints { allowed_commands: Some(allowed), ..Constraints::default() };
+    for (words, near) in table {
+        let judged = judge(&free(&constraints, Mode::Default), TOOL, &shell(&[words]));
+        let want = match near {
+            "" => format!("the member's `allowed_commands`: `{}` is not in it", words[0]),
+            near => format!("the member's `allowed_commands`: `{}` is not in it; nearest allowed: {near}", words[0]),
+        };
+        assert_eq!((judged.verdict, judged.rule), (Deny, want), "{words:?}");
+    }
+}
+
+#[test]
+fn edits_in_a_worktree_ask_nobody() {
+    let none = Constraints::default();
+    let copy = Permissions { root: "/p".into(), copy: "/copies/a/tree".into(), ..Permissions::default() };
+    let table = [
+        (Mode::Default, "src/a.rs", Allow),
+        (Mode::DontAsk, "src/a.rs", Allow),
+        (Mode::Plan, "src/a.rs", Deny),
+        (Mode::Default, "/copies/a/tree/src/a.rs", Allow),
+        // What other programs obey, and what is not in the worktree, is asked about as ever.
+        (Mode::Default, ".github/workflows/ci.yml", Ask),
+        (Mode::Default, "/etc/hosts", Ask),
+    ];
+    for (mode, path, want) in table {
+        let rules = Rules { permissions: &copy, ..free(&none, mode) };
+        assert_eq!(judge(&rules, TOOL, &act(Write, path)).verdict, want, "{mode:?} {path}");
+    }
+    let owns = list(&["src/**"]);
+    let rules = Rules { permissions: &copy, approved: true, owns: Some(&owns), ..free(&none, Mode::Default) };
+    assert_eq!(judge(&rules, TOOL, &act(Write, "docs/a.md")).verdict, Ask, "a plan merges by itself");
+}
+
 #[test]
 fn an_empty_allow_list_allows_nothing() {
     let no = || Some(Vec::new());

@@ -98,7 +98,7 @@ fn the_built_in_tester_writes_tests_of_any_language_and_nothing_else() {
 }
 
 /// What a coder does all day, in the built-in coder's hands with an approved plan behind it.
-const ORDINARY: [&str; 62] = [
+const ORDINARY: [&str; 69] = [
     "ls -la src",
     "cat README.md",
     "head -n 20 src/main.rs",
@@ -161,6 +161,13 @@ const ORDINARY: [&str; 62] = [
     "make test",
     "make -j4 build",
     "cmake --build build",
+    "./gradlew test",
+    "./scripts/check.sh --fast",
+    "sh scripts/check.sh",
+    "python3 main.py --help",
+    "python3 -m app",
+    "node tools/build.mjs",
+    "npm start",
 ];
 
 #[test]
@@ -182,6 +189,9 @@ fn the_built_in_coder_works_without_questions_and_no_further() {
         ("git push", Verdict::Deny),
         ("sh -c ls", Verdict::Deny),
         ("python3 -c 'print(1)'", Verdict::Deny),
+        ("node -e 'x'", Verdict::Deny),
+        ("python3 ../elsewhere.py", Verdict::Deny),
+        ("/tmp/tool", Verdict::Deny),
         ("find . -exec sh -c ls \\;", Verdict::Deny),
         ("ls $HOME", Verdict::Deny),
         ("ls &", Verdict::Deny),

@@ -334,6 +334,8 @@ impl Lang {
             Free::Places => "它所做的不超出已逐处判断的范围",
             Free::Rest => "命令行的其余部分",
             Free::Hosts => "该成员的 `allowed_hosts`",
+            Free::Check => "其任务已批准的检查，或项目自身的测试命令",
+            Free::Worktree => "始终可以在自己的工作树中编辑",
         });
         zh.unwrap_or(rule).to_owned()
     }

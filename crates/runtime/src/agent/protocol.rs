@@ -3,6 +3,7 @@
 //! What is not accepted (an answer to nothing, to something else, from somebody else, too late) is written down with the
 //! reason and changes nothing.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use max_team_core::event::{Event, QuestionAnswered};
@@ -22,7 +23,8 @@ use super::mail::{derived, text_at};
 use super::steer::of_user;
 use super::{Agent, Extra, wanted_by};
 use crate::error::RuntimeError;
-use crate::post::is_go_on;
+use crate::post::{Post, is_go_on};
+use crate::rows::{self, AgentRow};
 use crate::session;
 use crate::shared::now_ms;
 
@@ -163,17 +165,22 @@ impl Agent {
         self.commit(events, Extra::acks(vec![letter.id])).await
     }
 
-    /// The letters that tell the other teammates what a person has allowed this one for the session.
+    /// The messages that tell others what a person has allowed this agent for the session: a teammate's all other teammates,
+    /// and everybody's those whose own questions wait, so that equal ones are settled by the same yes.
     pub(super) fn sharing(&self, answered: &QuestionAnswered, at_ms: i64) -> Result<Vec<Envelope>, RuntimeError> {
         // What was allowed in a copy is looked at once more when it is merged; in the project it would not be.
-        let is_here = self.turn.mate().is_some() && self.frame.settings().permissions.copy.is_empty();
+        let is_here = self.frame.settings().permissions.copy.is_empty();
         let grants = if is_here { self.turn.shared_grants(answered) } else { Vec::new() };
         if grants.is_empty() {
             return Ok(Vec::new());
         }
-        let others = self.floor.teammates()?.into_iter().filter(|(_, agent)| self.origin.agent != Some(*agent));
-        let letter = |(_, agent): (String, AgentId)| {
-            let to = session::agent_stream(agent);
+        let mates = if self.turn.mate().is_some() { self.floor.teammates()? } else { Vec::new() };
+        let mut others: BTreeSet<String> = mates.into_iter().map(|(_, agent)| session::agent_stream(agent)).collect();
+        let inbox = Post::new(&self.floor.shared.journal).inbox_of(self.floor.session)?.into_iter();
+        let waiting = inbox.filter(|pending| pending.noted.is_none());
+        others.extend(waiting.map(|pending| pending.row.address).filter(|address| address.starts_with("agent/")));
+        others.remove(&self.stream);
+        let letter = |to: String| {
             Envelope::new(
                 sharing_letter(answered.question, &to),
                 &self.stream,
@@ -183,14 +190,17 @@ impl Agent {
                 at_ms,
             )
         };
-        Ok(others.map(letter).collect())
+        Ok(others.into_iter().map(letter).collect())
     }
 
     /// What a person has allowed a colleague for the session, it may too, as far as it may do such things at all.
     pub(super) async fn take_grants(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
-        let is_mates = self.floor.teammates()?.iter().any(|(_, agent)| session::agent_stream(*agent) == letter.from);
+        let from = letter.from.strip_prefix("agent/").and_then(|id| id.parse::<AgentId>().ok());
+        let table = rows::agents_of(&self.floor.session.to_string());
+        let row = |agent: AgentId| rows::row::<AgentRow>(&self.floor.shared.journal, &table, &agent.to_string());
+        let is_ours = from == Some(self.floor.lead) || from.map(row).transpose()?.flatten().is_some();
         match Granted::deserialize(&letter.body) {
-            Ok(granted) if self.turn.mate().is_some() && is_mates => {
+            Ok(granted) if is_ours => {
                 let asker = granted.asker.clone();
                 self.commit(vec![Event::Granted(granted)], Extra::acks(vec![letter.id])).await?;
                 self.answer_by_grant(&asker).await

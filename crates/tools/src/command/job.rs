@@ -20,6 +20,14 @@ const THEIRS: &str = "[if the user made it while the command ran, tell them wher
 const NO_BARE_REPOSITORY: [(&str, &str); 3] =
     [("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "safe.bareRepository"), ("GIT_CONFIG_VALUE_0", "explicit")];
 
+/// Where build tools put what they make when nothing of the project can be written: a folder that goes with the command.
+const SCRATCH: [(&str, &str); 4] = [
+    ("CARGO_TARGET_DIR", "/tmp/target"),
+    ("GOCACHE", "/tmp/go-build"),
+    ("PYTHONDONTWRITEBYTECODE", "1"),
+    ("PYTEST_ADDOPTS", "-p no:cacheprovider"),
+];
+
 /// What is to be run.
 #[derive(Debug)]
 pub(crate) struct Job<'a> {
@@ -105,6 +113,10 @@ impl<'a> Job<'a> {
             Some(walls) => walls.build(&mut vars, cancel)?,
             None => self.built.clone(),
         };
+        if self.walls.is_some_and(|walls| walls.read_only) {
+            vars.retain(|(name, _)| !SCRATCH.iter().any(|(own, _)| own == name));
+            vars.extend(SCRATCH.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        }
         if self.walls.is_some() {
             vars.extend(NO_BARE_REPOSITORY.map(|(name, value)| (name.to_owned(), value.to_owned())));
         }

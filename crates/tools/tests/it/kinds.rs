@@ -1,7 +1,7 @@
 //! What kind of project a folder is, by the files in it.
 
 use max_team_tools::command::join;
-use max_team_tools::project::{Kind, describe, detect};
+use max_team_tools::project::{Kind, describe, detect, test_commands};
 
 use crate::project::Project;
 
@@ -82,6 +82,25 @@ fn coverage_is_the_projects_own_where_it_has_one() {
         project.write("package.json", package);
         let found = detect(&project.inside(""));
         assert_eq!(found[0].coverage.as_deref().map(join).as_deref(), want, "{package}");
+    }
+}
+
+#[test]
+fn tests_are_known_by_how_people_write_them() {
+    let table: [(&[(&str, &str)], &[&str]); 4] = [
+        (&[("Cargo.toml", "[package]\n")], &["cargo test --no-fail-fast", "cargo test", "cargo test --workspace"]),
+        (&[("package.json", r#"{"scripts":{"test":"jest"}}"#)], &["npm run test", "npm test"]),
+        (
+            &[("test_a.py", "def test_a():\n    pass\n")],
+            &["python3 -m pytest", "pytest", "pytest -q", "python3 -m pytest -q"],
+        ),
+        (&[("README.md", "x")], &[]),
+    ];
+    for (files, want) in table {
+        let project = Project::new();
+        files.iter().for_each(|(path, content)| project.write(path, content));
+        let found: Vec<String> = test_commands(&detect(&project.inside(""))).iter().map(|argv| join(argv)).collect();
+        assert_eq!(found, want, "{files:?}");
     }
 }
 

@@ -3,10 +3,11 @@
 use super::place::Touch;
 use super::{Case, Free, Judgement, Rules, constrained, danger, said, strictest};
 use crate::limits::FOLDERS_MAX;
-use crate::policy::line::{End, Join, Line, Part};
+use crate::policy::line::{End, Join, Line, Part, join};
 use crate::policy::program::{self, DEPTH_MAX, Effect, Facts};
 use crate::policy::rule::{List, Rule, Scope, Spelling, Subject, absolute};
-use crate::policy::{Deed, Memory, Mode, Verdict, grant, pattern, sight};
+use crate::policy::{Deed, Memory, Mode, Verdict, grant, pattern};
+use crate::text::quote;
 
 impl Case<'_> {
     pub(super) fn execute(&self) -> Judgement {
@@ -18,7 +19,7 @@ impl Case<'_> {
             None => {
                 let argv: Vec<String> = self.action.target.split_whitespace().map(str::to_owned).collect();
                 let facts = Facts { effects: Vec::new(), ..program::look(&argv) };
-                self.command(&argv, &facts)
+                self.command(&argv, &facts, self.is_check_of_tool())
             }
         }
     }
@@ -59,7 +60,8 @@ impl Case<'_> {
         let extra: Vec<Effect> = variables.chain(flows).collect();
         // A rule that names the whole command, word for word, was written by somebody who saw it whole.
         let spelled = [Spelling::new(part.argv.clone(), true)];
-        let is_seen = part.env.is_empty() && part.flows.is_empty() && self.exact(Subject::Command(&spelled));
+        let is_exact = self.exact(Subject::Command(&spelled)) || self.is_check(&part.argv, folders);
+        let is_seen = part.env.is_empty() && part.flows.is_empty() && is_exact;
         // Where nobody is asked, what would have been a question is a refusal: then it is not to be told from others.
         let asked = Case { rules: Rules { mode: Mode::Default, ..self.rules }, ..*self };
         let case = if is_seen && self.rules.mode == Mode::DontAsk { &asked } else { self };
@@ -73,13 +75,25 @@ impl Case<'_> {
             all.push(said(Verdict::Allow, Free::Rest.words()));
         }
         let judged = strictest(all).or_else(|| self.allow(Subject::Command(&spelled)));
+        let judged = judged.or_else(|| is_seen.then(|| said(Verdict::Allow, Free::Check.words())));
         self.asking(judged.unwrap_or_else(|| self.by_mode(Verdict::Ask)))
+    }
+
+    /// Whether a command is, word for word and in the project's folder, one of the checks that the agent may run.
+    fn is_check(&self, argv: &[String], folders: &[String]) -> bool {
+        folders.iter().all(String::is_empty) && self.rules.checks.iter().any(|check| check == argv)
+    }
+
+    /// The same for a line that a tool of ours made: behind the check it may have chosen some of the tests.
+    fn is_check_of_tool(&self) -> bool {
+        let is_chosen = |rest: &str| rest.is_empty() || rest.starts_with(' ');
+        self.rules.checks.iter().any(|check| self.action.target.strip_prefix(&join(check)).is_some_and(is_chosen))
     }
 
     /// A command, and everything that it does.
     fn deep(&self, argv: &[String], folders: &[String], depth: usize) -> Vec<Judgement> {
         let facts = program::look(argv);
-        let mut all = vec![self.command(argv, &facts)];
+        let mut all = vec![self.command(argv, &facts, depth == 0 && self.is_check(argv, folders))];
         for effect in &facts.effects {
             all.extend(self.effect(effect, argv, folders, depth));
         }
@@ -108,17 +122,17 @@ impl Case<'_> {
         }
     }
 
-    /// The command by itself.
-    fn command(&self, argv: &[String], facts: &Facts) -> Judgement {
+    /// The command by itself. A check may run outside `allowed_commands`, and is not asked about.
+    fn command(&self, argv: &[String], facts: &Facts, is_check: bool) -> Judgement {
         let spelled = program::spellings(argv);
-        let is_move = argv.first().is_some_and(|program| program == "cd");
-        if let Some(allowed) = self.rules.constraints.allowed_commands.as_ref().filter(|_| !is_move) {
+        let is_free = is_check || argv.first().is_some_and(|program| program == "cd");
+        if let Some(allowed) = self.rules.constraints.allowed_commands.as_ref().filter(|_| !is_free) {
             let within = |argv: &[String]| {
                 let words: Vec<&str> = argv.iter().map(String::as_str).collect();
                 pattern::commands(allowed, &words)
             };
             if !spelled.iter().any(|spelling| spelling.is_literal && within(&spelling.argv)) {
-                return constrained(format!("the member's `allowed_commands` ({})", sight::quoted(allowed)));
+                return outside(allowed, argv);
             }
         }
         let subject = Subject::Command(&spelled);
@@ -139,6 +153,9 @@ impl Case<'_> {
         }
         if let Some(judged) = self.allow(subject) {
             return judged;
+        }
+        if is_check {
+            return said(Verdict::Allow, Free::Check.words());
         }
         if self.rules.grants.iter().any(|grant| grant.deed == Some(Deed::Execute)) {
             return said(Verdict::Allow, "allowed for this session by the user");
@@ -188,8 +205,10 @@ impl Case<'_> {
 
     /// A line that only a shell understands. Only the very same text can have been allowed.
     fn opaque(&self, text: &str, why: &str) -> Judgement {
-        if let Some(allowed) = &self.rules.constraints.allowed_commands {
-            return constrained(format!("the member's `allowed_commands` ({}): {why}", sight::quoted(allowed)));
+        if self.rules.constraints.allowed_commands.is_some() {
+            return constrained(format!(
+                "the member's `allowed_commands`: plain commands only, and this needs a shell ({why})"
+            ));
         }
         let pieces: Vec<Vec<String>> = grant::pieces(text);
         let spelled: Vec<Spelling> = pieces
@@ -229,6 +248,18 @@ impl Case<'_> {
         };
         self.rules.permissions.rules.iter().any(fits) || self.grants(fits).is_some()
     }
+}
+
+/// The refusal of a command outside `allowed_commands`: one line, with the command that comes nearest.
+fn outside(allowed: &[String], argv: &[String]) -> Judgement {
+    let words: Vec<&str> = argv.iter().map(String::as_str).collect();
+    let name = format!("`{}`", quote(words.first().copied().unwrap_or_default()));
+    let near = match pattern::nearest_command(allowed, &words) {
+        Some(near) => format!("; nearest allowed: `{near}`"),
+        None if allowed.is_empty() => "; the list is empty".to_owned(),
+        None => String::new(),
+    };
+    constrained(format!("the member's `allowed_commands`: {name} is not in it{near}"))
 }
 
 /// The folders that the rest of a chain runs in behind a `cd`, which may not have been carried out.

@@ -23,11 +23,15 @@ pub enum Free {
     Rest,
     /// A host that the member's definition names.
     Hosts,
+    /// An approved check of its task, or the project's test command.
+    Check,
+    /// Editing in its own worktree: a merge is looked at before it reaches the project.
+    Worktree,
 }
 
 impl Free {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Answer,
         Self::Team,
         Self::SetUp,
@@ -38,6 +42,8 @@ impl Free {
         Self::Places,
         Self::Rest,
         Self::Hosts,
+        Self::Check,
+        Self::Worktree,
     ];
 
     /// What it is called.
@@ -53,6 +59,8 @@ impl Free {
             Self::Places => "judged-by-place",
             Self::Rest => "rest-of-line",
             Self::Hosts => "allowed-hosts",
+            Self::Check => "check",
+            Self::Worktree => "own-worktree",
         }
     }
 
@@ -69,6 +77,8 @@ impl Free {
             Self::Places => "it does no more than its places say",
             Self::Rest => "the rest of the line",
             Self::Hosts => "the member's `allowed_hosts`",
+            Self::Check => "an approved check of its task, or the project's test command",
+            Self::Worktree => "editing in its own worktree is always allowed",
         }
     }
 

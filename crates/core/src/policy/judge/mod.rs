@@ -59,6 +59,8 @@ pub struct Rules<'a> {
     pub approved: bool,
     /// Globs of the paths that the task owns; `None`: no restriction.
     pub owns: Option<&'a [String]>,
+    /// Commands that may run word for word, also outside `allowed_commands`.
+    pub checks: &'a [Vec<String>],
 }
 
 impl<'a> Rules<'a> {
@@ -72,6 +74,7 @@ impl<'a> Rules<'a> {
             constraints,
             approved: false,
             owns: None,
+            checks: &[],
         }
     }
 }

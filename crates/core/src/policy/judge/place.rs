@@ -77,6 +77,9 @@ impl Case<'_> {
         if let Some(judged) = strictest(own.iter().filter_map(|target| self.plan(deed, target))) {
             return judged;
         }
+        if is_change && !self.rules.permissions.copy.is_empty() {
+            return said(Verdict::Allow, Free::Worktree.words());
+        }
         let named = || own.first().map(|path| escape(path)).unwrap_or_default();
         let rule = match deed {
             Deed::Write if is_delete => format!("Edit(./{})", named()),

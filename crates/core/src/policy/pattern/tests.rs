@@ -186,6 +186,32 @@ fn pattern() -> impl Strategy<Value = String> {
     (proptest::collection::vec(part, 1..5), ending).prop_map(|(parts, ending)| parts.join("/") + ending)
 }
 
+#[test]
+fn a_folder_stands_for_the_files_in_it() {
+    let allowed: Vec<String> = ["./", "python3 ./", "sh scripts/", "go test"].map(str::to_owned).to_vec();
+    let table: [(&[&str], bool); 16] = [
+        (&["./run.sh"], true),
+        (&["./run.sh", "--all"], true),
+        (&["bin/tool"], true),
+        (&["run.sh"], false),
+        (&["/bin/sh"], false),
+        (&["../x"], false),
+        (&["./a/../../x"], false),
+        (&["python3", "main.py"], true),
+        (&["python3", "./tools/gen.py", "-v"], true),
+        (&["python3", "-c", "x"], false),
+        (&["python3", "/tmp/x.py"], false),
+        (&["python3"], false),
+        (&["sh", "scripts/a.sh"], true),
+        (&["sh", "other/a.sh"], false),
+        (&["sh", "scripts"], false),
+        (&["go", "test", "./..."], true),
+    ];
+    for (argv, want) in table {
+        assert_eq!(commands(&allowed, argv), want, "{argv:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn one_part_is_matched_as_it_is_meant(pattern in "[ab*?]{1,6}", name in "[ab]{1,8}") {
