@@ -46,10 +46,17 @@ pub(super) fn measure(
             project.kind
         ))
     })?;
+    let folder = Scratch::new().map_err(|err| TestError::Unavailable(format!("no temporary folder: {err}")))?;
+    let mut walls = walls.clone();
+    walls.also.push(folder.0.clone());
     if project.kind == Kind::Go {
-        return go(root, argv, timeout, walls, cancel, watch);
+        return go(root, argv, &folder, timeout, &walls, cancel, watch);
     }
-    let report = execute(root, project.kind, argv, timeout, walls, cancel, watch)?;
+    // What Python's tool writes down stays out of the project.
+    let env = vec![("COVERAGE_FILE".to_owned(), folder.0.join("coverage").display().to_string())];
+    let watch = Watch { env, progress: watch.progress.clone(), output_bytes_max: watch.output_bytes_max };
+    let mut report = execute(root, project.kind, argv, timeout, &walls, cancel, &watch)?;
+    report.files.retain(|covered| is_of_project(root, &covered.file));
     match missing(project.kind, &report) {
         Some(what) if report.coverage.is_none() => Err(TestError::Unavailable(what.to_owned())),
         _ => Ok(report),
@@ -80,28 +87,34 @@ fn missing(kind: Kind, report: &Report) -> Option<&'static str> {
 fn go(
     root: &Path,
     argv: &[String],
+    folder: &Scratch,
     timeout: Duration,
     walls: &Walls,
     cancel: &CancellationToken,
     watch: &Watch,
 ) -> Result<Report, TestError> {
-    let folder = Scratch::new().map_err(|err| TestError::Unavailable(format!("no temporary folder: {err}")))?;
-    let mut walls = walls.clone();
-    walls.also.push(folder.0.clone());
     let profile = folder.0.join("coverage.out").display().to_string();
     let placed = |word: &String| match word.strip_prefix("-coverprofile=") {
         Some(_) => format!("-coverprofile={profile}"),
         None => word.clone(),
     };
     let argv: Vec<String> = argv.iter().map(placed).collect();
-    let mut report = execute(root, Kind::Go, &argv, timeout, &walls, cancel, watch)?;
+    let mut report = execute(root, Kind::Go, &argv, timeout, walls, cancel, watch)?;
     if Path::new(&profile).exists() {
         let total = ["go", "tool", "cover"].map(str::to_owned).into_iter().chain([format!("-func={profile}")]);
-        let total = execute(root, Kind::Go, &total.collect::<Vec<_>>(), timeout, &walls, cancel, watch)?;
+        let total = execute(root, Kind::Go, &total.collect::<Vec<_>>(), timeout, walls, cancel, watch)?;
         report.coverage = total.coverage;
         report.files = measured::of_profile(&read(&profile).unwrap_or_default());
     }
     Ok(report)
+}
+
+/// Whether a file that was measured is the project's own: of libraries beside it nobody wants to know.
+fn is_of_project(root: &Path, file: &str) -> bool {
+    const FOREIGN: [&str; 5] = ["site-packages", "dist-packages", "node_modules", ".venv", "venv"];
+    let path = Path::new(file);
+    let is_inside = !file.starts_with("..") && (path.is_relative() || path.starts_with(root));
+    is_inside && !file.split('/').any(|part| FOREIGN.contains(&part))
 }
 
 /// The beginning of a profile, as much as anybody looks at.
@@ -134,5 +147,50 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::Ended;
+    use crate::tests::{Covered, SUMMARY_FILES_MAX};
+
+    #[test]
+    fn only_files_of_the_project_count() {
+        let root = Path::new("/p");
+        let table = [
+            ("app/a.py", true),
+            ("/p/app/a.py", true),
+            ("/usr/lib/python3/json.py", false),
+            ("../other/a.py", false),
+            (".venv/lib/python3/site-packages/x.py", false),
+            ("web/node_modules/x/index.js", false),
+        ];
+        for (file, want) in table {
+            assert_eq!(is_of_project(root, file), want, "{file}");
+        }
+    }
+
+    #[test]
+    fn a_summary_has_the_files_that_are_reached_least() {
+        let files = (0..20_u8).map(|n| Covered { file: format!("{n}.py"), percent: f64::from(n) }).rev().collect();
+        let report = Report {
+            command: "pytest".into(),
+            passed: 1,
+            failed: 0,
+            skipped: 0,
+            failures: Vec::new(),
+            ok: true,
+            ended: Ended::Exited,
+            output: "a long table".into(),
+            coverage: Some(50.0),
+            files,
+            ms: 1,
+        };
+        let summary = report.clone().summary();
+        assert_eq!((summary.files.len(), summary.files[0].file.as_str()), (SUMMARY_FILES_MAX, "0.py"));
+        assert!(summary.output.is_empty() && summary.coverage == Some(50.0));
+        assert_eq!(Report { ok: false, ..report }.summary().output, "a long table", "why it failed is told");
     }
 }

@@ -43,6 +43,9 @@ const ENVIRONMENT: [(&str, &str); 5] = [
     ("PYTHONDONTWRITEBYTECODE", "1"),
 ];
 
+/// Files whose coverage a summary names.
+pub(crate) const SUMMARY_FILES_MAX: usize = 10;
+
 /// What came of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
@@ -69,6 +72,19 @@ pub struct Report {
     pub files: Vec<Covered>,
     /// How long it took, in milliseconds.
     pub ms: u64,
+}
+
+impl Report {
+    /// The report as it is handed on: the files that tests reach least, and of a run that went well not what it printed.
+    #[must_use]
+    pub fn summary(mut self) -> Self {
+        self.files.sort_by(|one, other| one.percent.total_cmp(&other.percent).then_with(|| one.file.cmp(&other.file)));
+        self.files.truncate(SUMMARY_FILES_MAX);
+        if self.ok {
+            self.output.clear();
+        }
+        self
+    }
 }
 
 /// Why tests could not be run.
@@ -105,11 +121,13 @@ struct Watch {
     progress: Progress,
     /// Bytes of output that are kept.
     output_bytes_max: usize,
+    /// Further variables of the command.
+    env: Vec<(String, String)>,
 }
 
 impl Default for Watch {
     fn default() -> Self {
-        Self { progress: Progress::default(), output_bytes_max: OUTPUT_BYTES_MAX }
+        Self { progress: Progress::default(), output_bytes_max: OUTPUT_BYTES_MAX, env: Vec::new() }
     }
 }
 
@@ -122,7 +140,8 @@ fn execute(
     cancel: &CancellationToken,
     watch: &Watch,
 ) -> Result<Report, TestError> {
-    let env = ENVIRONMENT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let usual = ENVIRONMENT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let env = usual.chain(watch.env.iter().cloned()).collect();
     let mut tally = Tally::new(kind);
     let mut kept = Kept::new(watch.output_bytes_max);
     let job = Job { env, ..Job::new(argv, root, timeout, Some(walls)) };

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::coverage::measure as measured;
-use super::{Covered, Report, TestError, Watch, command, coverage, execute};
+use super::{Covered, Report, SUMMARY_FILES_MAX, TestError, Watch, command, coverage, execute};
 use crate::command::{Ended, join};
 use crate::project::{Project, detect};
 use crate::text::{many, visible};
@@ -23,8 +23,6 @@ use crate::typed::Typed;
 
 /// How long tests may take unless told otherwise, in seconds.
 const TIMEOUT_S_DEFAULT: u32 = 300;
-/// Files whose coverage a model sees.
-const FILES_SHOWN: usize = 100;
 /// Bytes of output that are kept to be read on.
 const OUTPUT_KEPT: usize = 8 << 20;
 /// Bytes of output that a model sees of a run that failed.
@@ -228,22 +226,25 @@ fn measure(cx: &Cx, args: CoverageReport, intent: &Action, _: bool) -> Result<Ou
         Some(percent) => format!("coverage: {percent} %"),
         None => "coverage was not measured; see the output for why".to_owned(),
     };
-    Ok(Output::text(format!("{total}\n{}{}", of_files(&report.files), told(cx, &report))))
+    let files = of_files(&report.files);
+    // The table that was printed says the same once more.
+    let report = if report.coverage.is_some() { report.summary() } else { report };
+    Ok(Output::text(format!("{total}\n{files}{}", told(cx, &report))))
 }
 
 /// For a model more is kept than it is told: it can read on.
 fn watch(cx: &Cx) -> Watch {
-    Watch { progress: cx.progress.clone(), output_bytes_max: OUTPUT_KEPT }
+    Watch { progress: cx.progress.clone(), output_bytes_max: OUTPUT_KEPT, env: Vec::new() }
 }
 
 /// The files that the tests reach least, first.
 fn of_files(files: &[Covered]) -> String {
     let mut files: Vec<&Covered> = files.iter().collect();
     files.sort_by(|one, other| one.percent.total_cmp(&other.percent).then_with(|| one.file.cmp(&other.file)));
-    let mut text: String =
-        files.iter().take(FILES_SHOWN).map(|Covered { file, percent }| format!("{percent:>6} % {file}\n")).collect();
-    if files.len() > FILES_SHOWN {
-        text.push_str(&format!("[{} more, reached better]\n", many(files.len() - FILES_SHOWN, "file")));
+    let line = |Covered { file, percent }: &&Covered| format!("{percent:>6} % {file}\n");
+    let mut text: String = files.iter().take(SUMMARY_FILES_MAX).map(line).collect();
+    if files.len() > SUMMARY_FILES_MAX {
+        text.push_str(&format!("[{} more, reached better]\n", many(files.len() - SUMMARY_FILES_MAX, "file")));
     }
     text
 }
@@ -279,6 +280,9 @@ fn told(cx: &Cx, report: &Report) -> String {
         (from, None) => format!("[{} cut]\n", many(from, "byte")),
         (from, Some(rest)) => format!("[{} cut; {rest}]\n", many(from, "byte")),
     };
+    if shown.is_empty() {
+        return text;
+    }
     text.push_str(&format!("output:\n{cut}"));
     text.extend(shown.lines().map(|line| visible(line) + "\n"));
     text
