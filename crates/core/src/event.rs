@@ -25,9 +25,10 @@ use crate::memory::{MemoryForgotten, MemoryHanded, MemorySet, Recall};
 use crate::message::{Assignment, Envelope, Principal};
 use crate::plan::Task;
 use crate::plan::event::{
-    EditRefused, PlanAnswered, PlanAsked, PlanEdited, PlanEnded, PlanProposed, PlanResumed, PlanStopped, PlanUnasked,
-    TaskAnswered, TaskAsked, TaskAssigned, TaskCancelled, TaskDone, TaskFailed, TaskHeld, TaskMarked, TaskPaused,
-    TaskQueued, TaskReported, TaskResumed, TaskRuled, TaskSkipped, TaskStarted, TaskStopped,
+    EditRefused, PlanAnswered, PlanAsked, PlanEdited, PlanEnded, PlanPaused, PlanProposed, PlanResumed, PlanStopped,
+    PlanUnasked, TaskAnswered, TaskAsked, TaskAssigned, TaskCancelled, TaskChanged, TaskDeferred, TaskDone, TaskFailed,
+    TaskHeld, TaskMarked, TaskPaused, TaskQueued, TaskReported, TaskResumed, TaskRuled, TaskSkipped, TaskStarted,
+    TaskStopped,
 };
 use crate::policy::{self, Action, By, Class};
 use crate::recovery::Failure;
@@ -132,6 +133,8 @@ pub enum Event {
     PlanResumed(PlanResumed),
     /// Somebody stopped it, or a task of it (plan stream).
     PlanStopped(PlanStopped),
+    /// The user left while it ran (plan stream).
+    PlanPaused(PlanPaused),
     /// It is over (plan stream).
     PlanEnded(PlanEnded),
     /// A task is in its owner's mailbox (plan stream).
@@ -156,6 +159,10 @@ pub enum Event {
     TaskFailed(TaskFailed),
     /// It may be tried again (plan stream).
     TaskQueued(TaskQueued),
+    /// Its checks failed while others changed files, and run again once those are through (plan stream).
+    TaskDeferred(TaskDeferred),
+    /// The lead says anew what it is (plan stream).
+    TaskChanged(TaskChanged),
     /// Somebody said what to do about its failure (plan stream).
     TaskRuled(TaskRuled),
     /// It waits for money (plan stream).
@@ -234,6 +241,7 @@ impl Event {
             Self::PlanUnasked(_) => "plan_unasked",
             Self::PlanResumed(_) => "plan_resumed",
             Self::PlanStopped(_) => "plan_stopped",
+            Self::PlanPaused(_) => "plan_paused",
             Self::PlanEnded(_) => "plan_ended",
             Self::TaskAssigned(_) => "task_assigned",
             Self::TaskStarted(_) => "task_started",
@@ -246,6 +254,8 @@ impl Event {
             Self::TaskDone(_) => "task_done",
             Self::TaskFailed(_) => "task_failed",
             Self::TaskQueued(_) => "task_queued",
+            Self::TaskDeferred(_) => "task_deferred",
+            Self::TaskChanged(_) => "task_changed",
             Self::TaskRuled(_) => "task_ruled",
             Self::TaskPaused(_) => "task_paused",
             Self::TaskSkipped(_) => "task_skipped",

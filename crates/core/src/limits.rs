@@ -233,6 +233,14 @@ pub const PLANS_LISTED_MAX: usize = 10;
 pub const TASKS_LISTED_MAX: usize = 60;
 /// Milliseconds that one check of a task may take.
 pub const CHECK_MS_MAX: u64 = 10 * 60_000;
+/// Checks of a plan that run at once before their tasks have changed anything; of more, nothing is known.
+pub const CHECKS_BEFORE_MAX: usize = 4;
+/// Files of a stopped task that are named.
+pub const FILES_LEFT_MAX: usize = 200;
+/// Entries of a stream that are read at a time by a query that looks through all of it.
+pub const STREAM_PAGE_ENTRIES: usize = 500;
+/// Tasks under way that the owner of another one is told of.
+pub const BESIDE_TASKS_MAX: usize = 8;
 /// Bytes of a failed check's output that are kept as evidence.
 pub const EVIDENCE_BYTES_MAX: usize = 2 << 10;
 /// Times the lead may have a failed task tried again before the user is asked.

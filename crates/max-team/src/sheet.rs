@@ -195,8 +195,19 @@ pub(crate) fn step(event: &Event, lang: Lang) -> Option<String> {
         Event::TaskRuled(ruled) => {
             format!("{}: {}", ruled.task, lang.decided_by(&ruled.by, &lang.ruling(&ruled.ruling)))
         }
+        Event::TaskDeferred(deferred) => {
+            format!("{}: {}", deferred.task, lang.checked_again_after(&deferred.after.join(", ")))
+        }
+        Event::TaskChanged(changed) => format!("{}: {}", changed.task, lang.task_changed_by(&changed.by)),
+        Event::TaskStopped(stopped) if !stopped.files.is_empty() => {
+            format!("{}: {}", stopped.task, lang.had_changed(&stopped.files))
+        }
         Event::TaskSkipped(skipped) => format!("{}: {}", skipped.task, lang.left_out(&skipped.detail)),
-        Event::TaskCancelled(cancelled) => format!("{}: {}", cancelled.task, lang.given_up(&cancelled.detail)),
+        Event::TaskCancelled(cancelled) => {
+            let files = Some(&cancelled.files).filter(|files| !files.is_empty());
+            let files = files.map_or_else(String::new, |files| format!("; {}", lang.had_changed(files)));
+            format!("{}: {}{files}", cancelled.task, lang.given_up(&cancelled.detail))
+        }
         Event::TaskPaused(paused) => format!("{}: {}", paused.task, lang.paused()),
         Event::PlanAnswered(answered) => {
             format!("{}: {}", lang.plan_word(), lang.said_by(&answered.say, &answered.by.name()))
@@ -206,6 +217,7 @@ pub(crate) fn step(event: &Event, lang: Lang) -> Option<String> {
             let what = stopped.task.as_deref().unwrap_or(lang.plan_word());
             format!("{what}: {}", lang.stopped_by(&stopped.by))
         }
+        Event::PlanPaused(paused) => format!("{}: {}", lang.plan_word(), lang.paused_by(&paused.by)),
         Event::PlanEnded(ended) => {
             let money = format!("${:.4}", dollars(ended.tally.spent.nano));
             format!("{}: {}", lang.plan_word(), lang.came_to(ended.end, &ended.tally, &money))

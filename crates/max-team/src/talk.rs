@@ -490,6 +490,7 @@ fn chat(
     };
     // Another process may use another session of the folder meanwhile: what is recorded is what this chat was in.
     let was_in = &Cell::new(None);
+    let by = options.by.clone();
     let exit = drive(team, |mut signals| async move {
         let shutdown = CancellationToken::new();
         let told = shutdown.clone();
@@ -498,6 +499,7 @@ fn chat(
             left = &mut face => {
                 let left = left?;
                 was_in.set(Some(left.session));
+                team.leave(&by);
                 return Ok(if watched { Exit::Ok } else { exit_of(&left, proposed) });
             }
             signal = signals.next() => signal,
@@ -505,6 +507,7 @@ fn chat(
         // The face puts the terminal back; the house parks what runs.
         told.cancel();
         was_in.set(Some(face.await?.session));
+        team.leave(&by);
         Ok(reason)
     })?;
     if let Some((path, session)) = record.zip(was_in.get()) {
@@ -515,7 +518,11 @@ fn chat(
 
 /// The code for how a chat was left. Where somebody sits, leaving is no failure, unless they came to run a plan.
 fn exit_of(left: &Left, proposed: bool) -> Exit {
-    let plan = || left.plan.as_ref().map_or(Exit::Ok, |plan| Verdict::of_plan(plan).exit);
+    let plan = || match &left.plan {
+        // It goes on when the session is next opened.
+        Some(plan) if plan.is_moving() => Exit::Interrupted,
+        plan => plan.as_ref().map_or(Exit::Ok, |plan| Verdict::of_plan(plan).exit),
+    };
     match &left.reason {
         ExitReason::Eof(end) => match end.as_ref().map_or(Exit::Ok, Exit::of) {
             Exit::Ok => plan(),

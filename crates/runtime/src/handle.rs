@@ -11,7 +11,7 @@ use max_team_core::event::Event;
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::ledger::Ledger;
 use max_team_core::message::Principal;
-use max_team_core::plan::event::{Approve, PlanEnd, Say};
+use max_team_core::plan::event::{Approve, PlanEnd, Say, TaskFiles};
 use max_team_core::plan::{Draft, Plan};
 use max_team_core::policy::{Action, Answer, Memory};
 use max_team_core::tasks::Tasks;
@@ -734,6 +734,17 @@ impl TeamHandle {
     /// Waits until nobody in a session is busy, those beside it included: what was said in it has been looked at.
     pub async fn settle(&self, session: SessionId) {
         self.house.settle(session).await;
+    }
+
+    /// The user leaves: plans that run are paused by them, and go on when their session is opened again.
+    pub fn leave(&self, by: &Principal) {
+        self.house.leave(by);
+    }
+
+    /// The files that unfinished tasks of a plan have changed so far.
+    pub fn files_left(&self, plan: PlanId) -> Result<Vec<TaskFiles>, RuntimeError> {
+        let census = Census::new(&self.house.shared.journal);
+        census.files_left(&self.plan(plan)?)
     }
 
     /// Parks a session: what runs is dropped where it stands and goes on when the session is opened again.

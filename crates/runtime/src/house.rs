@@ -671,6 +671,13 @@ impl House {
         Ok(looked.unwrap_or_default())
     }
 
+    pub(crate) fn leave(&self, by: &Principal) {
+        for desk in lock(&self.desks).values() {
+            // Whoever leaves twice has left once.
+            drop(desk.floor.left_by.set(by.user.clone()));
+        }
+    }
+
     pub(crate) async fn close_session(&self, session: SessionId) {
         let desk = lock(&self.desks).remove(&session);
         if let Some(desk) = desk {

@@ -109,6 +109,7 @@ pub(crate) struct Update {
 pub(crate) enum Says {
     Answer(String),
     Rule(Ruling),
+    Change { title: Option<String>, description: Option<String> },
 }
 
 impl Update {
@@ -148,7 +149,19 @@ impl Update {
             Some(other) => {
                 return Err(format!("`{other}` is no decision; there are skip, retry, fixed, give_up and escalate"));
             }
-            None => return Err("say `answer` (to a question) or `decision` (about a failure)".to_owned()),
+            None if self.agent.is_some() || self.model.is_some() || self.depends_on.is_some() => {
+                return Err("only `title` and `description` of a task can be changed once its plan runs".to_owned());
+            }
+            None if self.title.is_some() || self.description.is_some() => {
+                return Ok(Says::Change { title: self.title.clone(), description: self.description.clone() });
+            }
+            None => {
+                return Err(
+                    "say `answer` (to a question), `decision` (about a failure) or `description` (of a task that \
+                    has not begun)"
+                        .to_owned(),
+                );
+            }
         };
         Ok(Says::Rule(ruling))
     }
@@ -322,7 +335,7 @@ pub(crate) fn searched(input: &Value) -> &str {
 
 const SEARCH_WORDS: &str = "Find one of your further tools, which are not listed here.";
 const CREATE_WORDS: &str = "Write down one task for a later `submit_plan` or `dispatch_task`. Runs nothing.";
-const UPDATE_WORDS: &str = "Act on a task. Its owner asked: `answer`. It failed: `decision` skip (go on without it), retry \
+const UPDATE_WORDS: &str = "Act on a task. It has not begun: `description`. Its owner asked: `answer`. It failed: `decision` skip (go on without it), retry \
     (`agent`, `model` and `note` say what to change), fixed (mended by hand: run the checks again), give_up (with every task \
     that needs it) or escalate (ask the user). A task of the shared list: `status`, or `agent` for its owner. A task in the \
     background: `decision` give_up stops it.";

@@ -143,7 +143,7 @@ pub(crate) fn merge(
     merger: &Merger<'_>,
     cancel: &CancellationToken,
 ) -> Evidence {
-    let told = |ok, detail: String| Evidence { what: MERGE.to_owned(), ok, detail };
+    let told = |ok, detail: String| Evidence::new(MERGE, ok, detail);
     let whole = Accept { files: None, whole: true, shown: Some(shown), sight };
     match accept(copy, &whole, merger, cancel) {
         Err(error) => told(false, error.to_string()),

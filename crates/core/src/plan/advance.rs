@@ -43,7 +43,7 @@ impl Plan {
                 }
                 Doom::Cancel(detail) => {
                     let (detail, spent) = (detail.clone(), Spent::default());
-                    Event::TaskCancelled(TaskCancelled { task, detail, spent, stopping })
+                    Event::TaskCancelled(TaskCancelled { task, detail, spent, stopping, files: Vec::new() })
                 }
             })
         });
@@ -145,6 +145,7 @@ impl Plan {
             note: slot.note.clone(),
             before: Vec::new(),
             tree: None,
+            beside: Vec::new(),
         }))
     }
 

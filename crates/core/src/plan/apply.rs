@@ -6,7 +6,7 @@ use uuid::Builder;
 
 use super::event::{
     About, PlanAnswered, PlanAsked, PlanEdited, PlanProposed, Ruling, Say, SkipReason, Spent, TaskAnswered, TaskAsked,
-    TaskAssigned, TaskFailed, TaskHeld, TaskReported, TaskResult,
+    TaskAssigned, TaskChanged, TaskFailed, TaskHeld, TaskReported, TaskResult,
 };
 use super::machine::Plan;
 use super::ready::Ready;
@@ -21,6 +21,7 @@ use crate::policy::By;
 impl Plan {
     /// Folds one event of the plan's stream in.
     pub fn apply(&mut self, event: &Event, at_ms: i64) {
+        self.paused_by = None;
         match event {
             Event::PlanProposed(proposed) => self.begin(proposed),
             Event::PlanEdited(edited) => self.edited(edited),
@@ -35,6 +36,7 @@ impl Plan {
                 Some(task) => self.doom(task, Doom::Cancel(format!("stopped by {}", stopped.by))),
                 None => self.stop(&stopped.by, at_ms),
             },
+            Event::PlanPaused(paused) => self.paused_by = Some(paused.by.clone()),
             Event::PlanEnded(ended) => {
                 self.ended = Some(ended.end);
                 self.asked.clear();
@@ -67,6 +69,8 @@ impl Plan {
                 plan.leave(task);
                 plan.make_ready(task);
             }),
+            Event::TaskDeferred(event) => self.on(&event.task, |plan, task| plan.defer(task, &event.after)),
+            Event::TaskChanged(event) => self.on(&event.task, |plan, task| plan.change(task, event)),
             Event::TaskRuled(event) => self.on(&event.task, |plan, task| plan.ruled(task, &event.ruling, at_ms)),
             Event::TaskPaused(event) => self.on(&event.task, |plan, task| {
                 plan.leave(task);
@@ -89,6 +93,7 @@ impl Plan {
             Event::TaskStopped(event) => self.on(&event.task, |plan, task| plan.at_rest(task, event.spent)),
             _ => {}
         }
+        self.end_deferrals();
         self.begin_checks();
     }
 
@@ -263,6 +268,7 @@ impl Plan {
             slot.tree = slot.tree.or(assigned.tree);
             slot.output.clear();
             slot.by_hand = false;
+            slot.deferred = false;
         });
     }
 
@@ -357,6 +363,44 @@ impl Plan {
             slot.output.clone_from(&reported.output);
             slot.unknown.clone_from(&reported.unknown);
         });
+    }
+
+    fn defer(&mut self, task: usize, after: &[String]) {
+        let after = after.iter().filter_map(|id| self.place(id)).collect();
+        self.leave(task);
+        self.hold(task);
+        self.deferred.insert(task);
+        self.slot(task, |slot| {
+            slot.deferred = true;
+            slot.state = State::Deferred { after };
+        });
+    }
+
+    /// Looks again at what was put off once nobody works any more on what it waited for.
+    fn end_deferrals(&mut self) {
+        let under_way = |task: &usize| self.slots.get(*task).is_some_and(|slot| slot.state.is_under_way());
+        let is_due = |task: &usize| match self.slots.get(*task).map(|slot| &slot.state) {
+            Some(State::Deferred { after }) => !after.iter().any(under_way),
+            _ => true,
+        };
+        let due: Vec<usize> = self.deferred.iter().copied().filter(is_due).collect();
+        for task in due {
+            self.deferred.remove(&task);
+            self.unchecked.insert(task);
+            self.slot(task, |slot| slot.state = State::Unchecked);
+        }
+    }
+
+    /// What a task says is changed in the draft itself, which its owner is given once it begins.
+    fn change(&mut self, task: usize, changed: &TaskChanged) {
+        let written = self.proposed.as_mut().and_then(|proposed| proposed.draft.tasks.get_mut(task));
+        let Some(written) = written else { return };
+        if let Some(title) = &changed.title {
+            written.title.clone_from(title);
+        }
+        if let Some(description) = &changed.description {
+            written.description.clone_from(description);
+        }
     }
 
     /// Gives free places to what is to be looked at: that frees more than any new task would.

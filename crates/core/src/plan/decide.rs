@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use super::Edit;
 use super::apply::shape;
 use super::event::{
-    About, Approve, Cached, Cause, Evidence, PlanAnswered, PlanAsked, PlanEdited, PlanEnd, PlanEnded, PlanProposed,
-    PlanResumed, PlanStopped, PlanUnasked, Proof, Ruling, Say, Spent, TaskAnswered, TaskAsked, TaskCancelled, TaskDone,
-    TaskFailed, TaskHeld, TaskMarked, TaskPaused, TaskReported, TaskResult, TaskResumed, TaskRuled, TaskStarted,
-    TaskStopped,
+    About, Approve, Cached, Cause, Evidence, PlanAnswered, PlanAsked, PlanEdited, PlanEnd, PlanEnded, PlanPaused,
+    PlanProposed, PlanResumed, PlanStopped, PlanUnasked, Proof, Ruling, Say, Spent, TaskAnswered, TaskAsked,
+    TaskCancelled, TaskChanged, TaskDeferred, TaskDone, TaskFailed, TaskHeld, TaskMarked, TaskPaused, TaskReported,
+    TaskResult, TaskResumed, TaskRuled, TaskStarted, TaskStopped,
 };
 use super::input::{Findings, Input, Now, Report};
 use super::machine::Plan;
@@ -19,7 +19,9 @@ use super::slot::State;
 use crate::event::Event;
 use crate::hash::Hash;
 use crate::id::{EnvelopeId, QuestionId};
-use crate::limits::{RULED_RETRIES_MAX, TASK_BACKOFF_MS, TASK_BACKOFF_MS_MAX, TASK_TIMEOUT_MS_DEFAULT};
+use crate::limits::{
+    BESIDE_TASKS_MAX, RULED_RETRIES_MAX, TASK_BACKOFF_MS, TASK_BACKOFF_MS_MAX, TASK_TIMEOUT_MS_DEFAULT,
+};
 use crate::policy::By;
 
 impl Plan {
@@ -37,8 +39,9 @@ impl Plan {
             more.iter().for_each(|event| self.apply(event, now.at_ms));
             events.extend(more);
         }
-        for event in &events {
+        for event in &mut events {
             match event {
+                Event::TaskAssigned(assigned) => assigned.beside = self.at_work_beside(&assigned.task),
                 Event::PlanAsked(asked) => drop(open.insert(asked.question)),
                 Event::PlanAnswered(answered) => drop(open.remove(&answered.question)),
                 _ => {}
@@ -51,6 +54,12 @@ impl Plan {
             events.insert(last, Event::PlanUnasked(PlanUnasked { questions: open.into_iter().collect() }));
         }
         events
+    }
+
+    /// The names of other tasks that hold a place, as many as an owner is told of.
+    fn at_work_beside(&self, task: &str) -> Vec<String> {
+        let names = self.active.iter().filter_map(|other| self.name(*other)).filter(|name| name != task);
+        names.take(BESIDE_TASKS_MAX).collect()
     }
 
     /// What follows from an input alone.
@@ -89,6 +98,9 @@ impl Plan {
                 }
             }
             Input::LeadSilent => self.escalate(),
+            Input::Pause { by, files } if self.is_moving() => vec![Event::PlanPaused(PlanPaused { by, files })],
+            Input::Pause { .. } => Vec::new(),
+            Input::Change { task, title, description, by } => self.change_task(task, title, description, by),
             Input::Stop { task: None, by } => vec![Event::PlanStopped(PlanStopped { task: None, by })],
             Input::Stop { task: Some(task), by } => self.stop_one(task, by),
             Input::Resume { by } if !self.paused.is_empty() => vec![Event::PlanResumed(PlanResumed { by })],
@@ -185,7 +197,7 @@ impl Plan {
     fn stopped(&self, task: usize, attempt: u32, spent: Spent) -> Vec<Event> {
         match (self.name(task), self.slots.get(task)) {
             (Some(id), Some(slot)) if slot.attempt == attempt && self.stopping.contains(&task) => {
-                vec![Event::TaskStopped(TaskStopped { task: id, attempt, spent })]
+                vec![Event::TaskStopped(TaskStopped { task: id, attempt, spent, files: Vec::new() })]
             }
             _ => Vec::new(),
         }
@@ -211,7 +223,13 @@ impl Plan {
             }
             Report::Stopped => {
                 let detail = "its work was stopped".to_owned();
-                vec![Event::TaskCancelled(TaskCancelled { task: id, detail, spent, stopping: false })]
+                vec![Event::TaskCancelled(TaskCancelled {
+                    task: id,
+                    detail,
+                    spent,
+                    stopping: false,
+                    files: Vec::new(),
+                })]
             }
         }
     }
@@ -241,11 +259,42 @@ impl Plan {
             let result = TaskResult { unknown: slot.unknown.clone(), ..result };
             return vec![Event::TaskDone(TaskDone { task: id, attempt, result })];
         }
-        let wrong = findings.evidence.iter().filter(|evidence| !evidence.ok);
-        let words: Vec<String> = wrong.map(|evidence| format!("{}: {}", evidence.what, evidence.detail)).collect();
-        let error = format!("said to be done, but {}", words.join("; "));
+        let wrong: Vec<&Evidence> = findings.evidence.iter().filter(|evidence| !evidence.ok).collect();
+        let words: Vec<String> =
+            wrong.iter().map(|evidence| format!("{}: {}", evidence.what, evidence.detail)).collect();
+        let (cause, error) = if wrong.iter().all(|evidence| evidence.is_unstartable()) {
+            let advice =
+                "this says nothing about the task: mend the environment and decide `fixed`, or change the check";
+            (Cause::Environment, format!("a check cannot be started here, {}; {advice}", words.join("; ")))
+        } else {
+            (Cause::Checks, format!("said to be done, but {}", words.join("; ")))
+        };
+        // A declared file that is missing is nobody else's fault.
+        let declared = self.draft().and_then(|draft| draft.tasks.get(task)).map_or(&[][..], |task| &task.outputs);
+        let is_shared = !wrong.iter().any(|evidence| declared.contains(&evidence.what));
+        let after = if is_shared { self.changing(task, &findings.beside) } else { Vec::new() };
+        if cause == Cause::Checks && !slot.deferred && !slot.by_hand && !after.is_empty() {
+            return vec![Event::TaskDeferred(TaskDeferred { task: id, attempt, after, evidence: findings.evidence })];
+        }
         let output = slot.output.clone();
-        vec![self.failure(task, attempt, Cause::Checks, error, findings.evidence, output, Spent::default(), now)]
+        vec![self.failure(task, attempt, cause, error, findings.evidence, output, Spent::default(), now)]
+    }
+
+    /// The names of those tasks that are being worked on, and so may have made the checks of another one fail.
+    fn changing(&self, task: usize, beside: &[usize]) -> Vec<String> {
+        let at_work = |other: &&usize| self.slots.get(**other).is_some_and(|slot| slot.state.is_at_work());
+        let others = beside.iter().filter(|other| **other != task).filter(at_work);
+        others.filter_map(|other| self.name(*other)).collect()
+    }
+
+    /// Only what a task says can be changed, and only before it begins: what it may do is what was approved.
+    fn change_task(&self, task: usize, title: Option<String>, description: Option<String>, by: String) -> Vec<Event> {
+        match self.name(task) {
+            Some(id) if self.may_change(task) && (title.is_some() || description.is_some()) => {
+                vec![Event::TaskChanged(TaskChanged { task: id, title, description, by })]
+            }
+            _ => Vec::new(),
+        }
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one event, named at each call")]
@@ -262,8 +311,9 @@ impl Plan {
     ) -> Event {
         let (failures, by_hand) = self.slots.get(task).map_or((0, false), |slot| (slot.failures, slot.by_hand));
         let retries = self.draft().and_then(|draft| draft.tasks.get(task)).map_or(0, |task| task.retry);
-        // Time that ran out once will run out again, and what somebody mended is theirs: they have to look first.
-        let again = cause != Cause::Timeout && !by_hand && failures < retries;
+        // Time that ran out once will run out again, no attempt mends the machine, and what somebody mended is theirs: they have
+        // to look first.
+        let again = !matches!(cause, Cause::Timeout | Cause::Environment) && !by_hand && failures < retries;
         let retry_at_ms = again.then(|| now.at_ms.saturating_add(backoff_ms(failures)));
         let id = self.name(task).unwrap_or_default();
         let stopping = cause == Cause::Timeout;
@@ -402,7 +452,7 @@ impl Plan {
 }
 
 fn result(output: String, findings: Findings, spent: Spent) -> TaskResult {
-    let Findings { proof, evidence, artifacts } = findings;
+    let Findings { proof, evidence, artifacts, beside: _ } = findings;
     TaskResult { output, artifacts, proof, evidence, spent, unknown: Vec::new(), cached: None }
 }
 

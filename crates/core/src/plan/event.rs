@@ -6,8 +6,8 @@ mod task;
 
 pub use task::{
     Artifact, ArtifactType, Cached, Cause, Evidence, Proof, Ruling, SkipReason, Spent, TaskAnswered, TaskAsked,
-    TaskAssigned, TaskCancelled, TaskDone, TaskFailed, TaskHeld, TaskMarked, TaskPaused, TaskQueued, TaskReported,
-    TaskResult, TaskResumed, TaskRuled, TaskSkipped, TaskStarted, TaskStopped,
+    TaskAssigned, TaskCancelled, TaskChanged, TaskDeferred, TaskDone, TaskFailed, TaskHeld, TaskMarked, TaskPaused,
+    TaskQueued, TaskReported, TaskResult, TaskResumed, TaskRuled, TaskSkipped, TaskStarted, TaskStopped,
 };
 
 use serde::{Deserialize, Serialize};
@@ -194,6 +194,25 @@ pub struct PlanStopped {
     pub task: Option<String>,
     /// Who.
     pub by: String,
+}
+
+/// The user left while the plan ran: it goes on where it is when the session is next opened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanPaused {
+    /// The user.
+    pub by: String,
+    /// The files that unfinished tasks have changed so far.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<TaskFiles>,
+}
+
+/// The files that a task has changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskFiles {
+    /// The task.
+    pub task: String,
+    /// The files, from the project's folder.
+    pub files: Vec<String>,
 }
 
 /// How a plan ended.

@@ -1,6 +1,8 @@
 //! What can happen to a plan, as whoever drives it says it. Facts that follow are in `event`.
 
-use super::event::{Artifact, Cached, EditRefused, Evidence, PlanEdited, PlanProposed, Proof, Ruling, Say, Spent};
+use super::event::{
+    Artifact, Cached, EditRefused, Evidence, PlanEdited, PlanProposed, Proof, Ruling, Say, Spent, TaskFiles,
+};
 use super::{Budget, Edit};
 use crate::hash::Hash;
 use crate::id::{EnvelopeId, QuestionId, TurnId};
@@ -132,6 +134,24 @@ pub enum Input {
         /// How much.
         ms: i64,
     },
+    /// The user leaves while it runs.
+    Pause {
+        /// The user.
+        by: String,
+        /// The files that unfinished tasks have changed so far.
+        files: Vec<TaskFiles>,
+    },
+    /// The lead says anew what a task is.
+    Change {
+        /// The task's place in the plan.
+        task: usize,
+        /// Its new title.
+        title: Option<String>,
+        /// What is to be done now.
+        description: Option<String>,
+        /// Who says so.
+        by: String,
+    },
     /// Somebody stops it, or one task of it.
     Stop {
         /// The task's place in the plan.
@@ -190,6 +210,8 @@ pub struct Findings {
     pub evidence: Vec<Evidence>,
     /// What was collected.
     pub artifacts: Vec<Artifact>,
+    /// Tasks whose owners may change the files that were looked at.
+    pub beside: Vec<usize>,
 }
 
 /// What the driver knows at the moment of a decision.

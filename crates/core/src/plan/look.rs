@@ -3,7 +3,7 @@
 use super::Budget;
 use super::event::About;
 use super::machine::Plan;
-use super::slot::State;
+use super::slot::{Slot, State};
 use crate::ledger::Left;
 
 /// What the owner of a task was told who had asked.
@@ -63,6 +63,17 @@ impl Plan {
     /// Whether a task could run but for a place or for paths that somebody else works on.
     pub fn has_ready(&self) -> bool {
         self.ended.is_none() && self.ready.next().next().is_some()
+    }
+
+    /// Whether what a task says can still be changed: the plan runs, and nobody has begun with it.
+    pub fn may_change(&self, task: usize) -> bool {
+        let is_new = |slot: &Slot| slot.attempt == 0 && matches!(slot.state, State::Planned | State::Approved);
+        self.ended.is_none() && self.is_approved() && self.slots.get(task).is_some_and(is_new)
+    }
+
+    /// The user who left while it ran, if nothing has happened to it since.
+    pub fn paused_by(&self) -> Option<&str> {
+        self.paused_by.as_deref()
     }
 
     /// Whether tasks wait for money.

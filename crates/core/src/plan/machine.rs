@@ -42,6 +42,9 @@ pub struct Plan {
     pub(super) answered: BTreeSet<usize>,
     /// Tasks that are said to be done and wait for a place to be looked at.
     pub(super) unchecked: BTreeSet<usize>,
+    /// Tasks whose checks run again once others are through.
+    #[serde(default)]
+    pub(super) deferred: BTreeSet<usize>,
     /// Paths that nobody else may work on.
     pub(super) claims: Claims,
     /// When something is to be done by the clock.
@@ -71,6 +74,9 @@ pub struct Plan {
     pub(super) overdue: bool,
     /// The turn that a person's last answer to what it asked counts as.
     pub(super) said: Option<TurnId>,
+    /// The user who left while it ran, until something happens to it again.
+    #[serde(default)]
+    pub(super) paused_by: Option<String>,
     /// It was stopped for another plan to be made.
     pub(super) replaced: bool,
     pub(super) ended: Option<PlanEnd>,
@@ -380,6 +386,13 @@ impl Plan {
                 Waits::Approval
             }
             State::Approved | State::Answered { .. } | State::Unchecked => Waits::Place,
+            State::Deferred { after } => {
+                let under_way = |task: &&usize| self.slots.get(**task).is_some_and(|slot| slot.state.is_under_way());
+                let tasks = self.draft().map_or(&[][..], |draft| &draft.tasks);
+                Waits::For(
+                    after.iter().filter(under_way).filter_map(|task| Some(tasks.get(*task)?.id.as_str())).collect(),
+                )
+            }
             State::Asking { question, .. } => Waits::Answer(question),
             State::Checking => Waits::Checks,
             State::Waiting { until_ms } => Waits::Retry { at_ms: *until_ms },

@@ -181,7 +181,7 @@ impl Plan {
         }
         self.ready.remove(self.rank(task));
         self.doomed.remove(&task);
-        let sets = [&mut self.active, &mut self.asking, &mut self.answered, &mut self.unchecked];
+        let sets = [&mut self.active, &mut self.asking, &mut self.answered, &mut self.unchecked, &mut self.deferred];
         for set in sets.into_iter().chain([&mut self.with_lead, &mut self.gated]) {
             set.remove(&task);
         }

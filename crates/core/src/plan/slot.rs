@@ -53,6 +53,9 @@ pub(super) struct Slot {
     pub by_hand: bool,
     /// It failed, and another task made up for it.
     pub mended: bool,
+    /// The checks of this attempt were put off once.
+    #[serde(default)]
+    pub deferred: bool,
 }
 
 /// Where a task stands.
@@ -89,6 +92,10 @@ pub(super) enum State {
     },
     /// Said to be done, and not looked at yet for want of a place.
     Unchecked,
+    /// Its checks failed while these tasks changed files: they run again once those are through.
+    Deferred {
+        after: Vec<usize>,
+    },
     /// Its owner is done; code looks at what is there.
     Checking,
     /// It failed and will be tried again by itself.
@@ -119,6 +126,11 @@ impl State {
         )
     }
 
+    /// Whether files may still change because of it without a person's word: it is worked on, looked at, or tried again.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.is_at_work() || matches!(self, Self::Unchecked | Self::Checking | Self::Waiting { .. })
+    }
+
     pub(super) fn is_settled(&self) -> bool {
         matches!(self, Self::Done | Self::Skipped(_) | Self::Cancelled | Self::Failed { settled: true })
     }
@@ -136,6 +148,7 @@ impl Slot {
             | State::Asking { .. }
             | State::Answered { .. }
             | State::Unchecked
+            | State::Deferred { .. }
             | State::Checking
             | State::Paused => Status::Running,
             State::Waiting { .. } | State::Failed { .. } => Status::Failed,

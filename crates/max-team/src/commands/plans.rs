@@ -218,6 +218,7 @@ fn times(events: &[(i64, Event)]) -> HashMap<&str, Times> {
             Event::TaskAnswered(answered) => (&answered.task, false, false),
             Event::TaskResumed(resumed) => (&resumed.task, false, false),
             Event::TaskReported(reported) => (&reported.task, false, false),
+            Event::TaskDeferred(deferred) => (&deferred.task, false, false),
             Event::TaskQueued(queued) => (&queued.task, false, false),
             Event::TaskRuled(ruled) => (&ruled.task, false, false),
             Event::TaskPaused(paused) => (&paused.task, false, false),

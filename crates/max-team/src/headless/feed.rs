@@ -121,7 +121,7 @@ impl Headless {
             let notice = tokio::select! {
                 biased;
                 signal = signals.next() => {
-                    if signal != Exit::Interrupted || stopped.is_some() {
+                    if signal != Exit::Interrupted || stopped.is_some() || self.runs_plan(session)? {
                         return Ok((Some(signal), exit));
                     }
                     (stopped, is_open, next) = (Some(signal), false, None);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use max_team_core::event::{End, Event, TurnEnded};
 use max_team_core::id::{QuestionId, SessionId};
+use max_team_core::plan::event::TaskFiles;
 use max_team_runtime::{Notice, Opened, Origin};
 use tokio::sync::mpsc;
 
@@ -69,8 +70,10 @@ impl Headless {
         if stopped.is_some() && tally.owes_result() {
             drop(self.tell_silence(session, &self.verdict(tally, None, stopped)?, tally, stopped).await);
         }
-        if stopped == Some(Exit::Terminated) {
-            return Ok(Exit::Terminated);
+        if let Some(exit @ (Exit::Terminated | Exit::Interrupted)) = stopped
+            && (exit == Exit::Terminated || self.runs_plan(session)?)
+        {
+            return Ok(exit);
         }
         if tally.ended.is_none() && stopped.is_none() {
             return Err(Stop::said(Exit::Usage, |lang| lang.nothing_came_in().to_owned()).into());
@@ -134,10 +137,27 @@ impl Headless {
             talk(&late);
             return Ok(());
         }
+        if matches!(stopped, Some(Exit::Interrupted | Exit::Terminated)) && self.runs_plan(session)? {
+            return self.tell_of_pause(session);
+        }
         let left = self.handle.left(session)?;
         let is_told = unsaid(self.is_cut(left.last.as_ref()), left.lead, left.held).is_some();
         let goes_on = left.lead || left.others || is_told;
         talk(&self.lang.interrupted(goes_on.then(|| session.to_string()).as_deref()));
+        Ok(())
+    }
+
+    /// That a plan is paused: what its unfinished tasks have changed so far, and how to go on.
+    fn tell_of_pause(&self, session: SessionId) -> anyhow::Result<()> {
+        self.handle.leave(&self.by);
+        for plan in self.handle.open_plans(session)? {
+            for TaskFiles { task, files } in self.handle.files_left(plan)? {
+                talk(&format!("{task}: {}", self.lang.had_changed(&files)));
+            }
+            if self.handle.plan(plan)?.is_moving() {
+                talk(&self.lang.plan_paused(&plan.to_string(), &session.to_string()));
+            }
+        }
         Ok(())
     }
 

@@ -207,7 +207,8 @@ impl Headless {
         if stopped.is_some() {
             self.tell_of_stop(session, stopped)?;
         }
-        if let Some(exit) = stopped.filter(|exit| *exit == Exit::Terminated || tally.ended.is_none()) {
+        let is_paused = stopped == Some(Exit::Interrupted) && self.runs_plan(session)?;
+        if let Some(exit) = stopped.filter(|exit| *exit == Exit::Terminated || is_paused || tally.ended.is_none()) {
             // Who was told to stop leaves so, also where nobody reads any more that they do.
             drop(self.tell_stopped(session, &tally, stopped).await);
             return Ok(exit);
@@ -345,7 +346,7 @@ impl Headless {
         loop {
             let notice = match ear.next(vigil.due(), late.filter(|_| stopped.is_none())).await? {
                 Heard::Notice(notice) => notice,
-                Heard::Signal(Exit::Interrupted) if stopped.is_none() => {
+                Heard::Signal(Exit::Interrupted) if stopped.is_none() && !self.runs_plan(session)? => {
                     stopped = Some(Exit::Interrupted);
                     self.interrupt(session).await?;
                     continue;
@@ -358,6 +359,7 @@ impl Headless {
                 Heard::Late => {
                     stopped = Some(Exit::Limit);
                     self.interrupt(session).await?;
+                    self.stop_plans(session).await?;
                     continue;
                 }
             };
@@ -404,10 +406,19 @@ impl Headless {
         Ok(())
     }
 
-    /// Stops the turn and whatever works for it.
+    /// Stops the turn and the agents that work for it outside of plans.
     async fn interrupt(&self, session: SessionId) -> anyhow::Result<()> {
-        self.order(EnvelopeId::new(new_id()), Command::Interrupt { session }).await?;
-        self.stop_plans(session).await
+        self.order(EnvelopeId::new(new_id()), Command::Interrupt { session }).await
+    }
+
+    /// Whether a plan of the session is at work. A signal pauses it by leaving at once, as a kill would.
+    fn runs_plan(&self, session: SessionId) -> anyhow::Result<bool> {
+        for plan in self.handle.open_plans(session)? {
+            if self.handle.plan(plan)?.is_moving() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Whoever works for the lead stops too; a plan that only waits for a person goes on waiting.

@@ -217,6 +217,15 @@ impl Lang {
         }
     }
 
+    /// That a plan is paused, how to go on with it, and how to give it up.
+    pub(crate) fn plan_paused(self, plan: &str, session: &str) -> String {
+        say!(
+            self,
+            "the plan is paused: go on with `max-team -r {session} -p \"\"`, or give it up with `max-team stop {plan}`",
+            "计划已暂停：用 `max-team -r {session} -p \"\"` 继续，或用 `max-team stop {plan}` 放弃"
+        )
+    }
+
     /// Who was stopped while others came to an answer; and how to go on with them, where they can.
     pub(crate) fn answered_without(self, names: &[&str], session: Option<&str>) -> String {
         let names = names.join(if self == Self::En { ", " } else { "、" });

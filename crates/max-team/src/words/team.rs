@@ -8,6 +8,9 @@ use max_team_core::plan::event::{PlanEnd, Proof, Ruling, Say, Tally, TaskResult}
 
 use super::{Lang, plural};
 
+/// Files of a stopped task that a line names.
+const FILES_SHOWN_MAX: usize = 12;
+
 phrases! {
     nobody_was_called: "nobody has been called in this session yet", "本会话中尚未调用任何人";
     asks: "asks", "提问";
@@ -199,6 +202,37 @@ impl Lang {
         say!(self, "stopped by {by}", "由 {by} 停止")
     }
 
+    /// Who left while a plan ran.
+    pub(crate) fn paused_by(self, by: &str) -> String {
+        say!(self, "paused by {by}", "由 {by} 暂停")
+    }
+
+    /// That the checks of a task failed beside others, and when they run again.
+    pub(crate) fn checked_again_after(self, tasks: &str) -> String {
+        say!(
+            self,
+            "its checks failed while others changed files; they run again after {tasks}",
+            "检查失败时其他任务正在修改文件；将在 {tasks} 之后重新检查"
+        )
+    }
+
+    /// That the lead says anew what a task is.
+    pub(crate) fn task_changed_by(self, by: &str) -> String {
+        say!(self, "changed by {by}", "由 {by} 更改")
+    }
+
+    /// The files that a stopped task had changed, as many as fit a line.
+    pub(crate) fn had_changed(self, files: &[String]) -> String {
+        let shown = files.iter().take(FILES_SHOWN_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let more = files.len().saturating_sub(FILES_SHOWN_MAX);
+        let rest = match (more, self) {
+            (0, _) => String::new(),
+            (more, Self::En) => format!(" and {more} more"),
+            (more, Self::Zh) => format!(" 等另外 {more} 个"),
+        };
+        say!(self, "it has changed {shown}{rest}", "它已更改 {shown}{rest}")
+    }
+
     /// What somebody said about a plan.
     pub(crate) fn said(self, say: &Say) -> String {
         let (en, zh) = match say {
@@ -290,6 +324,13 @@ impl Lang {
             None if !result.unknown.is_empty() => {
                 let commands = result.unknown.join("`, `");
                 say!(self, "{proof}; outcome unknown: `{commands}`", "{proof}；结果未知：`{commands}`")
+            }
+            None if result.evidence.iter().any(|evidence| evidence.passed_before) => {
+                say!(
+                    self,
+                    "{proof}; a check passed before, too: it proves less",
+                    "{proof}；有检查在任务之前也已通过：证明力较弱"
+                )
             }
             None => proof.to_owned(),
             Some(cached) => {

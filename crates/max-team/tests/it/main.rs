@@ -41,6 +41,7 @@ mod obeyed;
 mod outages;
 mod output;
 mod plans;
+mod practice;
 mod program;
 mod remembering;
 mod replay;

@@ -235,7 +235,7 @@ fn leaving_a_plan_file_says_where_it_stands() {
     gate.wait_reached();
     terminal.keys(&["C-d"]);
     terminal.wait("it goes on when you come back");
-    assert_eq!(terminal.code(&program), 8);
+    assert_eq!(terminal.code(&program), 130);
     gate.open();
 }
 

@@ -9,6 +9,7 @@ use max_team_core::event::{Ending, Event, PlanSubmitted};
 use max_team_core::id::PlanId;
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::near::candidates;
+use max_team_core::plan::Plan;
 use max_team_core::policy::{Action, Deed, Verdict};
 use max_team_core::tasks::{Input as ListInput, Status, Update as Change};
 use max_team_core::team::Isolation;
@@ -21,10 +22,11 @@ use super::flight::Flight;
 use super::mail::derived;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
+use crate::floor::fold_plan;
 use crate::plan::{letters, plan_stream, propose, query};
 use crate::shared::{new_id, now_ms};
 use crate::tasks::{Ask, TaskLists};
-use crate::team_tools::{self, Act, Call, DISPATCH_TASK, Way};
+use crate::team_tools::{self, Act, Call, DISPATCH_TASK, Says, Way};
 
 /// What a call came to.
 pub(super) struct Done {
@@ -199,24 +201,38 @@ impl Agent {
             let task = update.over(draft);
             return Ok(Done { events: vec![Event::TaskDrafted(task)], ..Done::said("Changed; nothing runs yet.") });
         }
-        let (plan, _) = match propose::find(&self.floor, update.plan, &update.task_id)? {
+        let (plan, index) = match propose::find(&self.floor, update.plan, &update.task_id)? {
             Some(found) => found,
             None if update.decision.as_deref() == Some("give_up") && self.is_apart(&update.task_id)? => {
                 let (id, stop) = (Some(update.task_id.clone()), true);
                 return self.spawned(key, &team_tools::Spawned { id, stop });
             }
-            None => return Ok(Done::wrong(format!("there is no open plan with a task `{}`", update.task_id))),
+            None => {
+                let words = format!("there is no open plan with a task `{}`", update.task_id);
+                return Ok(Done::wrong(format!("{words}; to change a plan, call `submit_plan` with `revises: PLAN`")));
+            }
+        };
+        let wrong = |words: String| {
+            Done::wrong(format!("{words}. To change more of the plan, call `submit_plan` with `revises: {plan}`."))
         };
         if let Some(name) = update.agent.as_ref().filter(|name| self.floor.mate(name).is_none()) {
-            return Ok(Done::wrong(self.no_member(name)));
+            return Ok(wrong(self.no_member(name)));
         }
         let known = self.floor.team().map(|team| team.models.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
         if let Some(name) = update.model.as_ref().filter(|name| !known.contains(name)) {
-            return Ok(Done::wrong(format!("there is no model `{name}` here; there are {}", known.join(", "))));
+            return Ok(wrong(format!("there is no model `{name}` here; there are {}", known.join(", "))));
         }
         let said = match update.says() {
             Ok(said) => said,
-            Err(words) => return Ok(Done::wrong(words)),
+            Err(words) => return Ok(wrong(words)),
+        };
+        let (state, _) = fold_plan(&self.floor.shared, plan)?;
+        if let Some(words) = misplaced(&state, index, &said) {
+            return Ok(wrong(words));
+        }
+        let words = match said {
+            Says::Change { .. } => "Changed; its owner is told so when it begins.",
+            Says::Answer(_) | Says::Rule(_) => "The plan goes on accordingly.",
         };
         let letter = Envelope::new(
             derived(&[self.stream.as_bytes(), key.as_bytes(), b"update"]),
@@ -226,7 +242,7 @@ impl Agent {
             json!({ "task": update.task_id, "says": said, "by": &*self.origin.name }),
             now_ms(),
         );
-        Ok(Done { extra: Extra::send(letter), ..Done::said("The plan goes on accordingly.") })
+        Ok(Done { extra: Extra::send(letter), ..Done::said(words) })
     }
 
     pub(super) fn no_member(&self, name: &str) -> String {
@@ -358,6 +374,23 @@ impl Agent {
         }
         self.flights.push(self.cancelled(key.to_owned(), None, CancellationToken::new()));
         Ok(None)
+    }
+}
+
+/// Why what the lead says about a task does not fit how that stands.
+fn misplaced(plan: &Plan, index: usize, said: &Says) -> Option<String> {
+    let view = plan.task(index)?;
+    let (id, status) = (&view.task.id, view.status.name());
+    match said {
+        Says::Change { .. } if plan.may_change(index) => None,
+        Says::Change { .. } if !plan.is_approved() => Some(format!("the plan of `{id}` is not approved yet")),
+        Says::Change { .. } => Some(format!(
+            "`{id}` has begun ({status}), so what it says stands; a note to its owner goes by `send_message`"
+        )),
+        Says::Rule(_) if plan.awaits_ruling(index) => None,
+        Says::Rule(_) => Some(format!("`{id}` is {status}: only a task that failed for good needs a decision")),
+        Says::Answer(_) if plan.question_letter(index).is_some() => None,
+        Says::Answer(_) => Some(format!("`{id}` is {status}: its owner has asked nothing")),
     }
 }
 

@@ -200,12 +200,14 @@ fn task(from: &Origin, event: &Event) -> Option<Line<'static>> {
             let more = json!({ "cause": of.cause, "error": of.error, "retried": of.retry_at_ms.is_some() });
             (&of.task, "failed", Some(of.attempt), more)
         }
+        Event::TaskDeferred(of) => (&of.task, "checked again later", Some(of.attempt), json!({ "after": of.after })),
+        Event::TaskChanged(of) => (&of.task, "changed", None, json!({ "by": of.by })),
         Event::TaskQueued(of) => (&of.task, "approved", None, json!({})),
         Event::TaskRuled(of) => (&of.task, ruled(&of.ruling), None, json!({ "by": of.by })),
         Event::TaskPaused(of) => (&of.task, "paused", None, json!({})),
         Event::TaskSkipped(of) => (&of.task, "skipped", None, json!({ "why": of.detail })),
         Event::TaskCancelled(of) => (&of.task, "cancelled", None, json!({ "why": of.detail })),
-        Event::TaskStopped(of) => (&of.task, "stopped", Some(of.attempt), json!({})),
+        Event::TaskStopped(of) => (&of.task, "stopped", Some(of.attempt), json!({ "files": of.files })),
         Event::ItemMoved(of) => return Some(listed(of)),
         _ => return None,
     };
@@ -260,6 +262,9 @@ fn plan(from: &Origin, event: &Event) -> Option<Line<'static>> {
         }
         Event::PlanResumed(of) => json!({ "plan": from.plan, "status": "resumed", "by": of.by }),
         Event::PlanStopped(of) => json!({ "plan": from.plan, "task": of.task, "status": "stopped", "by": of.by }),
+        Event::PlanPaused(of) => {
+            json!({ "plan": from.plan, "status": "paused", "by": of.by, "files": of.files })
+        }
         Event::PlanEnded(of) => {
             if matches!(of.end, PlanEnd::Failed | PlanEnd::Partial) {
                 level = AuditLevel::Warn;

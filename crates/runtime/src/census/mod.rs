@@ -6,6 +6,7 @@
 mod cast;
 mod claimers;
 mod costs;
+mod files;
 mod grants;
 mod mail;
 mod people;

@@ -100,6 +100,8 @@ pub(crate) struct Floor {
     chairs: Mutex<HashMap<String, Chair>>,
     loops: Mutex<JoinSet<()>>,
     closing: AtomicBool,
+    /// The user who leaves while plans run.
+    pub left_by: OnceLock<String>,
     /// Rings when somebody has less to do than before.
     changed: Notify,
     /// Whether everybody is told that there is nothing to do.
@@ -147,6 +149,7 @@ impl Floor {
             chairs: Mutex::new(HashMap::new()),
             loops: Mutex::new(JoinSet::new()),
             closing: AtomicBool::new(false),
+            left_by: OnceLock::new(),
             changed: Notify::new(),
             quiet: Mutex::new(false),
         }

@@ -219,6 +219,6 @@ impl Apart {
 
 /// What is found where a copy cannot be looked at.
 pub(super) fn unseen(error: &CopyError) -> Findings {
-    let evidence = Evidence { what: worktree::MERGE.to_owned(), ok: false, detail: error.to_string() };
-    Findings { proof: Proof::Failed, evidence: vec![evidence], artifacts: Vec::new() }
+    let evidence = vec![Evidence::new(worktree::MERGE, false, error.to_string())];
+    Findings { proof: Proof::Failed, evidence, ..Findings::default() }
 }

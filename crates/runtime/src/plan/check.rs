@@ -62,12 +62,23 @@ impl Leaves {
     }
 }
 
+/// What the commands of a task's checks are run with.
+pub(crate) struct Checker<'a> {
+    pub root: &'a Path,
+    pub task: &'a Task,
+    /// What its owner works under; `None`: the team has no such member any more.
+    pub owner: Option<&'a Settings>,
+    /// What the plan was approved with.
+    pub risks: &'a [String],
+    /// What the commands are kept within.
+    pub walls: &'a Walls,
+}
+
 /// What is looked at, and what is known from before.
 pub(crate) struct Look<'a> {
-    pub root: &'a Path,
+    pub checker: Checker<'a>,
     /// Where the session's own files lie.
     pub files: &'a Path,
-    pub task: &'a Task,
     pub leaves: Leaves,
     /// What the owner said.
     pub output: &'a str,
@@ -75,21 +86,17 @@ pub(crate) struct Look<'a> {
     pub before: Option<&'a git::Snapshot>,
     /// What differs in the copy that it was done in, if it was.
     pub changed: Option<&'a Review>,
-    /// What its owner works under; `None`: the team has no such member any more.
-    pub owner: Option<&'a Settings>,
-    /// What the plan was approved with.
-    pub risks: &'a [String],
     /// What its owner may see: nothing else is handed on.
     pub sight: &'a Sight,
-    /// What its commands are kept within.
-    pub walls: &'a Walls,
+    /// Checks that passed before the task began.
+    pub passed_before: &'a [String],
     /// Commands of the task whose outcome is unknown.
     pub unknown: &'a [String],
     /// Hashes of the declared files then.
     pub outputs_before: &'a [Option<max_team_core::hash::Hash>],
 }
 
-impl Look<'_> {
+impl Checker<'_> {
     /// How long one check may take: no longer than the task itself.
     fn most(&self) -> Duration {
         Duration::from_millis(self.task.timeout_ms.unwrap_or(CHECK_MS_MAX).min(CHECK_MS_MAX))
@@ -108,7 +115,7 @@ pub(crate) fn needs_a_look(task: &Task, leaves: Leaves, acted: bool) -> bool {
 
 /// What the words alone amount to.
 pub(crate) fn words(leaves: Leaves, output: &str) -> Findings {
-    Findings { proof: Proof::Unverified, evidence: Vec::new(), artifacts: vec![said(leaves, output)] }
+    Findings { artifacts: vec![said(leaves, output)], ..Findings::default() }
 }
 
 fn said(leaves: Leaves, output: &str) -> Artifact {
@@ -119,9 +126,10 @@ fn said(leaves: Leaves, output: &str) -> Artifact {
 pub(crate) fn look(look: &Look<'_>, cancel: &CancellationToken) -> Findings {
     let mut findings = words(look.leaves, look.output);
     let mut proven = 0;
-    for (index, path) in look.task.outputs.iter().enumerate() {
+    let (checker, task) = (&look.checker, look.checker.task);
+    for (index, path) in task.outputs.iter().enumerate() {
         let before = look.outputs_before.get(index).copied().flatten();
-        let (evidence, changed) = output(look.root, look.files, path, before);
+        let (evidence, changed) = output(checker.root, look.files, path, before);
         proven += usize::from(evidence.ok && changed && look.unknown.is_empty());
         if evidence.ok {
             findings.artifacts.push(Artifact {
@@ -132,8 +140,9 @@ pub(crate) fn look(look: &Look<'_>, cancel: &CancellationToken) -> Findings {
         }
         findings.evidence.push(evidence);
     }
-    for line in &look.task.verify {
-        let evidence = passes(look, line, cancel);
+    for line in &task.verify {
+        let mut evidence = checker.run(line, cancel);
+        evidence.passed_before = evidence.ok && look.passed_before.contains(line);
         proven += usize::from(evidence.ok);
         findings.evidence.push(evidence);
     }
@@ -182,7 +191,7 @@ fn output(root: &Path, files: &Path, path: &str, before: Option<max_team_core::h
     let real = root.join(inner).canonicalize().ok();
     let inside = |real: &Path| root.canonicalize().is_ok_and(|root| real.starts_with(root));
     let size = real.filter(|real| inside(real)).and_then(|real| std::fs::metadata(real).ok());
-    let evidence = |ok, detail: String| Evidence { what: path.to_owned(), ok, detail };
+    let evidence = |ok, detail: String| Evidence::new(path, ok, detail);
     match size {
         None => (evidence(false, "the file does not exist".to_owned()), false),
         Some(meta) if meta.is_file() && meta.len() == 0 => (evidence(false, "the file is empty".to_owned()), false),
@@ -199,33 +208,49 @@ fn output(root: &Path, files: &Path, path: &str, before: Option<max_team_core::h
     }
 }
 
-fn passes(look: &Look<'_>, line: &str, cancel: &CancellationToken) -> Evidence {
-    let evidence = |ok, detail: String| Evidence { what: line.to_owned(), ok, detail };
-    let argv = match command::split(line) {
-        Ok(argv) => argv,
-        Err(error) => return evidence(false, error.to_string()),
-    };
-    let refused = match look.owner {
-        Some(owner) => leave::refused(owner, look.risks, &look.task.id, line, &argv),
-        None => Some("it was not run: its owner is no longer on the team".to_owned()),
-    };
-    if let Some(why) = refused {
-        return evidence(false, why);
-    }
-    match command::run(&argv, look.root, look.most(), Some(look.walls), cancel) {
-        Err(error) => evidence(false, error.to_string()),
-        Ok(ran) if ran.ok() => evidence(true, format!("exit 0 after {} ms", ran.ms)),
-        Ok(ran) => {
-            let code = ran.code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit {code}"));
-            let how = match ran.ended {
-                command::Ended::TimedOut => "took too long".to_owned(),
-                command::Ended::Limit(limit) => format!("took too much ({})", limit.name()),
-                command::Ended::Exited | command::Ended::Cancelled => code,
-            };
-            let said = Some(tail(&ran.output)).filter(|said| !said.is_empty()).unwrap_or("it printed nothing");
-            evidence(false, format!("{how}: {said}"))
+impl Checker<'_> {
+    /// Runs one check. Blocking.
+    pub(crate) fn run(&self, line: &str, cancel: &CancellationToken) -> Evidence {
+        let argv = match command::split(line) {
+            Ok(argv) => argv,
+            Err(error) => return Evidence::new(line, false, error.to_string()),
+        };
+        let refused = match self.owner {
+            Some(owner) => leave::refused(owner, self.risks, &self.task.id, line, &argv),
+            None => Some("it was not run: its owner is no longer on the team".to_owned()),
+        };
+        if let Some(why) = refused {
+            return Evidence::new(line, false, why);
+        }
+        match command::run(&argv, self.root, self.most(), Some(self.walls), cancel) {
+            Err(error) => Evidence { code: not_started(&error), ..Evidence::new(line, false, error.to_string()) },
+            Ok(ran) => Evidence { code: ran.code, ..Evidence::new(line, ran.ok(), told(&ran)) },
         }
     }
+}
+
+/// The exit code by which shells tell that a program could not be started.
+fn not_started(error: &command::CommandError) -> Option<i32> {
+    match error {
+        command::CommandError::NotFound(_) => Some(127),
+        command::CommandError::Denied(_) | command::CommandError::Interpreter(_) => Some(126),
+        _ => None,
+    }
+}
+
+/// What a check came to, in words.
+fn told(ran: &command::Ran) -> String {
+    if ran.ok() {
+        return format!("exit 0 after {} ms", ran.ms);
+    }
+    let code = ran.code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit {code}"));
+    let how = match ran.ended {
+        command::Ended::TimedOut => "took too long".to_owned(),
+        command::Ended::Limit(limit) => format!("took too much ({})", limit.name()),
+        command::Ended::Exited | command::Ended::Cancelled => code,
+    };
+    let said = Some(tail(&ran.output)).filter(|said| !said.is_empty()).unwrap_or("it printed nothing");
+    format!("{how}: {said}")
 }
 
 /// The end of an output: where programs say what went wrong.
@@ -240,9 +265,10 @@ fn diff(look: &Look<'_>, cancel: &CancellationToken) -> Option<Artifact> {
     if let Some(review) = look.changed {
         return (!review.diff.text.is_empty()).then(|| artifact(review.diff.text.clone()));
     }
+    let Checker { root, task, .. } = look.checker;
     let found = match look.before {
-        Some(before) => git::diff_since_seen(look.root, before, look.task.owned(), look.sight, cancel),
-        None => git::diff_seen(look.root, look.task.owned(), look.sight, cancel),
+        Some(before) => git::diff_since_seen(root, before, task.owned(), look.sight, cancel),
+        None => git::diff_seen(root, task.owned(), look.sight, cancel),
     };
     let diff = found.ok()??;
     (!diff.text.is_empty()).then(|| artifact(diff.text))
@@ -250,7 +276,7 @@ fn diff(look: &Look<'_>, cancel: &CancellationToken) -> Option<Artifact> {
 
 /// Runs the project's tests. No project, no evidence; no tests, a report that says so.
 fn test_report(look: &Look<'_>, cancel: &CancellationToken) -> Option<(Artifact, Option<Evidence>)> {
-    let (root, most, walls) = (look.root, look.most(), look.walls);
+    let (root, most, walls) = (look.checker.root, look.checker.most(), look.checker.walls);
     let projects = project::detect(root);
     let first = projects.first()?;
     // With coverage where the machine can; the tests count either way.
@@ -261,8 +287,8 @@ fn test_report(look: &Look<'_>, cancel: &CancellationToken) -> Option<(Artifact,
         // A project without tests has nothing to show; one whose tests cannot start has.
         Err(tests::TestError::NoTests(_)) => return None,
         Err(error) => {
-            let what = "the project's tests".to_owned();
-            let evidence = Evidence { what: what.clone(), ok: false, detail: error.to_string() };
+            let what = "the project's tests";
+            let evidence = Evidence::new(what, false, error.to_string());
             let artifact =
                 Artifact { name: "test_report".to_owned(), kind: ArtifactType::Text, content: error.to_string() };
             return Some((artifact, Some(evidence)));
@@ -272,8 +298,8 @@ fn test_report(look: &Look<'_>, cancel: &CancellationToken) -> Option<(Artifact,
     let counts = format!("{} passed, {} failed, {} skipped", report.passed, report.failed, report.skipped);
     let evidence = (!none).then(|| {
         let detail = if report.ok { counts } else { format!("{counts}: {}", tail(&report.output)) };
-        Evidence { what: report.command.clone(), ok: report.ok, detail }
+        Evidence::new(report.command.clone(), report.ok, detail)
     });
-    let content = serde_json::to_string_pretty(&report).unwrap_or_default();
+    let content = serde_json::to_string_pretty(&report.summary()).unwrap_or_default();
     Some((Artifact { name: "test_report".to_owned(), kind: ArtifactType::Json, content }, evidence))
 }

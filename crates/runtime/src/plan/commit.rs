@@ -9,13 +9,15 @@ use std::sync::Arc;
 use max_team_core::event::Event;
 use max_team_core::limits::PLAN_SNAPSHOT_ENTRIES_MIN;
 use max_team_core::message::{Envelope, Kind};
-use max_team_core::plan::event::{Cause, Say, TaskCancelled, TaskDone};
+use max_team_core::plan::event::{Cause, PlanEnd, Say, TaskCancelled, TaskDone, TaskStopped};
+use max_team_core::turn::ASIDE;
 use max_team_journal::{Commit, Expect, Projection};
 use serde_json::json;
 
 use super::serve::Beginning;
 use super::{Batch, PLAN_SNAPSHOT_VERSION, PlanLoop, letters, plan_stream};
 use crate::agent::{Newcomer, derived};
+use crate::census::Census;
 use crate::error::RuntimeError;
 use crate::floor::fold_plan;
 use crate::handle::Notice;
@@ -46,6 +48,7 @@ impl PlanLoop {
         let at_ms = now_ms();
         let beginning = self.prepare(&mut batch).await?;
         self.remember(&mut batch.events).await;
+        self.name_files(&mut batch.events)?;
         let begun = batch.events.iter().filter_map(|event| match event {
             Event::TaskAssigned(assigned) => self.plan.graph()?.index(&assigned.task),
             _ => None,
@@ -81,6 +84,7 @@ impl PlanLoop {
             self.head += count as u64;
             newcomers.into_iter().for_each(|newcomer| newcomer.begin(&self.floor));
         }
+        self.probe(&batch.events, &beginning);
         self.after(&batch.events);
         // Only now: what was given up is in the log.
         for plan in self.floor.paths.settle(self.id, &self.plan) {
@@ -122,13 +126,34 @@ impl PlanLoop {
                 }
                 newcomers.extend(newcomer);
             }
-            if let Some((kind, text)) = letters::news(&self.plan, self.id, event, self.replaced) {
+            if let Some((kind, mut text)) = letters::news(&self.plan, self.id, event, self.replaced) {
+                if matches!(event, Event::PlanEnded(ended) if ended.end == PlanEnd::Stopped) {
+                    let left = Census::new(&self.floor.shared.journal).files_left(&self.plan)?;
+                    text.push_str(&letters::files_words(&left));
+                }
                 commit.sends.push(self.to_lead(kind, text, event, at_ms));
             }
             commit.sends.extend(self.replacing(event));
             commit.sends.extend(self.stopping(event));
         }
         Ok(newcomers)
+    }
+
+    /// Says which files stopped tasks had changed.
+    fn name_files(&self, events: &mut [Event]) -> Result<(), RuntimeError> {
+        let census = Census::new(&self.floor.shared.journal);
+        for event in events {
+            let (task, files) = match event {
+                Event::TaskStopped(TaskStopped { task, files, .. })
+                | Event::TaskCancelled(TaskCancelled { task, files, stopping: false, .. }) => (task, files),
+                _ => continue,
+            };
+            let view = self.plan.graph().and_then(|graph| graph.index(task)).and_then(|index| self.plan.task(index));
+            if let Some(agent) = view.and_then(|view| view.agent) {
+                *files = census.changed_files(agent)?;
+            }
+        }
+        Ok(())
     }
 
     /// Keeps folding short: at most one snapshot per doubling, of what the log says rather than of what we hold.
@@ -189,9 +214,12 @@ impl PlanLoop {
 
     fn to_lead(&self, kind: Kind, text: String, event: &Event, at_ms: i64) -> Envelope {
         let what = serde_json::to_vec(event).unwrap_or_default();
+        let is_approved = matches!(event, Event::PlanAnswered(answered) if letters::is_yes(&answered.say));
         // Whoever stopped it needs not be told: a lead reads it with what is said next.
         let body = if kind == Kind::AllTasksDone && self.plan.is_stopped_by_person() {
             json!({ "text": text, "plan": self.id, "stopped": true })
+        } else if is_approved {
+            json!({ "text": text, "plan": self.id, ASIDE: true })
         } else {
             json!({ "text": text, "plan": self.id })
         };
@@ -246,6 +274,7 @@ mod tests {
                 note: String::new(),
                 before: Vec::new(),
                 tree: None,
+                beside: Vec::new(),
             })
         };
         let queued = || Event::TaskQueued(TaskQueued { task: "a".into() });

@@ -17,11 +17,11 @@ use max_team_core::policy::Sight;
 use max_team_core::team::Settings;
 use max_team_journal::Commit;
 use max_team_tools::command::Walls;
-use max_team_tools::{Store, git};
+use max_team_tools::{Store, command, git};
 use tokio_util::sync::CancellationToken;
 
 use super::apart::{self, Apart};
-use super::check::{self, Leaves, Look};
+use super::check::{self, Checker, Leaves, Look};
 use super::{Batch, Before, Flight, Landed, PlanLoop};
 use crate::agent::Newcomer;
 use crate::error::RuntimeError;
@@ -68,6 +68,8 @@ impl PlanLoop {
         let task = index.and_then(|index| Some((index, self.plan.draft()?.tasks.get(index)?)));
         if let Some((index, task)) = task {
             settings.owns.clone_from(&task.owns);
+            let checks = task.verify.iter().filter_map(|line| command::split(line).ok());
+            settings.checks.extend(checks);
             let budget = self.plan.task_budget(index);
             // What was planned for somebody else is not given to one who is to have less.
             let is_other = task.agent != assigned.member;
@@ -109,7 +111,7 @@ impl PlanLoop {
             let look = move || {
                 let seen = begun.into_iter().map(|(index, outputs)| {
                     let outputs = outputs.iter().map(|path| check::hash(&root, &files, path)).collect();
-                    (index, Before { tree: None, outputs })
+                    (index, Before { outputs, ..Before::default() })
                 });
                 seen.collect::<Vec<_>>()
             };
@@ -125,22 +127,29 @@ impl PlanLoop {
     }
 
     /// The coders among these tasks that work in the project itself and have no snapshot of the working tree yet: their tools
-    /// that change files wait until it is committed (`TaskMarked`).
+    /// that change files wait until it is committed (`TaskMarked`). So do those of tasks whose checks run first.
     pub(super) fn hold_unmarked(&mut self, tasks: &[usize]) {
-        let coders = tasks.iter().copied().filter(|index| {
+        let waits = tasks.iter().copied().filter(|index| {
+            let is_coder = self.leaves(*index) == Leaves::Diff && self.plan.tree(*index).is_none();
             // A copy knows by itself how it was.
-            self.leaves(*index) == Leaves::Diff && self.plan.tree(*index).is_none() && !self.is_apart(*index)
+            (is_coder || self.is_probed(*index)) && !self.is_apart(*index)
         });
         let held: Vec<(AgentId, usize)> =
-            coders.filter_map(|index| Some((self.plan.task(index)?.agent?, index))).collect();
+            waits.filter_map(|index| Some((self.plan.task(index)?.agent?, index))).collect();
         self.floor.marks.begin(held.iter().map(|(agent, _)| *agent), &self.wanted);
         self.unmarked.extend(held);
     }
 
     /// Takes one snapshot of the working tree for all coders without one: none of them has changed anything.
     pub(super) fn mark(&mut self) {
+        self.end_probes();
         let tasks: Vec<(usize, AgentId)> = self.unmarked.iter().map(|(agent, task)| (*task, *agent)).collect();
         self.is_marking = true;
+        // An owner that leaves no diff only waited for the checks that ran before it changes anything.
+        if !tasks.iter().any(|(task, _)| self.leaves(*task) == Leaves::Diff) {
+            self.flights.push(Box::pin(async move { Landed::Marked { tasks, tree: None } }));
+            return;
+        }
         let (root, cancel) = (self.floor.root.clone(), self.cancel.clone());
         self.flights.push(Box::pin(async move {
             let looked = tokio::task::spawn_blocking(move || git::snapshot(&root, &cancel).ok().flatten()).await;
@@ -228,17 +237,14 @@ impl PlanLoop {
                 let on = shared.walled || read_only;
                 let walls = Walls { on, read_only, sight: Arc::clone(&sight), reads, ..Walls::around(&root) };
                 let look = Look {
-                    root: &root,
+                    checker: Checker { root: &root, task: &task, owner: owner.as_ref(), risks: &risks, walls: &walls },
                     files: &files,
-                    task: &task,
                     leaves,
                     output: &output,
                     before: before.tree.as_ref(),
                     changed: apart.as_ref().map(|apart| &apart.review),
-                    owner: owner.as_ref(),
-                    risks: &risks,
                     sight: &sight,
-                    walls: &walls,
+                    passed_before: &before.passed,
                     unknown: &unknown,
                     outputs_before: &before.outputs,
                 };

@@ -15,7 +15,7 @@ use max_team_core::limits::{
 };
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::event::{
-    Artifact, ArtifactType, PlanEnd, PlanProposed, Proof, Say, Spent, TaskAssigned, TaskResult,
+    Artifact, ArtifactType, PlanEnd, PlanProposed, Proof, Say, Spent, TaskAssigned, TaskFiles, TaskResult,
 };
 use max_team_core::plan::{Budget, Plan, Status, TaskView};
 use serde_json::json;
@@ -31,6 +31,7 @@ const TASK: &str = include_str!("../../../../prompts/task.md");
 const DELEGATED: &str = include_str!("../../../../prompts/delegated.md");
 const FAILED: &str = include_str!("../../../../prompts/failed.md");
 const CLARIFY: &str = include_str!("../../../../prompts/clarify.md");
+const APPROVED: &str = include_str!("../../../../prompts/approved.md");
 const CHANGES: &str = include_str!("../../../../prompts/changes.md");
 const REPORT: &str = include_str!("../../../../prompts/report.md");
 
@@ -70,7 +71,7 @@ pub(crate) fn assignment(
     let (index, id) = (plan.graph()?.index(&assigned.task)?, given.plan?);
     let view = plan.task(index)?;
     let stream = plan_stream(id);
-    let text = task_text(floor, root, plan, id, &view, &assigned.note);
+    let text = task_text(floor, root, plan, id, &view, assigned);
     let Budget { nano: budget_nano, tokens: budget_tokens, .. } = plan.task_budget(index);
     Some(Envelope::new(
         derived(&[stream.as_bytes(), assigned.task.as_bytes(), &assigned.attempt.to_be_bytes(), b"assign"]),
@@ -82,8 +83,15 @@ pub(crate) fn assignment(
     ))
 }
 
-fn task_text(floor: &Floor, root: &Path, plan: &Plan, id: PlanId, view: &TaskView<'_>, note: &str) -> String {
-    let task = view.task;
+fn task_text(
+    floor: &Floor,
+    root: &Path,
+    plan: &Plan,
+    id: PlanId,
+    view: &TaskView<'_>,
+    assigned: &TaskAssigned,
+) -> String {
+    let (task, note) = (view.task, assigned.note.as_str());
     let list = |items: &[String]| items.iter().map(|item| format!("- `{item}`\n")).collect::<String>();
     let mut proof = String::new();
     if !task.outputs.is_empty() {
@@ -116,16 +124,37 @@ fn task_text(floor: &Floor, root: &Path, plan: &Plan, id: PlanId, view: &TaskVie
         upstream.insert_str(0, "\n## What you build on\n");
     }
     let note = if note.is_empty() { String::new() } else { format!("\n## Before you begin\n{note}\n") };
+    let beside = beside(plan, &assigned.beside);
     let description = if task.description.trim().is_empty() { &task.title } else { &task.description };
     let values = [
         ("title", task.caption()),
         ("description", description.as_str()),
         ("proof", proof.as_str()),
         ("owned", owned.as_str()),
+        ("beside", beside.as_str()),
         ("upstream", upstream.as_str()),
         ("note", note.as_str()),
     ];
     fill(TASK, &values)
+}
+
+/// The tasks that are worked on at the same time, with what each of them owns: their files are theirs.
+fn beside(plan: &Plan, tasks: &[String]) -> String {
+    let views: Vec<TaskView<'_>> = tasks.iter().filter_map(|task| plan.task(plan.graph()?.index(task)?)).collect();
+    if views.is_empty() {
+        return String::new();
+    }
+    let mut text = "\n## At work beside you, in the same project\n".to_owned();
+    for view in views {
+        let owns = match view.task.owns.as_deref() {
+            None => "no files of its own".to_owned(),
+            Some([]) => "changes no file".to_owned(),
+            Some(owns) => format!("owns `{}`", owns.join("`, `")),
+        };
+        text.push_str(&format!("- `{}` ({}): {}; {owns}\n", view.task.id, view.member, view.task.caption()));
+    }
+    text.push_str("Leave their files alone; what is broken outside yours may be their work in progress.\n");
+    text
 }
 
 /// Whether a member sees everything that the owner of another task sees; what that one changed may then be shown.
@@ -225,6 +254,9 @@ pub(super) fn news(plan: &Plan, id: PlanId, event: &Event, replaced: bool) -> Op
             Some((Kind::NeedClarify, fill(CLARIFY, &values)))
         }
         Event::PlanAnswered(answered) => match &answered.say {
+            say if is_yes(say) && has_just_begun(plan) => {
+                Some((Kind::PlanApprovalResponse, fill(APPROVED, &[("plan", &name)])))
+            }
             Say::Changes(comment) => Some((Kind::PlanApprovalResponse, changes(&name, comment))),
             Say::Reject(reason) if !reason.trim().is_empty() && plan.ended() == Some(PlanEnd::Rejected) => {
                 Some((Kind::PlanApprovalResponse, changes(&name, &format!("They reject it: {reason}"))))
@@ -238,6 +270,26 @@ pub(super) fn news(plan: &Plan, id: PlanId, event: &Event, replaced: bool) -> Op
         }
         _ => None,
     }
+}
+
+/// Whether somebody said yes.
+pub(super) fn is_yes(say: &Say) -> bool {
+    matches!(say, Say::Approve | Say::FirstWave)
+}
+
+/// Whether the answer is the one that lets a plan begin, and not one about more money or a later task.
+fn has_just_begun(plan: &Plan) -> bool {
+    plan.is_approved()
+        && plan.tasks().all(|view| view.attempt == 0 || (view.attempt == 1 && view.status == Status::Dispatched))
+}
+
+/// The files that stopped tasks leave changed, for the lead.
+pub(super) fn files_words(left: &[TaskFiles]) -> String {
+    if left.is_empty() {
+        return String::new();
+    }
+    let line = |left: &TaskFiles| format!("- {}: {}\n", left.task, left.files.join(", "));
+    format!("\nFiles that unfinished tasks have changed:\n{}", left.iter().map(line).collect::<String>())
 }
 
 fn changes(plan: &str, comment: &str) -> String {
@@ -340,6 +392,9 @@ fn line(view: &TaskView<'_>) -> String {
             // What of a copy is in the project, and what is not.
             if evidence.what == worktree::MERGE {
                 line.push_str(&format!(" ({})", evidence.detail));
+            }
+            if let Some(caveat) = evidence.caveat() {
+                line.push_str(&format!(" ({caveat})"));
             }
         }
     } else if !view.error.is_empty() {

@@ -69,6 +69,7 @@ impl PlanLoop {
                 match Says::deserialize(body.get("says")?).ok()? {
                     Says::Answer(answer) => Some(Input::Told { task, answer, by }),
                     Says::Rule(ruling) => Some(Input::Rule { task, ruling, by }),
+                    Says::Change { title, description } => Some(Input::Change { task, title, description, by }),
                 }
             }
             Kind::Shutdown => {

@@ -12,6 +12,7 @@ mod history;
 mod leave;
 pub(crate) mod letters;
 mod mail;
+mod probe;
 pub(crate) mod propose;
 pub(crate) mod query;
 mod serve;
@@ -39,18 +40,21 @@ pub use history::Basis;
 
 use crate::agent::{Control, derived};
 use crate::beat::{BEAT, Beat};
+use crate::census::Census;
 use crate::error::RuntimeError;
 use crate::floor::{Activity, Floor, Place};
 use crate::handle::Origin;
 use crate::session;
 use crate::shared::now_ms;
 
+use probe::Probe;
+
 /// What the log says where the lead has no answer, and who gave it: the user is asked then.
 const UNANSWERED: &str = "The lead has no answer; it is the user's to give.";
 const NOBODY: &str = "nobody";
 
 /// The version of the snapshots that this code reads and writes; another fold or another shape is another version.
-pub(crate) const PLAN_SNAPSHOT_VERSION: u32 = 4;
+pub(crate) const PLAN_SNAPSHOT_VERSION: u32 = 5;
 
 /// The stream of a plan; also the address of its mailbox.
 pub(crate) fn plan_stream(plan: PlanId) -> String {
@@ -70,6 +74,11 @@ enum Landed {
         tasks: Vec<(usize, AgentId)>,
         tree: Option<git::Snapshot>,
     },
+    /// A check has run before the tasks that it is to prove.
+    Probed {
+        line: String,
+        passed: bool,
+    },
     /// A copy is gone.
     Cleared,
     Woke {
@@ -82,6 +91,8 @@ enum Landed {
 struct Before {
     tree: Option<git::Snapshot>,
     outputs: Vec<Option<Hash>>,
+    /// Checks that passed then.
+    passed: Vec<String>,
 }
 
 pub(crate) struct PlanLoop {
@@ -96,6 +107,8 @@ pub(crate) struct PlanLoop {
     flights: FuturesUnordered<Flight>,
     /// Checks that run, and what stops each of them.
     checking: HashMap<(usize, u32), CancellationToken>,
+    /// Checks that run before their tasks have changed anything, each with those tasks.
+    probes: HashMap<String, Probe>,
     /// Whoever has a copy of the project to work in.
     apart: HashSet<AgentId>,
     /// Copies that are being dropped.
@@ -152,6 +165,7 @@ impl PlanLoop {
             controls: place.controls,
             flights: FuturesUnordered::new(),
             checking: HashMap::new(),
+            probes: HashMap::new(),
             apart: HashSet::new(),
             clearing: 0,
             asleep_until: None,
@@ -203,7 +217,7 @@ impl PlanLoop {
             tokio::select! {
                 biased;
                 control = self.controls.recv() => match control {
-                    None | Some(Control::Stop) => return Ok(()),
+                    None | Some(Control::Stop) => return self.pause().await,
                     Some(Control::Interrupt { by, .. }) => self.step(Input::Stop { task: None, by: by.name }).await?,
                     Some(Control::Begun { task, attempt }) => self.begun(task, attempt).await?,
                     Some(
@@ -223,11 +237,20 @@ impl PlanLoop {
         }
     }
 
+    /// The process closes: if the user leaves while the plan runs, the log says so, and what has changed so far.
+    async fn pause(&mut self) -> Result<(), RuntimeError> {
+        let Some(by) = self.floor.left_by.get().filter(|_| self.plan.is_moving() && !self.plan.is_parked()) else {
+            return Ok(());
+        };
+        let files = Census::new(&self.floor.shared.journal).files_left(&self.plan)?;
+        self.step(Input::Pause { by: by.clone(), files }).await
+    }
+
     fn activity(&self) -> Activity {
         match self.plan.ended() {
             Some(_) if self.clearing > 0 => Activity::Busy,
             Some(_) => Activity::Idle,
-            None if !self.checking.is_empty() || self.plan.is_retrying() => Activity::Busy,
+            None if !self.checking.is_empty() || !self.probes.is_empty() || self.plan.is_retrying() => Activity::Busy,
             // The lead, a person, or whoever has a task, and they say themselves whether they are at work.
             None => Activity::Waiting,
         }
@@ -398,6 +421,7 @@ impl PlanLoop {
             match effect {
                 Effect::Check { task, attempt } => {
                     if !self.checking.contains_key(&(task, attempt))
+                        && !self.is_probing(task)
                         && let Some(flight) = self.check(task, attempt)
                     {
                         self.flights.push(flight);
@@ -419,11 +443,16 @@ impl PlanLoop {
 
     async fn land(&mut self, landed: Landed) -> Result<(), RuntimeError> {
         match landed {
-            Landed::Checked { task, attempt, findings } => {
+            Landed::Probed { line, passed } => {
+                self.probed(&line, passed);
+                Ok(())
+            }
+            Landed::Checked { task, attempt, mut findings } => {
                 self.checking.remove(&(task, attempt));
                 if self.cancel.is_cancelled() {
                     return Ok(());
                 }
+                findings.beside = self.beside(task);
                 self.step(Input::Checked { task, attempt, findings }).await
             }
             Landed::Woke { until_ms } if self.asleep_until == Some(until_ms) => {

@@ -348,6 +348,8 @@ pub enum PlanStep {
     Resumed,
     /// Somebody stops it, or a task of it.
     Stopping,
+    /// The user left while it ran; it goes on when the session is next opened.
+    Paused,
     /// It is over: everything was done.
     Done,
     /// It is over: some was done.
@@ -380,6 +382,10 @@ pub enum TaskStep {
     Waiting,
     /// Its owner says that it is done.
     Checking,
+    /// Its checks failed beside others, and run again once those are through.
+    Deferred,
+    /// The lead said anew what it is.
+    Changed,
     /// It waits for money.
     Paused,
     /// It ended well.

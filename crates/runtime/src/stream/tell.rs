@@ -54,6 +54,7 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         | Event::PlanUnasked(_)
         | Event::PlanResumed(_)
         | Event::PlanStopped(_)
+        | Event::PlanPaused(_)
         | Event::PlanEnded(_) => plan.map_or_else(Vec::new, |plan| self::plan::of_plan(plan, event)),
         Event::TaskAssigned(_)
         | Event::TaskStarted(_)
@@ -66,6 +67,8 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         | Event::TaskDone(_)
         | Event::TaskFailed(_)
         | Event::TaskQueued(_)
+        | Event::TaskDeferred(_)
+        | Event::TaskChanged(_)
         | Event::TaskRuled(_)
         | Event::TaskPaused(_)
         | Event::TaskSkipped(_)

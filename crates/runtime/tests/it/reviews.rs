@@ -310,7 +310,9 @@ async fn whoever_was_interrupted_goes_on_for_whom_it_was_at_work() {
         let folder = repository();
         let journal = Journal::memory();
         let team = house_of(&journal, folder.path(), BOTH);
-        let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+        let mut open = leading(Which::New);
+        open.settings.permissions.rules.push(super::worktrees::asking(folder.path()));
+        let (session, mut notices) = say(&team, folder.path(), open).await;
         while Post::new(&journal).inbox().unwrap().len() < 2 {
             rest(&mut notices).await;
         }

@@ -85,7 +85,7 @@ fn a_revision_waits_for_those_it_stops() {
     let recording = r#"
 answers:
   - parts: [{tool: submit_plan, input: {goal: g, tasks: [
-      {id: a, agent: leo, description: A, owns: [src], retry: 0, verify: ["false"]},
+      {id: a, agent: leo, description: A, owns: [src], retry: 0, outputs: [absent.txt]},
       {id: z, agent: leo, description: Z, owns: [docs]}]}}]
   - parts: [{tool: submit_plan, input: {goal: g, tasks: [{id: b, agent: ada, description: B, owns: [docs/x]}]}}]
   - text: Report.

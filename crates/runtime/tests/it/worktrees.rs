@@ -6,7 +6,8 @@ use std::sync::Arc;
 use max_team_core::event::{Event, QuestionAsked};
 use max_team_core::id::{QuestionId, SessionId};
 use max_team_core::plan::event::{About, Approve, Cause, PlanEnd, Proof, Ruling, Say};
-use max_team_core::policy::{Answer, By, Deed, Settled};
+use max_team_core::policy::rule::{Anchors, List, Origin, Scope};
+use max_team_core::policy::{Answer, By, Deed, Rule, Settled};
 use max_team_core::team::Isolation;
 use max_team_journal::{Death, Journal};
 use max_team_llm::Replay;
@@ -173,7 +174,13 @@ async fn what_the_user_changes_meanwhile_fails_the_task_and_stays() {
     let root = folder.path();
     let journal = Journal::memory();
     let team = house_of(&journal, root, MEANWHILE);
-    let (session, mut notices) = ask(&team, root, Approve::Each).await;
+    let mut with = with_team(Which::New, Approve::Each);
+    let members = with.team.iter_mut().flat_map(|team| &mut team.members);
+    members.for_each(|mate| mate.settings.permissions.rules.push(asking(root)));
+    let mut notices = team.watch();
+    let session = team.open(owner(), root, with).await.unwrap().session;
+    rest(&mut notices).await;
+    order(&team, Command::Say { session, text: "add a greeting".into() }).await.unwrap();
     approved(&team, &mut notices).await;
     let mut heard = rest(&mut notices).await;
     loop {
@@ -498,11 +505,21 @@ async fn of_two_copies_one_is_asked_about_at_a_time() {
     team.shutdown().await.unwrap();
 }
 
-/// A session whose members work in copies.
+/// A rule by which edits are asked about, also in a copy.
+pub(crate) fn asking(root: &Path) -> Rule {
+    let origin = Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };
+    let root = root.to_str().unwrap();
+    Rule::new(List::Ask, "Edit", origin, &Anchors { root, base: root, home: "/" })
+}
+
+/// A session whose members work in copies, and ask before they edit.
 async fn told_to(team: &TeamHandle, root: &Path, which: Which) -> (SessionId, mpsc::Receiver<Notice>) {
     let mut with = with_team(which, Approve::Plan);
     let members = with.team.iter_mut().flat_map(|team| &mut team.members);
-    members.for_each(|mate| Arc::make_mut(&mut mate.definition).isolation = Isolation::Worktree);
+    members.for_each(|mate| {
+        Arc::make_mut(&mut mate.definition).isolation = Isolation::Worktree;
+        mate.settings.permissions.rules.push(asking(root));
+    });
     with.definition.tools.push("send_message".to_owned());
     let notices = team.watch();
     let session = team.open(owner(), root, with).await.unwrap().session;

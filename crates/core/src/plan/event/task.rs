@@ -34,6 +34,9 @@ pub struct TaskAssigned {
     /// Blob: how the working tree was then, if it will be asked what changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<Hash>,
+    /// The tasks that are worked on beside it, as many as its owner is told of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<String>,
 }
 
 /// Its owner has begun.
@@ -192,6 +195,29 @@ pub struct Evidence {
     pub ok: bool,
     /// What was seen.
     pub detail: String,
+    /// What the command exited with, if it is one and did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<i32>,
+    /// Whether the command also passed before the task began, so that it proves less.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub passed_before: bool,
+}
+
+impl Evidence {
+    /// A file, a command or a merge, and what was seen of it.
+    pub fn new(what: impl Into<String>, ok: bool, detail: impl Into<String>) -> Self {
+        Self { what: what.into(), ok, detail: detail.into(), code: None, passed_before: false }
+    }
+
+    /// Whether the command could not even start (exit 126 or 127): that says nothing about the task.
+    pub fn is_unstartable(&self) -> bool {
+        !self.ok && matches!(self.code, Some(126 | 127))
+    }
+
+    /// What a reader of a result should know about a check that passed.
+    pub fn caveat(&self) -> Option<&'static str> {
+        (self.ok && self.passed_before).then_some("passed before, too: proves less")
+    }
 }
 
 /// The form of an artifact's content.
@@ -248,6 +274,8 @@ pub enum Cause {
     Agent,
     /// Its owner said it was done, and the checks say otherwise.
     Checks,
+    /// Its owner said it was done, and a check cannot be started on this machine.
+    Environment,
 }
 
 /// An attempt failed.
@@ -287,6 +315,38 @@ pub struct TaskStopped {
     pub attempt: u32,
     /// What it had used.
     pub spent: Spent,
+    /// The files that it had changed, from the project's folder.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+}
+
+/// Its checks failed while other tasks changed files of the same project: they run again once those are through.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskDeferred {
+    /// The task.
+    pub task: String,
+    /// Which attempt.
+    pub attempt: u32,
+    /// The tasks that it waits for.
+    pub after: Vec<String>,
+    /// What was looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<Evidence>,
+}
+
+/// The lead says anew what a task is, which has not begun.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskChanged {
+    /// The task.
+    pub task: String,
+    /// Its new title; without it, the old one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What is to be done now; without it, as before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Who said so.
+    pub by: String,
 }
 
 /// A task that had failed may be tried again.
@@ -370,6 +430,9 @@ pub struct TaskCancelled {
     /// Whether its owner is still at it, and was told to stop.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopping: bool,
+    /// The files that it had changed, from the project's folder; of an owner that is still at it, they come with its end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
 }
 
 /// A task waits for money.

@@ -286,3 +286,99 @@ fn a_handler_that_will_never_run_handles_nothing() {
     play.fails("a");
     assert_eq!(play.view("a").waits, Waits::Ruling);
 }
+
+/// Says that a task is done, and that its checks failed while these others could change files.
+fn fails_beside(play: &mut Play, id: &str, beside: &[&str]) -> Vec<Event> {
+    play.report(id, Report::Done { output: "done".into(), findings: None, unknown: Vec::new() });
+    let (task, attempt) = (play.place(id), play.attempt(id));
+    let beside = beside.iter().map(|id| play.place(id)).collect();
+    play.step(Input::Checked { task, attempt, findings: Findings { beside, ..found(Proof::Failed) } })
+}
+
+#[test]
+fn a_check_that_fails_beside_others_runs_again_once_they_are_through() {
+    let mut play = Play::running(vec![task("a"), task("b"), task("c")], 3);
+    assert_eq!(told_short(&fails_beside(&mut play, "a", &["a", "b"])), ["task_deferred a"]);
+    assert_eq!((play.status("a"), play.view("a").waits), (Status::Running, Waits::For(vec!["b"])));
+    play.crash();
+    // Who fails itself beside nobody else is to blame at once, and tries again: that is not being through.
+    assert_eq!(told_short(&fails_beside(&mut play, "b", &["a"])), ["task_failed b"]);
+    assert_eq!(play.view("a").waits, Waits::For(vec!["b"]));
+    play.wake_at(play.now + 60_000);
+    play.done("b");
+    let attempt = play.attempt("a");
+    let check = Effect::Check { task: play.place("a"), attempt };
+    assert!(play.plan.pending().contains(&check), "{:?}", play.plan.pending());
+    // The second time it counts, whoever works.
+    assert_eq!(told_short(&play.checked("a", Proof::Failed)), ["task_failed a"]);
+    play.wake_at(play.now + 60_000);
+    // Another attempt may be put off once more; what it waits for may also be stopped.
+    assert_eq!(told_short(&fails_beside(&mut play, "a", &["c"])), ["task_deferred a"]);
+    play.stop(Some("c"));
+    play.rest();
+    assert_eq!(told_short(&play.checked("a", Proof::Verified)), ["task_done a", "plan_ended"]);
+    play.ended(PlanEnd::Partial);
+}
+
+#[test]
+fn a_missing_file_is_nobody_elses_fault() {
+    let mut play = Play::running(vec![Task { outputs: names(&["cargo test"]), ..task("a") }, task("b")], 2);
+    assert_eq!(told_short(&fails_beside(&mut play, "a", &["b"])), ["task_failed a"]);
+}
+
+#[test]
+fn a_check_that_cannot_start_is_no_fault_of_the_task() {
+    let evidence = |code| vec![Evidence { code, ..Evidence::new("nox", false, "not found") }];
+    for (code, cause, tried_again) in [
+        (Some(127), Cause::Environment, false),
+        (Some(126), Cause::Environment, false),
+        (Some(1), Cause::Checks, true),
+        (None, Cause::Checks, true),
+    ] {
+        let mut play = Play::running(vec![task("a")], 1);
+        play.report("a", Report::Done { output: "done".into(), findings: None, unknown: Vec::new() });
+        let findings = Findings { proof: Proof::Failed, evidence: evidence(code), ..Findings::default() };
+        let (task, attempt) = (play.place("a"), play.attempt("a"));
+        let events = play.step(Input::Checked { task, attempt, findings });
+        let Event::TaskFailed(failed) = &events[0] else { panic!("{events:?}") };
+        assert_eq!((failed.cause, failed.retry_at_ms.is_some()), (cause, tried_again), "{code:?}");
+        assert_eq!(failed.error.contains("cannot be started here"), !tried_again, "{}", failed.error);
+        assert!(!failed.error.contains('\n'));
+    }
+    // Where another check failed for good reason, the task is to blame.
+    let both = evidence(Some(127)).into_iter().chain(evidence(Some(1))).collect();
+    let mut play = Play::running(vec![task("a")], 1);
+    play.report("a", Report::Done { output: "done".into(), findings: None, unknown: Vec::new() });
+    let findings = Findings { proof: Proof::Failed, evidence: both, ..Findings::default() };
+    let events = play.step(Input::Checked { task: 0, attempt: 1, findings });
+    assert!(matches!(&events[0], Event::TaskFailed(failed) if failed.cause == Cause::Checks));
+}
+
+#[test]
+fn a_task_is_changed_only_before_it_begins() {
+    let change = |task| Input::Change { task, title: None, description: Some("anew".into()), by: "max".into() };
+    let mut play = Play::running(vec![task("a"), after("b", &["a"])], 1);
+    assert!(!play.plan.may_change(0) && play.plan.may_change(1));
+    assert_eq!(told_short(&play.step(change(0))), [] as [&str; 0]);
+    assert_eq!(told_short(&play.step(change(1))), ["task_changed b"]);
+    play.crash();
+    assert_eq!((play.view("b").task.description.as_str(), play.view("b").task.title.as_str()), ("anew", ""));
+    play.done("a");
+    assert!(!play.plan.may_change(1), "it has begun");
+    let mut play = Play::proposed(proposal(draft(vec![task("a")])));
+    assert_eq!(told_short(&play.step(change(0))), [] as [&str; 0], "nobody has approved it");
+}
+
+#[test]
+fn a_plan_that_the_user_leaves_is_paused_until_something_happens() {
+    let pause = || Input::Pause { by: "ann".into(), files: Vec::new() };
+    let mut play = Play::running(vec![task("a")], 1);
+    assert_eq!(told_short(&play.step(pause())), ["plan_paused"]);
+    assert_eq!(play.plan.paused_by(), Some("ann"));
+    play.crash();
+    assert_eq!((play.plan.paused_by(), play.status("a")), (None, Status::Dispatched), "it goes on");
+    play.done("a");
+    assert_eq!(told_short(&play.step(pause())), [] as [&str; 0], "it is over");
+    let mut play = Play::proposed(proposal(draft(vec![task("a")])));
+    assert_eq!(told_short(&play.step(pause())), [] as [&str; 0], "it only waits for a person");
+}

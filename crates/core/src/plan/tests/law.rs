@@ -22,6 +22,8 @@ pub(super) fn subject(event: &Event) -> Option<&str> {
         Event::TaskSkipped(event) => &event.task,
         Event::TaskCancelled(event) => &event.task,
         Event::TaskStopped(event) => &event.task,
+        Event::TaskDeferred(event) => &event.task,
+        Event::TaskChanged(event) => &event.task,
         _ => return None,
     })
 }
@@ -46,7 +48,7 @@ fn has_place(slot: &Slot) -> bool {
 }
 
 fn is_at_work(slot: &Slot) -> bool {
-    let reported = slot.state == State::Unchecked && !slot.by_hand;
+    let reported = matches!(slot.state, State::Deferred { .. }) || (slot.state == State::Unchecked && !slot.by_hand);
     has_place(slot) || reported || matches!(slot.state, State::Asking { .. } | State::Answered { .. })
 }
 
@@ -205,6 +207,7 @@ impl Play {
         same(&plan.answered, &|state| matches!(state, State::Answered { .. }));
         same(&plan.unchecked, &|state| *state == State::Unchecked);
         same(&plan.paused, &|state| *state == State::Paused);
+        same(&plan.deferred, &|state| matches!(state, State::Deferred { .. }));
         assert!(plan.doomed.is_empty() && plan.gated.is_empty());
         let asked = |task: &usize| plan.asked_of.contains_key(&Some(*task));
         for task in states(&|state| *state == State::Failed { settled: false }) {

@@ -66,8 +66,8 @@ fn used(nano: u64) -> Spent {
 }
 
 fn found(proof: Proof) -> Findings {
-    let evidence = Evidence { what: "cargo test".into(), ok: proof != Proof::Failed, detail: "seen".into() };
-    Findings { proof, evidence: vec![evidence], artifacts: Vec::new() }
+    let evidence = Evidence::new("cargo test", proof != Proof::Failed, "seen");
+    Findings { proof, evidence: vec![evidence], ..Findings::default() }
 }
 
 /// An attempt at a task has been answered before.

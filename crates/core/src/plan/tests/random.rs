@@ -144,7 +144,9 @@ impl Play {
             9..=11 => {
                 let task = self.any_task(bytes, |state| *state == State::Checking);
                 let proof = [Proof::Verified, Proof::Failed, Proof::Unverified][bytes.below(3)];
-                Input::Checked { task, attempt: self.any_attempt(bytes, task), findings: found(proof) }
+                let beside = (0..self.plan.slots.len()).filter(|_| bytes.is_one_in(2)).collect();
+                let findings = Findings { beside, ..found(proof) };
+                Input::Checked { task, attempt: self.any_attempt(bytes, task), findings }
             }
             12 | 13 => {
                 let task = self.any_task(bytes, works);

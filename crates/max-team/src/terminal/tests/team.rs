@@ -171,7 +171,7 @@ fn a_plan_that_is_over_leaves_a_summary() {
         house.does("文档", Proof::Unverified);
         house.stage.wait(1_000);
         house.begin("tests");
-        let evidence = vec![Evidence { what: "make smoke".into(), ok: true, detail: "passed".into() }];
+        let evidence = vec![Evidence::new("make smoke", true, "passed")];
         let findings = Findings { proof: Proof::Verified, evidence, ..Findings::default() };
         house.reports("tests", Report::Done { output: "ok".into(), findings: Some(findings), unknown: Vec::new() });
         house.stage.wait(1_000);

@@ -57,6 +57,7 @@ pub(super) fn of_plan(plan: PlanId, event: &Event) -> Vec<What> {
             with(PlanStep::Resumed, "", Some(&of.by), None).into_iter().chain([raised]).collect()
         }
         Event::PlanStopped(of) => with(PlanStep::Stopping, "", Some(&of.by), of.task.as_ref()),
+        Event::PlanPaused(of) => with(PlanStep::Paused, "", Some(&of.by), None),
         Event::PlanEnded(of) => {
             let state = match of.end {
                 PlanEnd::Done => PlanStep::Done,
@@ -162,6 +163,11 @@ pub(super) fn of_task(plan: PlanId, event: &Event) -> Vec<What> {
             }
             vec![what]
         }
+        Event::TaskDeferred(of) => plain(&of.task, TaskStep::Deferred, Some(of.attempt), &of.after.join(", ")),
+        Event::TaskChanged(of) => {
+            let words = of.description.as_deref().or(of.title.as_deref()).unwrap_or_default();
+            ruled(task(plan, &of.task, TaskStep::Changed, None, words), &of.by)
+        }
         Event::TaskQueued(of) => plain(&of.task, TaskStep::Approved, None, ""),
         Event::TaskRuled(of) => ruled(task(plan, &of.task, TaskStep::Ruled, None, ruling(&of.ruling)), &of.by),
         Event::TaskPaused(of) => {
@@ -170,7 +176,7 @@ pub(super) fn of_task(plan: PlanId, event: &Event) -> Vec<What> {
         }
         Event::TaskSkipped(of) => plain(&of.task, TaskStep::Skipped, None, &of.detail),
         Event::TaskCancelled(of) => plain(&of.task, TaskStep::Cancelled, None, &of.detail),
-        Event::TaskStopped(of) => plain(&of.task, TaskStep::Stopped, Some(of.attempt), ""),
+        Event::TaskStopped(of) => plain(&of.task, TaskStep::Stopped, Some(of.attempt), &of.files.join(", ")),
         _ => Vec::new(),
     }
 }

@@ -1,0 +1,117 @@
+//! Checks that run before a task has changed anything: one that passes then proves less afterwards.
+//!
+//! They run while the owners of a wave make their first model calls, each distinct command once, and cost no time: as soon as
+//! an owner wants to change something, those that are not through yet are ended, and nothing is known of them.
+
+use std::sync::Arc;
+
+use max_team_core::event::Event;
+use max_team_core::limits::CHECKS_BEFORE_MAX;
+use max_team_core::plan::event::TaskAssigned;
+use max_team_core::policy::Sight;
+use max_team_core::team::Settings;
+use max_team_tools::command::Walls;
+use tokio_util::sync::CancellationToken;
+
+use super::check::Checker;
+use super::serve::Beginning;
+use super::{Landed, PlanLoop};
+
+/// A check that runs before some tasks.
+pub(super) struct Probe {
+    tasks: Vec<usize>,
+    cancel: CancellationToken,
+}
+
+/// The tools by which an agent changes files.
+const CHANGING: [&str; 4] = ["write_file", "edit_file", "run_shell", "run_test"];
+
+impl PlanLoop {
+    /// Runs the checks of tasks that have just been given out, those that are not running yet.
+    pub(super) fn probe(&mut self, events: &[Event], beginning: &Beginning) {
+        for event in events {
+            let Event::TaskAssigned(TaskAssigned { task, attempt: 1, .. }) = event else { continue };
+            let Some(index) = self.plan.graph().and_then(|graph| graph.index(task)) else { continue };
+            if beginning.over.contains(&(task.clone(), 1)) {
+                continue;
+            }
+            let lines = self.plan.draft().and_then(|draft| draft.tasks.get(index)).map(|task| task.verify.clone());
+            for line in lines.unwrap_or_default() {
+                let is_full = self.probes.len() >= CHECKS_BEFORE_MAX;
+                match self.probes.get_mut(&line) {
+                    Some(probe) => probe.tasks.push(index),
+                    None if is_full => {}
+                    None => self.probe_one(index, line),
+                }
+            }
+        }
+    }
+
+    fn probe_one(&mut self, index: usize, line: String) {
+        let Some(view) = self.plan.task(index) else { return };
+        let (task, owner) = (view.task.clone(), self.floor.owner(view.member).map(|mate| mate.settings));
+        let risks = self.plan.proposed().map(|proposed| proposed.risks.clone()).unwrap_or_default();
+        let (root, walled) = (self.floor.root.clone(), self.floor.shared.walled);
+        let cancel = self.cancel.child_token();
+        self.probes.insert(line.clone(), Probe { tasks: vec![index], cancel: cancel.clone() });
+        self.flights.push(Box::pin(async move {
+            let what = line.clone();
+            let ran = tokio::task::spawn_blocking(move || {
+                let seen = |settings: &Settings| Sight::under(&settings.constraints, &settings.permissions);
+                let sight = Arc::new(owner.as_ref().map(seen).unwrap_or_default());
+                let read_only = owner.as_ref().is_some_and(|owner| owner.constraints.read_only);
+                let walls = Walls { on: walled || read_only, read_only, sight, ..Walls::around(&root) };
+                let checker = Checker { root: &root, task: &task, owner: owner.as_ref(), risks: &risks, walls: &walls };
+                checker.run(&line, &cancel).ok && !cancel.is_cancelled()
+            });
+            Landed::Probed { line: what, passed: ran.await.unwrap_or_default() }
+        }));
+    }
+
+    /// A check has run before these tasks.
+    pub(super) fn probed(&mut self, line: &str, passed: bool) {
+        let Some(probe) = self.probes.remove(line) else { return };
+        if passed && !probe.cancel.is_cancelled() {
+            probe.tasks.into_iter().for_each(|task| self.before.entry(task).or_default().passed.push(line.to_owned()));
+        }
+    }
+
+    /// Something is about to change: what is not through yet would no longer say how things were before.
+    pub(super) fn end_probes(&mut self) {
+        self.probes.values().for_each(|probe| probe.cancel.cancel());
+    }
+
+    /// Whether checks still run that were begun before a task: its own come after them.
+    pub(super) fn is_probing(&self, index: usize) -> bool {
+        self.probes.values().any(|probe| probe.tasks.contains(&index))
+    }
+
+    /// Whether checks run before a task.
+    pub(super) fn is_probed(&self, index: usize) -> bool {
+        self.plan.task(index).is_some_and(|view| view.attempt == 1 && !view.task.verify.is_empty())
+    }
+
+    /// The tasks under way whose owners may change the files that the checks of another one look at. One that is done in a
+    /// worktree is not disturbed.
+    pub(super) fn beside(&self, index: usize) -> Vec<usize> {
+        if self.is_apart(index) {
+            return Vec::new();
+        }
+        self.plan
+            .active()
+            .chain(self.plan.asking())
+            .filter(|other| *other != index && self.changes_files(*other))
+            .collect()
+    }
+
+    /// Whether the owner of a task can change files of the project while it works.
+    pub(super) fn changes_files(&self, index: usize) -> bool {
+        let Some(view) = self.plan.task(index).filter(|view| view.task.owns.as_deref() != Some(&[])) else {
+            return false;
+        };
+        let Some(mate) = self.floor.owner(view.member) else { return false };
+        let has_hands = mate.definition.inherits_tools
+            || mate.definition.tools.iter().any(|tool| CHANGING.contains(&tool.as_str()));
+        has_hands && !mate.settings.constraints.read_only && !self.is_apart(index)
+    }
+}
