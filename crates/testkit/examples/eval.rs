@@ -48,8 +48,8 @@ fn evaluate() -> Result<bool, String> {
     let mut rows = Vec::new();
     if !json {
         println!(
-            "{:<9} {:<9} {:<7} {:>5} {:>6} {:>8} {:>8} {:>5}  lost",
-            "model", "job", "outcome", "calls", "wasted", "input", "usage", "fixed"
+            "{:<9} {:<9} {:<7} {:>4} {:>5} {:>6} {:>8} {:>8} {:>5}  lost",
+            "model", "job", "outcome", "exit", "calls", "wasted", "input", "usage", "fixed"
         );
     }
     for character in characters {
@@ -72,10 +72,11 @@ fn evaluate() -> Result<bool, String> {
 
 fn line(row: &Row) -> String {
     format!(
-        "{:<9} {:<9} {:<7} {:>5} {:>6} {:>8} {:>8} {:>4}%  {}{}",
+        "{:<9} {:<9} {:<7} {:>4} {:>5} {:>6} {:>8} {:>8} {:>4}%  {}{}",
         row.character.name(),
         row.job,
         row.outcome_word(),
+        row.codes.last().copied().unwrap_or(-1),
         row.calls,
         row.wasted,
         row.input_tokens,
@@ -85,7 +86,7 @@ fn line(row: &Row) -> String {
         if row.why.is_empty() {
             String::new()
         } else {
-            format!("\n{:20}{}", "", row.why.lines().next().unwrap_or_default())
+            format!("\n{:20}{:.150}", "", row.why.lines().next().unwrap_or_default())
         },
     )
 }

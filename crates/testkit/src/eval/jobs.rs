@@ -273,7 +273,9 @@ fn debate() -> Job {
                 .marker("mark-pro"),
             con.step_after("pro-one", |view| message(view, "pro", "con-one: spaces look the same everywhere."))
                 .step_after("pro-two", |view| message(view, "pro", "con-two: then the width must be said somewhere."))
-                .step_after("pro-three", |view| message(view, "pro", "con-three: I agree."))
+                .step_after("pro-three", |_| {
+                    one("send_message", json!({ "to": "pro", "message": "con-three: I agree." }))
+                })
                 .marker("mark-con"),
         ],
         play: |stage| stage.ask(&["-p", "Have two debate tabs or spaces until they agree, and tell me the outcome."]),
@@ -454,8 +456,8 @@ fn change_of_plan(view: &View) -> Vec<Ways> {
     let plan = heard.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
     let id = plan.into_iter().find(|word| word.starts_with("pln_"));
     let mut ways = vec![
-        ("task_update", json!({ "task_id": "greet", "note": note })),
         ("send_message", json!({ "to": "leo", "message": note })),
+        ("task_update", json!({ "task_id": "greet", "note": note })),
     ];
     let revised = json!({ "goal": "a farewell", "revises": id, "tasks": greetings("Goodbye") });
     ways.extend(id.map(|_| ("submit_plan", revised)));

@@ -80,7 +80,7 @@ struct Model {
 
 impl Model {
     fn reply(&self, request: &Recorded) -> Reply {
-        let view = View::new(request);
+        let view = View::new(&request.body);
         let part = self.job.parts.iter().find(|part| part.role == view.role);
         let claims = part.filter(|part| ["coder", "tester"].contains(&part.kind)).map(|part| (part.result)(&view));
         let strong = decide(&view, &self.job);
@@ -125,11 +125,16 @@ impl Model {
         }
     }
 
-    /// Lets the reply go that waits until the lead has nothing more to call.
+    /// Lets the reply go that waits until the lead has made its last call.
     fn open_gate(&self, view: &View, decision: &Decision) {
         let heard = view.heard();
         let phase = self.job.phases.iter().rfind(|phase| heard.contains(phase.cue)).filter(|_| view.role == "lead");
-        if let (Some(gate), Decision::Say(..)) = (phase.and_then(|phase| phase.opens), decision) {
+        // A plan that was submitted ends the lead's turn.
+        let is_last = match decision {
+            Decision::Say(..) => true,
+            Decision::Call(calls) => calls.iter().any(|call| call.tool == "submit_plan"),
+        };
+        if let Some(gate) = phase.and_then(|phase| phase.opens).filter(|_| is_last) {
             self.gates.get(gate).into_iter().for_each(Gate::open);
         }
     }

@@ -163,7 +163,7 @@ fn steps(view: &View, phase: usize, steps: &[Step]) -> Progress {
 
 /// Whether the program says that the agent of a result has done nothing.
 fn is_empty_claim(text: &str) -> bool {
-    ["changed no file", "called no tool"].iter().any(|words| text.contains(words))
+    text.contains("called no tool") || (text.contains("changed no file") && !text.contains("ran commands"))
 }
 
 /// The same wish in other words: an equal call would be a repetition.
@@ -201,4 +201,37 @@ fn fitted(schema: &Value, who: &str, title: &str, text: &str) -> Value {
         }
     }
     Value::Object(input)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::jobs;
+    use super::*;
+
+    const TOOLS: &str = r#"[{"name": "submit_plan", "input_schema": {}},
+        {"name": "agent", "input_schema": {"properties": {"type": {}, "prompt": {}, "description": {}}, "required": ["description"]}}]"#;
+
+    fn lead(messages: Value) -> Decision {
+        let tools: Value = serde_json::from_str(TOOLS).expect("tools");
+        let question = jobs::all().into_iter().find(|job| job.name == "question").expect("a job");
+        decide(&View::new(&json!({ "tools": tools, "messages": messages })), &question)
+    }
+
+    #[test]
+    fn the_lead_fits_its_call_to_the_tools_offered_and_answers_with_what_came_back() {
+        let asked = json!({ "role": "user", "content": "Which port?" });
+        let Decision::Call(calls) = lead(json!([asked])) else { panic!("no call") };
+        let [call] = calls.as_slice() else { panic!("{calls:?}") };
+        let fields: Vec<&str> = call.input.as_object().expect("an object").keys().map(String::as_str).collect();
+        assert_eq!((call.tool.as_str(), fields), ("agent", vec!["type", "prompt", "description"]));
+        let used = json!({ "role": "assistant", "content": [{ "type": "tool_use", "id": "s0_0_0_1", "name": "agent", "input": call.input }] });
+        let result = |text: &str| json!({ "role": "user", "content": [{ "type": "tool_result", "tool_use_id": "s0_0_0_1", "content": text }] });
+        let Decision::Say(answer, Worth::Result) = lead(json!([asked, used, result("8431 mark-look")])) else {
+            panic!("no answer")
+        };
+        assert_eq!(answer, "The answer: 8431, mark-look.");
+        // A result without the marker is asked for again, in other words.
+        let Decision::Call(again) = lead(json!([asked, used, result("I will look.")])) else { panic!("no call") };
+        assert!(again.iter().all(|again| again.input != call.input && again.tool == call.tool), "{again:?}");
+    }
 }

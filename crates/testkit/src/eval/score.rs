@@ -141,14 +141,14 @@ fn is_wasted(made: &Made, failed: &BTreeSet<String>) -> bool {
 }
 
 fn failed_calls(requests: &[&Recorded]) -> BTreeSet<String> {
-    let items = requests.iter().flat_map(|request| View::new(request).items);
+    let items = requests.iter().flat_map(|request| View::new(&request.body).items);
     items.filter_map(|item| if let Item::Returned { id, failed: true, .. } = item { Some(id) } else { None }).collect()
 }
 
 fn lost(requests: &[&Recorded], made: &[Made], stage: &Stage) -> Vec<&'static str> {
     let reached = |marker: &str, since: usize| {
         let later = requests.iter().filter(|request| request.n > since);
-        let mut told = later.map(|request| View::new(request)).filter(|view| view.role == "lead");
+        let mut told = later.map(|request| View::new(&request.body)).filter(|view| view.role == "lead");
         told.any(|view| view.has_heard(marker)) || stage.runs.iter().any(|run| run.answer.contains(marker))
     };
     let lost = made.iter().filter_map(|made| made.marker.filter(|marker| !reached(marker, made.request)));
@@ -162,7 +162,7 @@ fn fixed_bytes(request: &Recorded) -> usize {
 fn fixed_by_kind(job: &Job, requests: &[&Recorded]) -> BTreeMap<&'static str, Fixed> {
     let mut kinds: BTreeMap<&'static str, Fixed> = BTreeMap::new();
     for request in requests {
-        let role = View::new(request).role;
+        let role = View::new(&request.body).role;
         let part = job.parts.iter().find(|part| part.role == role);
         let kind = part.map_or(if role == "lead" { "lead" } else { "other" }, |part| part.kind);
         let fixed = kinds.entry(kind).or_default();

@@ -7,7 +7,6 @@
 use serde_json::Value;
 
 use super::policy::Call;
-use crate::record::Recorded;
 
 /// What a task text says to name its part: `ref:review`.
 const REFERENCE: &str = "ref:";
@@ -30,15 +29,16 @@ pub(super) struct View {
 }
 
 impl View {
-    pub(super) fn new(request: &Recorded) -> View {
-        let list = |name: &str| request.body.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
+    /// Of the body of a request.
+    pub(super) fn new(request: &Value) -> View {
+        let list = |name: &str| request.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
         let tool = |tool: &Value| {
             let schema = tool.get("input_schema").cloned().unwrap_or_default();
             Some((tool.get("name")?.as_str()?.to_owned(), schema))
         };
         let mut view = View {
             role: String::new(),
-            system: request.body.get("system").map(text).unwrap_or_default(),
+            system: request.get("system").map(text).unwrap_or_default(),
             tools: list("tools").iter().filter_map(tool).collect(),
             items: list("messages").iter().flat_map(items).collect(),
         };

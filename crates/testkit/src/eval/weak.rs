@@ -156,3 +156,44 @@ fn camel(name: &str) -> String {
     };
     name.split('_').map(word).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(error: Option<&str>) -> View {
+        let schema = json!({ "properties": { "path": {}, "content": {} }, "required": ["path", "content"] });
+        let mut messages = vec![json!({ "role": "user", "content": "ref:code Write a.txt." })];
+        if let Some(error) = error {
+            let used = json!({ "type": "tool_use", "id": "s0_0_0_3", "name": "write_file", "input": {} });
+            let result =
+                json!({ "type": "tool_result", "tool_use_id": "s0_0_0_3", "content": error, "is_error": true });
+            messages.push(json!({ "role": "assistant", "content": [used] }));
+            messages.push(json!({ "role": "user", "content": [result] }));
+        }
+        View::new(&json!({ "tools": [{ "name": "write_file", "input_schema": schema }], "messages": messages }))
+    }
+
+    #[test]
+    fn a_mistake_is_mended_only_by_an_error_that_says_how() {
+        let input = json!({ "path": "a.txt", "content": "a" });
+        let call = Call { step: "s0_0_0_".to_owned(), tool: "write_file".to_owned(), input: input.clone() };
+        for (kind, error, is_wrong) in [
+            (Mistake::Case, None, true),
+            (Mistake::Case, Some("unknown tool"), true),
+            (Mistake::Case, Some("did you mean `write_file`?"), false),
+            (Mistake::Prefix, None, true),
+            (Mistake::MissingField, None, true),
+            (Mistake::MissingField, Some("a field is missing"), true),
+            (Mistake::MissingField, Some("`content` is missing"), false),
+            (Mistake::StringInput, None, true),
+            (Mistake::StringInput, Some("the input must be an object"), false),
+            // Nothing in this input can be written as text by mistake.
+            (Mistake::StringFields, None, false),
+        ] {
+            let (made, is_spoilt) = spoilt(&view(error), kind, &call);
+            let is_changed = made.tool != call.tool || made.input != input;
+            assert_eq!((is_spoilt, is_changed), (is_wrong, is_wrong), "{kind:?} {error:?}: {made:?}");
+        }
+    }
+}
