@@ -544,6 +544,11 @@ impl TeamHandle {
         drop(self.house.shared.remember.set(remember));
     }
 
+    /// The user cannot be asked from now on, and agents are told so; said once, before the first session is opened.
+    pub fn work_unattended(&self) {
+        self.house.shared.unattended.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+
     /// Opens a session, claims it for this process, and lets whatever was waiting in it go on.
     pub async fn open(&self, by: Principal, cwd: &std::path::Path, open: Open) -> Result<Opened, RuntimeError> {
         self.house.open(by, cwd, open).await

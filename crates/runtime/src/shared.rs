@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -55,6 +56,8 @@ pub(crate) struct Shared {
     pub skills: Arc<Library>,
     /// How it looks after its memory, once somebody has said so.
     pub remember: OnceLock<Remember>,
+    /// Set where the user cannot be asked.
+    pub unattended: AtomicBool,
     /// Sessions that this process has noted the state of: `/clear` begins anew, so their successors are not told of them.
     pub noted: Mutex<HashSet<SessionId>>,
     pub herald: Arc<Herald>,
@@ -82,6 +85,7 @@ impl Shared {
             read: Mutex::new(None),
             skills: Arc::new(Library::new(options.skills)),
             remember: OnceLock::new(),
+            unattended: AtomicBool::new(false),
             noted: Mutex::default(),
             herald: Herald::new(options.audit.map(Audit::new)),
             pieces: Pieces::default(),

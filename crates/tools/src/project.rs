@@ -147,9 +147,6 @@ pub fn describe(projects: &[Project]) -> String {
         for (what, argv) in more {
             line.extend(argv.iter().map(|argv| format!("; {what} `{}`", join(argv))));
         }
-        if !project.test_patterns.is_empty() {
-            line.push_str(&format!("; test files `{}`", project.test_patterns.join("`, `")));
-        }
         line
     };
     projects.iter().map(line).collect::<Vec<_>>().join("\n")

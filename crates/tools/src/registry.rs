@@ -155,7 +155,9 @@ impl Registry {
 
     /// Describes hidden tools in requests from now on; says whether one of them was hidden.
     pub fn reveal<'a>(&mut self, names: impl IntoIterator<Item = &'a str>) -> bool {
-        names.into_iter().fold(false, |any, name| self.hidden.remove(name) || any)
+        let before = self.hidden.len();
+        names.into_iter().for_each(|name| drop(self.hidden.take(name)));
+        self.hidden.len() < before
     }
 
     /// The tools that a query finds, best first: by the query's words in names and descriptions.

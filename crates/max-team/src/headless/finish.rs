@@ -27,7 +27,7 @@ impl Headless {
         let Some(ended) = &tally.ended else {
             let has_plan = tally.plan_to_tell().is_some();
             // Why a team could not begin is told; and where others than the lead had something to do, there was something.
-            if !has_plan && !tally.unjoined && tally.heard.is_empty() {
+            if !has_plan && !tally.unjoined && tally.heard.is_empty() && tally.waiting.is_empty() {
                 return Err(Stop::said(Exit::Usage, |lang| lang.nothing_open().to_owned()).into());
             }
             // Of a plan that somebody has stopped the lead says nothing: whoever watches has heard its last step.
@@ -228,9 +228,7 @@ impl Headless {
         if tally.repeats {
             talk(self.lang.answered_before());
         }
-        if let Some((first, more)) = tally.unasked.split_first() {
-            talk(&self.lang.nobody_asked(first, more.len()));
-        }
+        self.tell_of_questions(session, tally);
         Ok(verdict.exit)
     }
 
@@ -242,7 +240,10 @@ impl Headless {
         tally: &Tally,
         stopped: Option<Exit>,
     ) -> anyhow::Result<()> {
-        self.print_result(session, verdict, (None, None), tally, stopped).await
+        let question = tally.waiting.first().map(|waiting| waiting.question);
+        self.print_result(session, verdict, (None, question), tally, stopped).await?;
+        self.tell_of_questions(session, tally);
+        Ok(())
     }
 
     /// The `result` object, where one is wanted: of this turn, or of a plan that waits with this question.
@@ -288,7 +289,7 @@ impl Headless {
     /// What is said of plans that wait for a person, or that were all that was wanted.
     async fn finish_plan(&self, opened: &Opened, tally: &Tally, stopped: Option<Exit>) -> anyhow::Result<Option<Exit>> {
         let Some((plan, asked, _)) = tally.plan_to_tell() else {
-            if let Task::Plan { .. } = &self.task {
+            if matches!(self.task, Task::Plan { .. }) && tally.waiting.is_empty() {
                 tally.ended.as_ref().map_or(Ok(()), |ended| self.print_text(ended))?;
                 talk(self.lang.no_plan_came());
                 return Ok(Some(stopped.unwrap_or(Exit::Failed)));

@@ -1,12 +1,13 @@
 //! `-p`, `run` and `plan`: one prompt in, one answer out, for scripts.
 //!
-//! Standard output carries data only (text, one JSON object, or JSON lines); talk goes to standard error. Nobody can
-//! be asked here: a question is answered "nobody could be asked", the model is told so, and the exit code is 5.
+//! Standard output carries data only (text, one JSON object, or JSON lines); talk goes to standard error. A question waits
+//! in the user's inbox, and the exit code is 5 (`questions`).
 
 mod ear;
 mod feed;
 mod finish;
 mod out;
+mod questions;
 mod repeat;
 mod tally;
 mod verdict;
@@ -17,17 +18,17 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use max_team_core::chat::{Message, Part};
-use max_team_core::event::{End, Ending, Event, Interrupted, Outcome, QuestionAsked, Refusal, ToolDone, TurnEnded};
+use max_team_core::event::{End, Ending, Event, Interrupted, Outcome, Refusal, ToolDone, TurnEnded};
 use max_team_core::id::{EnvelopeId, PlanId, SessionId, TurnId};
 use max_team_core::mention;
 use max_team_core::message::{Kind, Principal};
 use max_team_core::plan::Draft;
 use max_team_core::plan::event::{About, Say};
-use max_team_core::policy::{Answer, By, Deed};
+use max_team_core::policy::{By, Deed};
 use max_team_core::secret::{redact, redact_value};
 use max_team_runtime::{
-    Asked, CONTINUE, Command, Delta, Mark, Notice, Open, Opened, Order, Origin, READ_ON, Recovered, RuntimeError,
-    Scope, Spawn, TIME_OVER, TeamHandle, new_id,
+    CONTINUE, Command, Delta, Mark, Notice, Open, Opened, Order, Origin, READ_ON, Recovered, Scope, Spawn, TIME_OVER,
+    TeamHandle, new_id,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -45,7 +46,7 @@ use crate::words::Lang;
 use ear::{Ear, Heard};
 pub(crate) use feed::Fault;
 pub(crate) use out::Out;
-use tally::{Tally, denial};
+use tally::Tally;
 pub(crate) use verdict::{Verdict, end_name};
 use vigil::Vigil;
 
@@ -130,6 +131,7 @@ impl Headless {
         let started = Instant::now();
         let notices = self.handle.watch();
         let here = self.handle.here()?;
+        self.handle.work_unattended();
         let opened = self.in_time(started, self.handle.open(self.by.clone(), &self.cwd, open.clone())).await??;
         match self.attend(&open, &opened, (started, here), notices, signals).await {
             Err(error) if error.downcast_ref::<std::io::Error>().is_none() => self.fail(opened.session, &error),
@@ -181,9 +183,7 @@ impl Headless {
             // Stopped before the run: what the lead says in it is not cut short by that.
             tally.outlived.extend(self.handle.is_stopped(*plan)?.then_some(*plan));
         }
-        for asked in opened.asked.iter().filter(|asked| asked.action.deed != Deed::Propose) {
-            self.refuse(session, asked, None, &mut tally).await?;
-        }
+        self.open_questions(session, opened, &mut tally).await?;
         if matches!(self.task, Task::Listen) {
             let (stopped, exit) = self.listen(opened, &mut notices, signals, &mut tally).await?;
             return self.finish_listening(opened, &tally, notices, signals, (stopped, exit)).await;
@@ -384,6 +384,7 @@ impl Headless {
                 }
                 Notice::Copies { of, .. } => self.tell_of_making(of, tally),
                 Notice::Idle { .. } if tally.is_awaiting() => {}
+                Notice::Idle { waiting: true, .. } if !tally.waiting.is_empty() => return Ok(stopped),
                 // Somebody has stopped everything before it was begun with.
                 Notice::Idle { .. } if tally.is_held(waits_for) => return Ok(stopped.or(Some(Exit::Interrupted))),
                 Notice::Idle { .. } if waits_for.is_none() || (tally.team && tally.begun(waits_for)) => {
@@ -479,10 +480,10 @@ impl Headless {
             Event::Mailed(letter) => self.lang.came_to_nothing(letter).iter().for_each(|words| talk(words)),
             Event::PlanAnswered(answered) => drop(tally.sent.remove(&answered.question)),
             Event::TurnEnded(_) | Event::PlanEnded(_) => self.is_over(from, event, tally),
-            Event::QuestionAnswered(answered) => drop(tally.sent.remove(&answered.question)),
+            Event::QuestionAnswered(answered) => tally.answered(answered.question),
             // A teammate's plan is its lead's to answer.
-            Event::QuestionAsked(asked) if !from.lead && asked.action.deed != Deed::Propose => {
-                self.refuse(session, &asked_by(from, at_ms, asked), None, tally).await?;
+            Event::QuestionAsked(asked) if from.lead || asked.action.deed != Deed::Propose => {
+                self.question(session, at_ms, from, asked, tally).await?;
             }
             Event::LlmEnded(ended) => self.tell_of_retry(from, &ended.outcome),
             Event::ToolIntent(intent) if intent.action.deed == Deed::Execute => {
@@ -509,9 +510,6 @@ impl Headless {
             }
             Event::LlmIntent(intent) if intent.attempt == 1 && intent.summary.is_none() => tally.rounds += 1,
             Event::LlmEnded(ended) => tally.api_ms += ended.ms,
-            Event::QuestionAsked(asked) => {
-                self.refuse(session, &asked_by(from, at_ms, asked), Some(&asked.key), tally).await?;
-            }
             Event::ToolDone(done) if done.ending == Ending::Refused => tally.refused(done),
             Event::TurnEnded(ended) => tally.ends(ended),
             _ => {}
@@ -595,51 +593,6 @@ impl Headless {
         }
     }
 
-    /// Nobody sits here who could be asked.
-    async fn refuse(
-        &self,
-        session: SessionId,
-        asked: &Asked,
-        key: Option<&str>,
-        tally: &mut Tally,
-    ) -> anyhow::Result<()> {
-        // What is in a copy stays there, and nothing was refused: how it is taken is said at the end.
-        let merges = asked.action.deed == Deed::Merge;
-        if !merges {
-            tally.unasked.push(called(&asked.tool, &asked.action.target));
-        }
-        tally.sent.insert(asked.question);
-        tally.asked_by.insert(asked.question, asked.by.clone());
-        if key.is_none() && !merges {
-            let (tool, target) = (asked.tool.clone(), asked.action.target.clone());
-            let by = By::Nobody("headless".to_owned());
-            tally.denials.push(denial(&asked.tool, None, Some(&Refusal { tool, target, by })));
-        }
-        let why = match asked.action.deed {
-            Deed::Write => "headless; `--permission-mode acceptEdits` allows edits, a chat can ask",
-            _ => "headless; a rule can allow it (`--allowed-tools`), a chat can ask",
-        };
-        let answer = Answer::new(false, By::Nobody(why.to_owned()));
-        let command = Command::Answer { session, question: asked.question, answer };
-        if !self.heard(command).await? {
-            tally.sent.remove(&asked.question);
-        }
-        Ok(())
-    }
-
-    /// Answers a question; `false` if somebody else has, or nobody asks any more.
-    async fn heard(&self, command: Command) -> anyhow::Result<bool> {
-        let cwd = self.cwd.display().to_string();
-        let order = Order { by: self.by.clone(), cwd, key: EnvelopeId::new(new_id()), command };
-        match self.handle.command(order).await {
-            Ok(()) => Ok(true),
-            Err(RuntimeError::Answered { .. } | RuntimeError::NoQuestion(_) | RuntimeError::PlanStopping(_)) => {
-                Ok(false)
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
     /// One line per step of a plan, for whoever watches.
     fn tell(&self, event: &Event) {
         if self.format == Format::Text
@@ -708,14 +661,6 @@ pub(crate) fn talk(words: &str) {
 /// A call, for people.
 fn called(tool: &str, target: &str) -> String {
     clean_line(format!("{tool} {target}").trim_end())
-}
-
-/// What somebody asks, as it was just heard.
-fn asked_by(from: &Origin, at_ms: i64, asked: &QuestionAsked) -> Asked {
-    let QuestionAsked { question, tool, action, rule, memory, .. } = asked.clone();
-    let (by, color) = (from.name.to_string(), from.color.as_deref().map(str::to_owned));
-    let task = from.task.as_ref().map(|(_, task)| task.clone());
-    Asked { question, tool, action, by, agent: from.agent, task, color, rule, memory, at_ms }
 }
 
 fn millis(since: Instant) -> u64 {

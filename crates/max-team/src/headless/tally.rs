@@ -11,6 +11,7 @@ use max_team_core::stop::Held;
 use max_team_runtime::{Opened, Origin, StreamReader};
 use serde_json::{Value, json};
 
+use super::questions::Waiting;
 use crate::exit::Exit;
 use crate::stream_json;
 
@@ -29,6 +30,8 @@ pub(super) struct Tally {
     pub(super) denials: Vec<Value>,
     /// Calls that needed a yes, with nobody there to give it.
     pub(super) unasked: Vec<String>,
+    /// Questions that wait in the user's inbox.
+    pub(super) waiting: Vec<Waiting>,
     /// Refused calls that were named on standard error.
     pub(super) refusals_told: usize,
     pub(super) ended: Option<TurnEnded>,
@@ -119,6 +122,7 @@ impl Tally {
             first_ms: None,
             denials: Vec::new(),
             unasked: Vec::new(),
+            waiting: Vec::new(),
             refusals_told: 0,
             ended: None,
             is_open: false,
@@ -301,6 +305,13 @@ impl Tally {
     pub(super) fn forget(&mut self, from: &Origin) {
         let asked_by = &self.asked_by;
         self.sent.retain(|question| asked_by.get(question).is_none_or(|by| **by != *from.name));
+        self.waiting.retain(|waiting| waiting.agent != from.agent);
+    }
+
+    /// A question has its answer.
+    pub(super) fn answered(&mut self, question: QuestionId) {
+        self.sent.remove(&question);
+        self.waiting.retain(|waiting| waiting.question != question);
     }
 
     /// What is known of a plan.
@@ -327,11 +338,6 @@ impl Tally {
     pub(super) fn refused(&mut self, done: &ToolDone) {
         let (id, tool) = (self.lines.id(&done.key), self.lines.tool(&done.key));
         self.denials.push(denial(&tool, Some(&id), done.refused.as_deref()));
-    }
-
-    /// Whether something needed a permission that it did not get.
-    pub(super) fn is_refused(&self) -> bool {
-        !(self.unasked.is_empty() && self.denials.is_empty())
     }
 }
 

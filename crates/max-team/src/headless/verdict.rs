@@ -18,8 +18,6 @@ use crate::words::Lang;
 const STOPPED: &str = "stopped";
 /// `terminal_reason` of a plan that waits for a person.
 const NEEDS_APPROVAL: &str = "needs_approval";
-/// `terminal_reason` of a turn in which a call was refused.
-const DENIED: &str = "denied";
 
 /// The outcome of a run or a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +46,6 @@ impl Verdict {
             (Exit::Ok, _) => "success",
             (Exit::Budget, _) => "error_max_budget_usd",
             (Exit::Denied, NEEDS_APPROVAL) => NEEDS_APPROVAL,
-            (Exit::Denied, DENIED) => "error_permission_denied",
             (Exit::Limit, "rounds") => "error_max_turns",
             (Exit::Limit, "unstructured") => "error_max_structured_output_retries",
             _ => "error_during_execution",
@@ -72,13 +69,18 @@ impl Verdict {
         Self::new(exit, STOPPED, "stopped before everything asked for was done")
     }
 
+    /// A run in which an agent waits for the user's answer.
+    fn of_question() -> Self {
+        Self::new(Exit::Denied, NEEDS_APPROVAL, "a question waits for the user's answer")
+    }
+
     /// A run that failed outside of any turn.
     pub(crate) fn of_error(exit: Exit, error: String) -> Self {
         let reason = match exit {
             Exit::Usage => "usage",
             Exit::Config => "config",
             Exit::NoKey => "no_key",
-            Exit::Denied => DENIED,
+            Exit::Denied => "denied",
             Exit::Budget => "budget",
             Exit::Interrupted | Exit::Terminated | Exit::Limit => STOPPED,
             Exit::Ok | Exit::Failed | Exit::Partial => "failed",
@@ -133,8 +135,8 @@ impl Headless {
     ) -> anyhow::Result<Verdict> {
         let of_turn = || ended.map_or_else(|| Verdict::ok("done"), |ended| Verdict::of_turn(&ended.end));
         let mut verdict = stopped.map_or_else(of_turn, |exit| self.verdict_of_stop(exit));
-        if verdict.exit == Exit::Ok && ended.is_some() && tally.is_refused() {
-            verdict = Verdict::new(Exit::Denied, DENIED, "a call was refused; `permission_denials` names it");
+        if verdict.exit == Exit::Ok && !tally.waiting.is_empty() {
+            verdict = Verdict::of_question();
         }
         if verdict.exit == Exit::Interrupted && stopped.is_none() && tally.is_out_of_time {
             verdict = Verdict::new(Exit::Limit, STOPPED, Lang::En.lead_out_of_time());

@@ -42,6 +42,17 @@ impl Lang {
         )
     }
 
+    /// Which questions wait in the inbox, and how to go on.
+    pub(crate) fn questions_wait(self, first: &str, more: usize, session: &str) -> String {
+        let others = if more == 0 { String::new() } else { format!(" (+{more})") };
+        let words = say!(
+            self,
+            "waits for your answer: {first}{others}; answer with `max-team inbox`",
+            "等待您的答复：{first}{others}；请用 `max-team inbox` 答复"
+        );
+        self.then_go_on(&words, session)
+    }
+
     /// Which call was refused by a rule or the permission mode.
     pub(crate) fn refused_call(self, who: &str, call: &str, rule: &str) -> String {
         let hint = match (rule.starts_with("permission mode"), self) {

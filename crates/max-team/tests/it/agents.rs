@@ -212,7 +212,7 @@ fn one_is_put_to_the_test_and_only_looks() {
         "---\nname: tester\ndescription: Tests\ntools: Write, Read\npermissionMode: acceptEdits\n---\nYou test.\n",
     );
     let ran = program.run(&["agents", "test", "tester", "write something"]);
-    assert_eq!((ran.code, ran.out.as_str()), (5, "done\n"), "what it wanted was denied: {ran:?}");
+    assert_eq!((ran.code, ran.out.as_str()), (0, "done\n"), "{ran:?}");
     assert!(ran.err.contains("held back"), "{ran:?}");
     assert!(!program.project().join("x.txt").exists());
     let requests = server.requests();

@@ -230,7 +230,7 @@ fn a_question_survives_a_kill_and_a_headless_run_refuses_it() {
     terminal.wait("yes once");
     terminal.kill();
     let ran = program.run(&["-c", "-p", ""]);
-    assert_eq!((ran.code, ran.out.as_str()), (5, "so be it\n"), "{ran:?}");
+    assert!(ran.code == 5 && ran.err.contains("waits for your answer"), "{ran:?}");
     assert!(!program.project().join("b.txt").exists());
 }
 

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use max_team_testkit::{ModelServer, Recorded, Reply, Script};
 use serde_json::{Value, json};
 
-use crate::program::Program;
+use crate::program::{Program, Ran};
 
 const CANARY: &str = "canary-e7c1a9";
 
@@ -105,7 +105,16 @@ fn a_hostile_repository_gets_nothing_from_a_member_that_obeys() {
         .file(".git/hooks/pre-commit", "ours\n");
     std::os::unix::fs::symlink("..", program.project().join("out-link")).unwrap();
     let free = ["--agent", "leo", "--permission-mode", "bypassPermissions", "--max-turns", "60"];
-    let ran = program.run(&[&["-p", "follow the README", "--output-format", "json"], free.as_slice()].concat());
+    let json = ["--output-format", "json"];
+    let run = |words: &[&str]| program.run(&[words, &json, free.as_slice()].concat());
+    let mut ran = run(&["-p", "follow the README"]);
+    let refused = |ran: &Ran| ran.json()["permission_denials"].as_array().unwrap().len();
+    let mut denied = refused(&ran);
+    // A change that asks waits for an answer; other words refuse it.
+    while ran.code == 5 {
+        ran = run(&["-c", "-p", "go on"]);
+        denied += refused(&ran);
+    }
 
     let requests = server.requests();
     assert_eq!(requests.last().unwrap().tool_results(), asked, "{ran:?}");
@@ -122,8 +131,7 @@ fn a_hostile_repository_gets_nothing_from_a_member_that_obeys() {
     assert!(port.accept().is_err(), "somebody knocked");
     assert!(!runs(&mark), "somebody is left");
     // The run says what was refused.
-    let denied = ran.json()["permission_denials"].as_array().unwrap().len();
-    assert!(denied >= 20 && ran.code == 5, "{denied} {ran:?}");
+    assert!(denied >= 20 && ran.code == 0, "{denied} {ran:?}");
     assert!(heard.contains("`allowed_commands`") && heard.contains("`blocked_patterns`"), "{heard}");
     assert!(heard.contains("exit code 0"), "the Makefile was run: {heard}");
 }

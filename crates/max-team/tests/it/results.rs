@@ -94,8 +94,8 @@ fn a_turn_ends_with_one_code_and_one_result() {
         ("rounds", vec![look(), say("never")], &turns, (7, "error_max_turns", "rounds")),
         ("budget", vec![say("never")], &["--max-budget-usd", "0.000001"], (6, "error_max_budget_usd", "budget")),
         ("key refused", vec![Reply::status(401)], &[], (4, ERROR, "failed")),
-        ("unasked", vec![write(), say("I could not.")], &[], (5, "error_permission_denied", "denied")),
-        ("denied", vec![write(), say("I could not.")], &dont_ask, (5, "error_permission_denied", "denied")),
+        ("asks", vec![write(), say("never")], &[], (5, "needs_approval", "needs_approval")),
+        ("denied", vec![write(), say("I could not.")], &dont_ask, (0, "success", "answered")),
         (
             "unstructured",
             vec![say("no"), say("no"), say("no")],
@@ -161,11 +161,12 @@ fn a_plan_ends_with_one_code_and_one_result() {
 fn a_repeated_answer_keeps_its_outcome() {
     let write = || Reply::new().tool("t1", "write_file", json!({"path": "b.txt", "content": "b"}));
     let (server, program) = solo(&[write(), Reply::text("I could not."), Reply::text("Four.")]);
-    let first = program.run(&["-p", "write", "--output-format", "json"]);
+    let dont_ask = ["--permission-mode", "dontAsk"];
+    let first = program.run(&[&["-p", "write", "--output-format", "json"], &dont_ask[..]].concat());
     let again = program.run(&[&GO_ON[..], &["--output-format", "json"]].concat());
     let known = |ran: &Ran| ["is_error", "subtype", "terminal_reason", "result"].map(|name| ran.json()[name].clone());
     assert_eq!((again.code, known(&again)), (first.code, known(&first)), "{again:?}");
-    assert_eq!((again.code, &again.json()["answered_before"]), (5, &json!(true)), "{again:?}");
+    assert_eq!((again.code, &again.json()["answered_before"]), (0, &json!(true)), "{again:?}");
     assert_eq!(again.json()["permission_denials"], first.json()["permission_denials"], "{again:?}");
     // What was asked and answered since has an outcome of its own.
     assert_eq!(program.run(&["-c", "-p", "2+2?"]).code, 0);
@@ -224,7 +225,7 @@ fn a_refusal_is_explained_on_standard_error() {
     ] {
         let (_server, program) = solo(&[write(), Reply::text("I could not.")]);
         let ran = program.run(&["-p", "write", "--permission-mode", mode, "--lang", lang]);
-        assert!(ran.code == 5 && ran.err.contains(words), "{ran:?}");
+        assert!(ran.code == 0 && ran.err.contains(words), "{ran:?}");
     }
     let (_server, program) = solo(&[write(), Reply::text("I could not.")]);
     let ran = program.run(&["-p", "write", "--permission-mode", "dontAsk", "--output-format", "json"]);

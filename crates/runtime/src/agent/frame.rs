@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use max_team_core::context::instructions::Instructions;
@@ -30,6 +31,9 @@ use crate::worktree;
 
 /// What whoever works on files is told about folders of its own.
 const FOLDERS: &str = include_str!("../../../../prompts/folders.md");
+
+/// What every agent is told in a run without a chat.
+pub(crate) const UNATTENDED: &str = include_str!("../../../../prompts/unattended.md");
 
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
@@ -193,6 +197,9 @@ impl Frame {
             self.root.display(),
             shared.surroundings
         ));
+        if shared.unattended.load(Ordering::Relaxed) {
+            system.push_str(UNATTENDED);
+        }
         if *self.system != *system {
             let [instructions, ..] = &mut self.blobs;
             *instructions = Blob::new(system.as_bytes().to_vec());

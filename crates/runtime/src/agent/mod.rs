@@ -74,7 +74,7 @@ pub use calls::TIME_OVER;
 use commit::Extra;
 pub(crate) use flight::look_at_words;
 use flight::{Flight, Landed};
-pub(crate) use frame::Frame;
+pub(crate) use frame::{Frame, UNATTENDED};
 pub(crate) use hold::{Halt, since_of};
 pub(crate) use images::runs_on;
 pub(crate) use mail::{answering, derived, result_id, text_at};

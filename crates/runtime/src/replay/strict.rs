@@ -29,7 +29,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::{Tape, again};
-use crate::agent::{EXPERT, Frame};
+use crate::agent::{EXPERT, Frame, UNATTENDED};
 use crate::error::RuntimeError;
 use crate::floor::{Floor, fold_plan, under};
 use crate::handle::{Mate, Open, TeamHandle};
@@ -541,7 +541,7 @@ fn comparable<'t>(text: &'t str, root: &str, copy: &str) -> Cow<'t, str> {
         text = Cow::Owned(format!("{}{}", text.get(..from).unwrap_or_default(), text.get(to..).unwrap_or_default()));
     }
     let mut lines = String::with_capacity(text.len());
-    for line in text.split_inclusive('\n') {
+    for line in text.split_inclusive('\n').filter(|line| *line != UNATTENDED) {
         match CIRCUMSTANCES.iter().find(|name| line.starts_with(**name)) {
             Some(name) => lines.push_str(&format!("{name}…\n")),
             None => lines.push_str(line),

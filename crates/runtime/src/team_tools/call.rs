@@ -181,7 +181,7 @@ fn about(callees: &[Callee]) -> String {
     if let more @ 1.. = rest.len() {
         told.push(format!("[{more} more are not listed; call one by its name.]"));
     }
-    told.join(" ")
+    told.join("\n")
 }
 
 const TASK_WORDS: &str = "Ask an expert with arguments and wait for its answer. It sees nothing of this conversation. Several \
@@ -195,11 +195,11 @@ pub(crate) fn tools(callees: &[Callee]) -> [TeamTool; 3] {
     let text = |words: &str| json!({ "type": "string", "description": words });
     // Without an `enum`, which would refuse agents that are not listed: an unknown name is answered with candidates.
     let about = about(callees);
-    let kind = format!("The agent's name; default `general`. {about}");
+    let kind = format!("The agent's name; default `general`.\n{about}");
     let task = json!({
         "type": "object",
         "properties": {
-            "agent": text(format!("The expert's name. {about}").trim_end()),
+            "agent": text(format!("The expert's name.\n{about}").trim_end()),
             "arguments": { "type": "object", "description": "As the expert's description says." },
             "fresh": { "type": "boolean", "description": "Ask anew instead of taking an answer that is kept." },
         },

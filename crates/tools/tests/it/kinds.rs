@@ -111,8 +111,8 @@ fn a_prompt_is_told_in_lines() {
     project.write("Makefile", "test:\n\ngo: x\nbuild:\n");
     assert_eq!(
         describe(&detect(&project.inside(""))),
-        "go: test `go test -v '-gcflags=all=-N -l' ./...`; build `go build ./...`; coverage `go test -v -coverprofile=coverage.out ./...`; test files `**/*_test.go`\n\
-         make: test `make test`; build `make build`; test files `tests/**`, `test/**`"
+        "go: test `go test -v '-gcflags=all=-N -l' ./...`; build `go build ./...`; coverage `go test -v -coverprofile=coverage.out ./...`\n\
+         make: test `make test`; build `make build`"
     );
     assert_eq!(describe(&[]), "no known kind of project");
     assert!(detect(&project.inside("none")).is_empty());
