@@ -394,3 +394,5 @@ pub const LIST_WRITE_TRIES_MAX: u32 = 16;
 pub const HISTORY_PLANS_MAX: usize = 20;
 /// Tasks of them.
 pub const HISTORY_TASKS_MAX: usize = 200;
+/// Protected files that are noted as approved while one command runs.
+pub const APPROVED_FILES_MAX: usize = 1_000;

@@ -8,12 +8,12 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::AsFd;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
@@ -409,13 +409,46 @@ impl Before {
     }
 }
 
-/// Gives something a name under which nobody obeys it; says which.
+/// Gives something a name under which no program obeys it; returns that name, or `None` if it is still where it was.
 pub fn set_aside(path: &Path) -> Option<PathBuf> {
-    let name = path.file_name()?.to_str()?;
-    let free = |count: u32| {
-        let other = path.with_file_name(format!("{name}.untrusted-{count}"));
-        fs::symlink_metadata(&other).is_err().then_some(other)
+    let (name, folder) = (path.file_name()?.to_string_lossy(), path.parent()?);
+    let moved = |ending: String| {
+        let other = path.with_file_name(format!("{name}.untrusted-{ending}"));
+        (fs::symlink_metadata(&other).is_err() && fs::rename(path, &other).is_ok()).then_some(other)
     };
-    let other = (1..NAMES_MAX).find_map(free)?;
-    fs::rename(path, &other).ok().map(|()| other)
+    if let Some(other) = moved("1".to_owned()) {
+        return Some(other);
+    }
+    // The command may have closed the folder, which is our own, or taken names in advance; it cannot know the clock's.
+    let mode = fs::metadata(folder).ok()?.permissions();
+    let mut open = mode.clone();
+    open.set_mode(mode.mode() | 0o700);
+    let is_opened = open != mode && fs::set_permissions(folder, open).is_ok();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let other = (1..NAMES_MAX).map(|count| count.to_string()).chain([now.to_string()]).find_map(moved);
+    if is_opened {
+        let _ = fs::set_permissions(folder, mode);
+    }
+    other
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_keeps_a_planted_file_where_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let planted = dir.path().join(".envrc");
+        fs::write(&planted, "evil").unwrap();
+        for count in 1..NAMES_MAX {
+            fs::write(dir.path().join(format!(".envrc.untrusted-{count}")), "").unwrap();
+        }
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o555)).unwrap();
+        let moved = set_aside(&planted).unwrap();
+        assert_eq!((fs::read_to_string(&moved).unwrap().as_str(), planted.exists()), ("evil", false));
+        assert_eq!(fs::metadata(dir.path()).unwrap().permissions().mode() & 0o777, 0o555);
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(set_aside(&planted), None);
+    }
 }

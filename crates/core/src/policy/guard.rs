@@ -1,14 +1,25 @@
 //! Protected files: those that a program runs, or an agent obeys, without being called by the user or an approved check.
 //!
-//! One table decides for all: the gate asks a person before any change of them, whatever was allowed or approved; of those
-//! that this team itself obeys (`is_held`), tools refuse the change and the sandbox keeps the file as it is. Files that
-//! run only when a build or a test is run (`Makefile`, `package.json`, `build.rs`, `conftest.py`) are ordinary work and
-//! not in it. Names are compared as the most forgiving file systems do: letter case does not count, invisible characters
-//! do not exist.
+//! One table decides for all: the gate asks a person before a change of them that it can see, whatever was allowed or
+//! approved, and the sandbox keeps those directly beneath the project's folder as they are for every command that was not
+//! approved with the file's name in sight ([`opened`]). The files that this team itself obeys (`is_held`) are refused by
+//! every tool and never opened. Files that run only when a build or a test is run (`Makefile`, `package.json`, `build.rs`,
+//! `conftest.py`) are ordinary work and not in it. Names are compared as the most forgiving file systems do: letter case
+//! does not count, invisible characters do not exist.
+
+mod opened;
+mod table;
 
 use std::fmt;
 
+pub use opened::opened;
+pub use table::PROTECTED;
+
 use super::rule::absolute;
+use crate::text::is_hidden;
+
+/// Folders of these names also hold ordinary code and logs, so that only the files of the table in them are protected.
+const ORDINARY_FOLDERS: [&str; 2] = ["agents", "logs"];
 
 /// Why a change of a file reaches further than the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,7 +59,7 @@ pub struct Protected {
     pub reach: Reach,
     /// The program or agent that runs or obeys it.
     pub by: &'static str,
-    /// Whether this team itself obeys it, so that no tool changes it and the sandbox keeps it as it is.
+    /// Whether this team itself obeys it, so that no tool and no command changes it, whatever is approved.
     pub is_held: bool,
 }
 
@@ -78,173 +89,6 @@ const fn instructs(pattern: &'static str, by: &'static str) -> Protected {
     Protected { pattern, reach: Reach::Instructs, by, is_held: false }
 }
 
-const GIT_HOOKS: &str = "a git hook";
-const CI: &str = "the CI service";
-const EDITOR: &str = "the editor";
-const SHELL: &str = "the shell";
-const PYTHON: &str = "every start of Python";
-const LOGIN: &str = "every login";
-const AGENTS: &str = "a coding agent";
-const MAX_TEAM: &str = "max-team";
-
-/// The table.
-pub const PROTECTED: &[Protected] = &[
-    held(".max-team", Reach::Configures, MAX_TEAM),
-    held(".claude", Reach::Configures, "Claude Code and max-team"),
-    held(".mcp.json", Reach::Configures, "the servers that agents start"),
-    held("/config/agents.yaml", Reach::Configures, MAX_TEAM),
-    held("/config/config.yaml", Reach::Configures, MAX_TEAM),
-    held("/agents/*.md", Reach::Configures, MAX_TEAM),
-    held(".git", Reach::Runs, "git (hooks, filters, settings)"),
-    Protected { pattern: "logs/audit.jsonl", reach: Reach::Records, by: MAX_TEAM, is_held: true },
-    // Instructions of coding agents.
-    instructs("AGENTS.md", AGENTS),
-    instructs("AGENTS.override.md", AGENTS),
-    instructs("AGENT.md", AGENTS),
-    instructs("CLAUDE.md", AGENTS),
-    instructs("CLAUDE.local.md", AGENTS),
-    instructs("GEMINI.md", AGENTS),
-    instructs("QWEN.md", AGENTS),
-    instructs("SKILL.md", AGENTS),
-    instructs("skill.yaml", AGENTS),
-    instructs(".agents", AGENTS),
-    instructs(".codex", AGENTS),
-    instructs(".gemini", AGENTS),
-    instructs(".qwen", AGENTS),
-    instructs(".opencode", AGENTS),
-    instructs("opencode.json", AGENTS),
-    instructs("opencode.jsonc", AGENTS),
-    instructs(".cursor", AGENTS),
-    instructs(".cursorrules", AGENTS),
-    instructs(".windsurf", AGENTS),
-    instructs(".windsurfrules", AGENTS),
-    instructs(".clinerules", AGENTS),
-    instructs(".roo", AGENTS),
-    instructs(".roorules", AGENTS),
-    instructs(".roomodes", AGENTS),
-    instructs(".kiro", AGENTS),
-    instructs(".continue", AGENTS),
-    instructs(".amazonq", AGENTS),
-    instructs(".augment", AGENTS),
-    instructs(".junie", AGENTS),
-    instructs(".trae", AGENTS),
-    instructs(".goosehints", AGENTS),
-    instructs(".rules", AGENTS),
-    instructs(".aider.conf.yml", AGENTS),
-    instructs(".github/copilot-instructions.md", AGENTS),
-    instructs(".github/instructions", AGENTS),
-    instructs(".github/prompts", AGENTS),
-    instructs(".github/chatmodes", AGENTS),
-    instructs(".github/agents", AGENTS),
-    // Hooks that are kept outside of `.git`.
-    runs(".husky", GIT_HOOKS),
-    runs(".githooks", GIT_HOOKS),
-    runs("lefthook.yml", GIT_HOOKS),
-    runs("lefthook.yaml", GIT_HOOKS),
-    runs("lefthook.toml", GIT_HOOKS),
-    runs("lefthook.json", GIT_HOOKS),
-    runs(".lefthook.yml", GIT_HOOKS),
-    runs(".lefthook", GIT_HOOKS),
-    runs(".pre-commit-config.yaml", GIT_HOOKS),
-    runs(".overcommit.yml", GIT_HOOKS),
-    // Continuous integration: a push runs it, with the repository's secrets.
-    runs(".github/workflows", CI),
-    runs(".github/actions", CI),
-    runs(".gitea/workflows", CI),
-    runs(".forgejo/workflows", CI),
-    runs(".gitlab-ci.yml", CI),
-    runs(".gitlab/ci", CI),
-    runs(".circleci", CI),
-    runs(".travis.yml", CI),
-    runs("azure-pipelines.yml", CI),
-    runs("azure-pipelines.yaml", CI),
-    runs(".azure-pipelines", CI),
-    runs("bitbucket-pipelines.yml", CI),
-    runs("Jenkinsfile", CI),
-    runs(".drone.yml", CI),
-    runs(".drone.yaml", CI),
-    runs(".woodpecker", CI),
-    runs(".woodpecker.yml", CI),
-    runs(".woodpecker.yaml", CI),
-    runs("appveyor.yml", CI),
-    runs(".appveyor.yml", CI),
-    runs(".buildkite", CI),
-    runs(".cirrus.yml", CI),
-    runs(".semaphore", CI),
-    runs(".teamcity", CI),
-    runs("cloudbuild.yaml", CI),
-    runs("cloudbuild.yml", CI),
-    runs("cloudbuild.json", CI),
-    runs("buildspec.yml", CI),
-    runs("buildspec.yaml", CI),
-    // Opening a folder, or stepping into it.
-    runs(".envrc", "direnv"),
-    runs("mise.toml", "mise"),
-    runs("mise.local.toml", "mise"),
-    runs(".config/mise", "mise"),
-    runs(".mise.toml", "mise"),
-    runs(".mise", "mise"),
-    runs(".vscode", EDITOR),
-    runs("*.code-workspace", EDITOR),
-    runs(".idea", EDITOR),
-    runs(".zed", EDITOR),
-    runs(".devcontainer", EDITOR),
-    runs(".devcontainer.json", EDITOR),
-    runs(".gitpod.yml", EDITOR),
-    runs("*.sublime-project", EDITOR),
-    runs(".exrc", EDITOR),
-    runs(".nvimrc", EDITOR),
-    runs(".config/nvim", EDITOR),
-    runs(".nvim.lua", EDITOR),
-    runs(".vimrc", EDITOR),
-    runs(".vim", EDITOR),
-    runs(".dir-locals.el", EDITOR),
-    runs(".emacs", EDITOR),
-    runs(".emacs.d", EDITOR),
-    // Starting a shell, an interpreter or a session.
-    runs(".profile", SHELL),
-    runs(".bashrc", SHELL),
-    runs(".bash_profile", SHELL),
-    runs(".bash_login", SHELL),
-    runs(".bash_logout", SHELL),
-    runs(".bash_aliases", SHELL),
-    runs(".zshrc", SHELL),
-    runs(".zshenv", SHELL),
-    runs(".zprofile", SHELL),
-    runs(".zlogin", SHELL),
-    runs(".zlogout", SHELL),
-    runs(".kshrc", SHELL),
-    runs(".cshrc", SHELL),
-    runs(".tcshrc", SHELL),
-    runs(".config/fish", SHELL),
-    runs("sitecustomize.py", PYTHON),
-    runs("usercustomize.py", PYTHON),
-    runs("site-packages/*.pth", PYTHON),
-    runs("dist-packages/*.pth", PYTHON),
-    runs(".pdbrc", PYTHON),
-    runs(".Rprofile", "R"),
-    runs(".irbrc", "irb"),
-    runs(".gdbinit", "gdb"),
-    runs(".ssh", "ssh"),
-    runs(".gitconfig", "git"),
-    runs(".config/git", "git"),
-    runs(".xprofile", LOGIN),
-    runs(".xinitrc", LOGIN),
-    runs(".xsession", LOGIN),
-    runs(".config/autostart", LOGIN),
-    runs(".config/systemd", LOGIN),
-    runs(".config/environment.d", LOGIN),
-    runs("LaunchAgents", LOGIN),
-    runs("LaunchDaemons", LOGIN),
-];
-
-/// What the sandbox keeps as it is beneath a project's folder, but for git's own folder, of which only a part is obeyed.
-pub const GUARDED: [&str; 5] = [".max-team", ".claude", ".mcp.json", "config/agents.yaml", "config/config.yaml"];
-
-/// A folder in which only the definitions are guarded: others keep code in one of that name. Who holds [`GUARDED`] as it
-/// is holds those files too.
-pub const DEFINITIONS: &str = "agents";
-
 /// The file that a run was given by name, or writes its record to.
 const GIVEN: Protected = held("", Reach::Configures, "this run");
 
@@ -261,7 +105,24 @@ pub fn guarded(path: &str) -> Option<&'static Protected> {
     PROTECTED.iter().find(|row| row.is_held && row.covers(&names))
 }
 
+/// The rows that the sandbox keeps beneath a project's folder. Of `.git` it keeps only the parts that git obeys, and the
+/// record of this run by its real path; both are listed elsewhere.
+pub fn kept() -> impl Iterator<Item = &'static Protected> {
+    PROTECTED.iter().filter(|row| row.pattern != ".git" && row.reach != Reach::Records)
+}
+
 impl Protected {
+    /// The folder and the name in it, from the project's folder; the name may have a `*` in it.
+    pub fn split(&self) -> (&'static str, &'static str) {
+        let path = self.pattern.trim_start_matches('/');
+        path.rsplit_once('/').unwrap_or(("", path))
+    }
+
+    /// Whether this is the name of such a file in its folder.
+    pub fn is_name(&self, name: &str) -> bool {
+        is_named(&self.split().1.to_lowercase(), &folded(name))
+    }
+
     fn covers(&self, names: &[String]) -> bool {
         let (pattern, is_anchored) = match self.pattern.strip_prefix('/') {
             Some(pattern) => (pattern, true),
@@ -272,8 +133,7 @@ impl Protected {
         let is_at = |from: usize| {
             let here = names.get(from..).unwrap_or_default();
             let is_whole = here.len() >= parts.len();
-            // Code is kept in folders called `agents` and `logs`, too.
-            let is_above = !here.is_empty() && !matches!(here, [one] if one == DEFINITIONS || one == "logs");
+            let is_above = !here.is_empty() && !matches!(here, [one] if ORDINARY_FOLDERS.contains(&one.as_str()));
             (is_whole || is_above) && parts.iter().zip(here).all(|(part, name)| is_named(part, name))
         };
         (0..starts).any(is_at)
@@ -297,10 +157,9 @@ pub(super) fn given(files: &[String], path: &str) -> Option<&'static Protected> 
     files.iter().any(lies_in).then_some(&GIVEN)
 }
 
+/// As file systems that ignore case and invisible characters (HFS+, CVE-2014-9390) compare names, and as people read them.
 fn folded(name: &str) -> String {
-    // What HFS+ leaves out when it compares names (CVE-2014-9390).
-    let hidden = |letter: &char| !matches!(letter, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
-    name.chars().filter(hidden).flat_map(char::to_lowercase).collect()
+    name.chars().filter(|letter| !is_hidden(*letter)).flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]
@@ -309,11 +168,11 @@ mod tests {
 
     #[test]
     fn one_list_for_all() {
-        for path in GUARDED {
-            assert!(guarded(path).is_some() && guarded(&path.to_uppercase()).is_some(), "{path}");
-        }
         for path in ["src/.git/config", "a/.claude/x", "a/.mcp.json", "agents/Leo.MD", ".g\u{200c}it/x", "./config"] {
             assert!(guarded(path).is_some(), "{path}");
+        }
+        for path in [".git\u{200b}/hooks/x", ".\u{2060}mcp.json", ".claude\u{ad}/settings.json", "AGENTS\u{e0041}.md"] {
+            assert!(protected(path).is_some(), "{path:?}");
         }
         for path in ["src/config/agents.yaml", "agents/a.py", "src/agents/a.md", "config/other.yaml", "src/a.rs", "."] {
             assert!(guarded(path).is_none() && protected(path).is_none(), "{path}");
@@ -346,11 +205,10 @@ mod tests {
             "build.rs",
             "conftest.py",
             "Cargo.toml",
-            ".cargo/config.toml",
-            ".npmrc",
+            ".cargo/audit.toml",
+            "model.pth",
             ".env.example",
             ".gitignore",
-            ".gitattributes",
             ".editorconfig",
             ".github/CODEOWNERS",
             ".github/dependabot.yml",
@@ -368,6 +226,17 @@ mod tests {
         for path in [".github", ".config", "config", "sub/.github"] {
             assert!(protected(path).is_some(), "{path}");
         }
+    }
+
+    #[test]
+    fn the_sandbox_keeps_every_row_but_git_and_the_record() {
+        let left: Vec<&str> =
+            PROTECTED.iter().filter(|row| !kept().any(|kept| kept == *row)).map(|row| row.pattern).collect();
+        assert_eq!(left, [".git", "logs/audit.jsonl"]);
+        let row = |pattern: &str| PROTECTED.iter().find(|row| row.pattern == pattern).unwrap();
+        assert_eq!(row("/agents/*.md").split(), ("agents", "*.md"));
+        assert_eq!(row("AGENTS.md").split(), ("", "AGENTS.md"));
+        assert!(row("/agents/*.md").is_name("Leo.MD") && !row("/agents/*.md").is_name("leo.py"));
     }
 
     #[test]

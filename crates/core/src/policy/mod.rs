@@ -18,7 +18,7 @@ pub(crate) mod sight;
 use serde::{Deserialize, Serialize};
 
 pub use grant::{Grant, Memory, Until};
-pub use guard::{DEFINITIONS, GUARDED, PROTECTED, Protected, Reach, guarded, protected};
+pub use guard::{PROTECTED, Protected, Reach, guarded, kept, opened, protected};
 pub use judge::{Free, Judgement, Rules, judge};
 pub use line::Line;
 pub use rule::Rule;

@@ -95,11 +95,13 @@ impl Lang {
     pub(crate) fn protected_head(self) -> &'static str {
         match self {
             Self::En => {
-                "A change of these files always asks, also in an approved plan and in every mode. `a/b`: at any depth, with \
-                 everything beneath; `/a/b`: only from the project's folder."
+                "A change of these files always asks, also in an approved plan and in every mode, and the sandbox keeps those \
+                 directly beneath the project's folder from scripts and builds. `a/b`: at any depth, with everything beneath; \
+                 `/a/b`: only from the project's folder."
             }
             Self::Zh => {
-                "更改这些文件总要询问，已批准的计划和任何模式下也一样。`a/b`：任意层级，包括其下所有内容；\
+                "更改这些文件总要询问，已批准的计划和任何模式下也一样；直接位于项目目录下的，沙箱不让脚本和构建更改。\
+                 `a/b`：任意层级，包括其下所有内容；\
                  `/a/b`：仅指项目根目录下。"
             }
         }

@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use max_team_core::policy::protected;
 use max_team_sandbox::{Appeared, Limits, Out, Over, Spec, Step, is_secret, run, set_aside};
 use tokio_util::sync::CancellationToken;
 
+use super::approved::{self, Approved};
 use super::walls::Standing;
 use super::{CommandError, Walls, path};
 
@@ -72,35 +74,50 @@ impl<'a> Job<'a> {
         let spec = self.spec(cancel)?;
         // Without it nobody could tell what is new afterwards.
         let before = self.walls.map(Walls::kept).transpose()?;
-        let ran = run(&spec, self.apart, cancel, sink);
+        let (approved, open) = (Approved::watch(), self.walls.map(Walls::opened).unwrap_or_default());
+        let mut is_barred = Barred::default();
+        let ran = run(&spec, self.apart, cancel, &mut |out, bytes| {
+            is_barred.hear(bytes);
+            sink(out, bytes)
+        });
+        if let Some(walls) = self.walls {
+            // What this command was allowed to make is not for others that still run to move away.
+            let new = walls.opened().into_iter().filter(|path| !open.contains(path));
+            new.for_each(|path| approved::note(Path::new("/"), &path));
+        }
         // However it went: what it made is there.
-        let (made, unseen) = before.map_or_else(Default::default, |before| self.made_since(&before));
-        let appeared = ran.iter().flat_map(|over| &over.appeared).chain(&made);
-        let mut notes: Vec<String> = appeared.map(note).collect();
+        let (mut appeared, unseen) = before.map_or_else(Default::default, |before| self.made_since(&before));
+        appeared.splice(0..0, ran.iter().flat_map(|over| over.appeared.clone()));
+        let appeared = approved.give_back(appeared);
+        let mut notes: Vec<String> = appeared.iter().map(note).collect();
         if !notes.is_empty() {
             notes.push(THEIRS.to_owned());
         }
+        notes.extend(self.walls.filter(|walls| walls.on && is_barred.0).and_then(barred));
         for note in notes {
             sink(Out::Output, note.as_bytes());
         }
-        let mut over = ran?;
-        over.appeared.extend(made);
-        unseen.map_or(Ok(over), Err)
+        let left =
+            appeared.iter().find(|appeared| appeared.moved.is_none()).map(|appeared| self.unseen(left(appeared)));
+        let over = ran.map(|over| Over { appeared, ..over })?;
+        left.or(unseen).map_or(Ok(over), Err)
+    }
+
+    fn unseen(&self, why: String) -> CommandError {
+        CommandError::Unseen { program: self.argv.first().cloned().unwrap_or_default(), why }
     }
 
     /// What has come to be there that is only for the user to make, moved out of the way: no wall can hold a name that
     /// only a pattern knows. And why that may not be all.
     fn made_since(&self, before: &Standing) -> (Vec<Appeared>, Option<CommandError>) {
-        let unseen =
-            |why: String| CommandError::Unseen { program: self.argv.first().cloned().unwrap_or_default(), why };
         match self.walls.map(Walls::kept).transpose() {
             Ok(now) => {
                 let Standing { kept, unread } = now.unwrap_or_default().since(before);
                 let made = kept.into_iter().map(|path| Appeared { moved: set_aside(&path), path }).collect();
                 let dark = unread.first().map(|folder| format!("`{}` cannot be read any more", folder.display()));
-                (made, dark.map(unseen))
+                (made, dark.map(|why| self.unseen(why)))
             }
-            Err(error) => (Vec::new(), Some(unseen(error.to_string()))),
+            Err(error) => (Vec::new(), Some(self.unseen(error.to_string()))),
         }
     }
 
@@ -157,12 +174,46 @@ impl<'a> Job<'a> {
     }
 }
 
-fn note(Appeared { path, moved }: &Appeared) -> String {
-    let now = match moved {
-        Some(moved) => format!("was moved to `{}`", moved.display()),
-        None => "could not be moved away: remove it".to_owned(),
-    };
-    format!("[`{}` is only for the user to make; it {now}]\n", path.display())
+fn note(appeared: &Appeared) -> String {
+    let path = appeared.path.display();
+    // A file that the team obeys itself, or that a rule denies, is not opened by any approval.
+    let can_ask = protected(&path.to_string()).is_some_and(|row| !row.is_held);
+    match &appeared.moved {
+        Some(moved) if can_ask => format!(
+            "[`{path}` is protected and was made without the user's approval; it was moved to `{}`. To make it, use \
+             `write_file`, which asks the user]\n",
+            moved.display()
+        ),
+        Some(moved) => format!("[`{path}` is only for the user to make; it was moved to `{}`]\n", moved.display()),
+        None => format!("[{}]\n", left(appeared)),
+    }
+}
+
+fn left(appeared: &Appeared) -> String {
+    format!("`{}` is protected, appeared while it ran and could not be moved away", appeared.path.display())
+}
+
+/// Whether a command says that it could not change a file. Only a hint for the model, so the words of the C library do.
+#[derive(Debug, Default)]
+struct Barred(bool);
+
+impl Barred {
+    fn hear(&mut self, bytes: &[u8]) {
+        const WORDS: [&[u8]; 4] = [b"ead-only file system", b"EROFS", b"esource busy", b"EBUSY"];
+        self.0 = self.0 || WORDS.iter().any(|words| bytes.windows(words.len()).any(|piece| piece == *words));
+    }
+}
+
+/// What to do about a protected file that the sandbox did not let the command change.
+fn barred(walls: &Walls) -> Option<String> {
+    let shown = walls.shown();
+    (!shown.is_empty()).then(|| {
+        format!(
+            "[protected files stay as they are while commands run: {}. To change one, use `write_file` or `edit_file`, \
+             which asks the user]\n",
+            shown.join(", ")
+        )
+    })
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! or because nobody wants it any more. It reads nothing, and sees no variable that was not chosen for it.
 //! Nothing here judges whether a command may run.
 
+pub(crate) mod approved;
 mod job;
 mod kept;
 mod path;

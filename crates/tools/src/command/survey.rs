@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use max_team_core::policy::{DEFINITIONS, Sight, guarded};
+use max_team_core::policy::{Protected, Sight};
 use tokio_util::sync::CancellationToken;
 
 use super::CommandError;
@@ -17,6 +17,8 @@ const LOOKED_AT_MAX: usize = 500_000;
 const DEPTH_MAX: usize = 128;
 /// Files and folders that are hidden one by one: each is a mount, and building a thousand takes a second.
 const HIDDEN_MAX: usize = 1_000;
+/// Files of one pattern that are protected one by one; of more, the whole folder is.
+const NAMED_MAX: usize = 200;
 /// Repositories in the folder that are protected, each by a few mounts.
 const REPOSITORIES_MAX: usize = 200;
 
@@ -119,26 +121,38 @@ fn too_many(root: &Path, what: &str, advice: &str) -> CommandError {
 /// Says whether to go into what is looked at.
 type Look<'a> = dyn FnMut(&Path, &str, bool) -> Result<bool, CommandError> + 'a;
 
-/// The files that a project's definitions are read from, and what those that are links lead to.
-pub(super) fn definitions(root: &Path) -> Result<Vec<PathBuf>, CommandError> {
-    let folder = root.join(DEFINITIONS);
-    // Nothing is read from one that is a link.
+/// What there is of a row of the table of protected files, beneath a project's folder: the files that fit its pattern, and
+/// what those that are links lead to. A name without a `*` counts whether it is there or not.
+pub(super) fn named(root: &Path, row: &Protected) -> Result<Vec<PathBuf>, CommandError> {
+    let (folder, name) = row.split();
+    let folder = root.join(folder);
+    let real = |path: &Path| path.canonicalize().ok().filter(|real| real != path && real.starts_with(root));
+    if !name.contains('*') {
+        let path = folder.join(name);
+        let is_link = fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_symlink());
+        let leads_to = if is_link { real(&path) } else { None };
+        return Ok(leads_to.into_iter().chain([path]).collect());
+    }
+    // Nothing is read from a folder that is a link.
     if !fs::symlink_metadata(&folder).is_ok_and(|meta| meta.is_dir()) {
         return Ok(Vec::new());
     }
     let mut found = Vec::new();
     for entry in entries(&folder)?.unwrap_or_default() {
-        let name = format!("{DEFINITIONS}/{}", entry.file_name().to_string_lossy());
         let kind = entry.file_type().ok();
-        if guarded(&name).is_none() || kind.is_some_and(|kind| kind.is_dir()) {
+        if !row.is_name(&entry.file_name().to_string_lossy()) || kind.is_some_and(|kind| kind.is_dir()) {
             continue;
         }
         if kind.is_some_and(|kind| kind.is_symlink()) {
-            found.extend(entry.path().canonicalize().ok().filter(|path| path.starts_with(root)));
+            found.extend(real(&entry.path()));
         }
         found.push(entry.path());
     }
-    Ok(found)
+    match (found.len() > NAMED_MAX, row.split().0) {
+        (false, _) => Ok(found),
+        (true, "") => Err(too_many(root, &format!("more than {NAMED_MAX} `{name}`"), "keep them in another folder")),
+        (true, _) => Ok(vec![folder]),
+    }
 }
 
 /// What is in a folder: nothing if it has gone meanwhile, `None` if it is not ours to look into.
@@ -243,8 +257,40 @@ mod tests {
         assert!(survey(&dir.path().join("gone"), &Sight::default()).unwrap().unread.is_empty());
     }
 
+    fn row(pattern: &str) -> &'static Protected {
+        max_team_core::policy::kept().find(|row| row.pattern == pattern).unwrap()
+    }
+
+    #[test]
+    fn a_link_is_protected_with_what_it_leads_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        assert_eq!(named(&root, row("CLAUDE.md")).unwrap(), [root.join("CLAUDE.md")]);
+        fs::write(root.join("real.md"), "x").unwrap();
+        std::os::unix::fs::symlink("real.md", root.join("CLAUDE.md")).unwrap();
+        assert_eq!(named(&root, row("CLAUDE.md")).unwrap(), [root.join("real.md"), root.join("CLAUDE.md")]);
+    }
+
+    #[test]
+    fn many_files_of_a_pattern_are_protected_with_their_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("agents")).unwrap();
+        for number in 0..NAMED_MAX {
+            fs::write(root.join(format!("agents/{number}.md")), "x").unwrap();
+            fs::write(root.join(format!("{number}.code-workspace")), "x").unwrap();
+        }
+        assert_eq!(named(&root, row("/agents/*.md")).unwrap().len(), NAMED_MAX);
+        assert_eq!(named(&root, row("*.code-workspace")).unwrap().len(), NAMED_MAX);
+        fs::write(root.join("agents/more.md"), "x").unwrap();
+        fs::write(root.join("more.code-workspace"), "x").unwrap();
+        assert_eq!(named(&root, row("/agents/*.md")).unwrap(), [root.join("agents")]);
+        assert!(named(&root, row("*.code-workspace")).unwrap_err().to_string().contains("more than 200"));
+    }
+
     #[test]
     fn definitions_are_files_directly_in_their_folder_and_what_they_lead_to() {
+        let definitions = |root: &Path| named(root, row("/agents/*.md"));
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         assert!(definitions(&root).unwrap().is_empty());

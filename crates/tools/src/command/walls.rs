@@ -1,13 +1,13 @@
 //! What the commands of one agent are kept within: its folder, what it may see, whom it may talk to.
 //!
-//! The folder is theirs to write, but for what other programs obey: git's own settings, and the files that say who is on
-//! the team and what it may do. What is out of sight for the agent is out of sight for its commands.
+//! The folder is theirs to write, but for protected files ([`max_team_core::policy::kept`]) and git's own settings. What is
+//! out of sight for the agent is out of sight for its commands.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use max_team_core::policy::{DEFINITIONS, GUARDED, Sight};
+use max_team_core::policy::{Protected, Sight, kept};
 use max_team_sandbox::{Limits, Network, allowed, secrets, tools};
 use tokio_util::sync::CancellationToken;
 
@@ -18,8 +18,8 @@ use super::survey::{self, Survey};
 pub(crate) const OBEYED: [&str; 7] =
     ["hooks", "config", "config.worktree", "commondir", "modules", "worktrees", "objects/info/alternates"];
 
-/// Definitions of a folder that are protected one by one; of more, the whole folder is.
-const DEFINITIONS_MAX: usize = 200;
+/// Protected files that are named when a command could not change one.
+const SHOWN_MAX: usize = 8;
 
 /// What commands are kept within.
 #[derive(Debug, Clone)]
@@ -40,6 +40,8 @@ pub struct Walls {
     pub network: Network,
     /// Whether a person has looked at this very command and said yes.
     pub attended: bool,
+    /// Protected files that this command may change.
+    pub open: Vec<&'static Protected>,
     /// Where they are stopped; their time is the command's own.
     pub limits: Limits,
 }
@@ -56,6 +58,7 @@ impl Walls {
             sight: Arc::default(),
             network: Network::None,
             attended: false,
+            open: Vec::new(),
             limits: Limits::default(),
         }
     }
@@ -86,11 +89,9 @@ impl Walls {
         protected.retain(|file| writable.iter().any(|folder| file.starts_with(folder)));
         let mut hidden = home.as_deref().map(secrets).unwrap_or_default();
         for (folder, sight) in &folders {
-            // What is not there must not appear.
-            protected.extend(GUARDED.iter().map(|name| folder.join(name)));
-            let definitions = survey::definitions(folder)?;
-            let is_many = definitions.len() > DEFINITIONS_MAX;
-            protected.extend(if is_many { vec![folder.join(DEFINITIONS)] } else { definitions });
+            for row in self.rows() {
+                protected.extend(survey::named(folder, row)?);
+            }
             let git = Git::of(folder);
             readable.extend(git.readable);
             protected.extend(git.protected);
@@ -119,6 +120,28 @@ impl Walls {
 }
 
 impl Walls {
+    /// The rows of protected files that this command may not change.
+    fn rows(&self) -> impl Iterator<Item = &'static Protected> + '_ {
+        kept().filter(|row| !self.open.contains(row))
+    }
+
+    /// Names of protected files that the command may change: those that are there.
+    pub(super) fn opened(&self) -> Vec<PathBuf> {
+        let folders = self.folders().unwrap_or_default();
+        let names = folders.iter().flat_map(|(folder, _)| self.open.iter().map(move |row| survey::named(folder, row)));
+        names.flatten().flatten().filter(|path| path.symlink_metadata().is_ok()).collect()
+    }
+
+    /// Protected files and folders that are there and stay as they are, as they are called from the agent's folder; at most
+    /// as many as are told.
+    pub(super) fn shown(&self) -> Vec<String> {
+        let names =
+            self.rows().filter(|row| !row.is_held).filter_map(|row| survey::named(&self.root, row).ok()).flatten();
+        let there = names.filter(|path| path.symlink_metadata().is_ok());
+        let name = |path: PathBuf| path.strip_prefix(&self.root).ok().map(|path| format!("`{}`", path.display()));
+        there.filter_map(name).take(SHOWN_MAX).collect()
+    }
+
     /// The folders that commands write, and what they see there: what a rule asks about only if a person has looked at
     /// this very command.
     fn folders(&self) -> Result<Vec<(PathBuf, Sight)>, CommandError> {
@@ -130,8 +153,8 @@ impl Walls {
         Ok(std::iter::once((root, sight)).chain(also).collect())
     }
 
-    /// What is there that commands may not make and of which only a pattern knows the name: definitions, and what rules
-    /// keep from being changed. A look that fails is no look.
+    /// What is there that commands may not make and of which only a pattern knows the name: protected files, and what
+    /// rules keep from being changed. A look that fails is no look.
     pub(super) fn kept(&self) -> Result<Standing, CommandError> {
         let mut standing = Standing::default();
         if !self.on {
@@ -140,7 +163,9 @@ impl Walls {
         let sight = self.sight.of_places();
         let is_free = sight.is_free();
         for (folder, sight) in (Self { sight: Arc::new(sight), ..self.clone() }).folders()? {
-            standing.kept.extend(survey::definitions(&folder)?);
+            for row in self.rows().filter(|row| row.pattern.contains('*')) {
+                standing.kept.extend(survey::named(&folder, row)?);
+            }
             if !is_free {
                 // Whether the command is still wanted or not: what it made is there.
                 let survey = Survey::of(&folder, &sight, &CancellationToken::new())?;
@@ -248,20 +273,20 @@ mod tests {
     }
 
     #[test]
-    fn many_definitions_are_protected_with_their_folder() {
+    fn a_row_that_is_open_is_not_protected() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
-        fs::create_dir_all(root.join("agents")).unwrap();
-        for number in 0..DEFINITIONS_MAX {
-            fs::write(root.join(format!("agents/{number}.md")), "x").unwrap();
-        }
-        let protects = |name: &str| {
-            let built = Walls::around(&root).build(&mut Vec::new(), &CancellationToken::new()).unwrap().unwrap();
+        fs::write(root.join("AGENTS.md"), "x").unwrap();
+        let protects = |walls: &Walls, name: &str| {
+            let built = walls.build(&mut Vec::new(), &CancellationToken::new()).unwrap().unwrap();
             built.protected.contains(&root.join(name))
         };
-        assert!(protects("agents/0.md") && !protects("agents"));
-        fs::write(root.join("agents/more.md"), "x").unwrap();
-        assert!(!protects("agents/0.md") && protects("agents"));
+        let shut = Walls::around(&root);
+        assert!(protects(&shut, "AGENTS.md") && protects(&shut, ".github/workflows"));
+        assert_eq!((shut.shown(), shut.opened()), (vec!["`AGENTS.md`".to_owned()], vec![]));
+        let open = Walls { open: kept().filter(|row| row.pattern == "AGENTS.md").collect(), ..shut };
+        assert!(!protects(&open, "AGENTS.md") && protects(&open, ".github/workflows"));
+        assert_eq!((open.shown(), open.opened()), (vec![], vec![root.join("AGENTS.md")]));
     }
 
     #[test]

@@ -25,6 +25,7 @@ use super::place::Place;
 use super::root::{Root, bytes_in, not_a_file, open_part_dir, open_part_file};
 use super::swap::file_state;
 use super::walk;
+use crate::command::approved;
 use crate::text::size;
 use crate::tool::ToolError;
 
@@ -195,6 +196,9 @@ impl<'a> Slot<'a> {
             temp.run_as(program).map_err(trouble)?;
         }
         temp.file.sync_all().map_err(|err| trouble(errno(&err)))?;
+        if old.is_none() {
+            approved::note(self.root.path(), self.place.as_path());
+        }
         self.rename(temp, old)?;
         sync_dir(&self.dir).map_err(trouble)
     }

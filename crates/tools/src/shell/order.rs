@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use max_team_core::policy::line::{self, End, Join, Line, Part};
+use max_team_core::policy::opened;
 use max_team_core::policy::program::{self, Effect};
 use max_team_sandbox as sandbox;
 use tokio_util::sync::CancellationToken;
@@ -37,7 +38,8 @@ impl Order {
             },
         };
         let network = network(&cx.walls.network, line);
-        let walls = Walls { network, ..Walls::clone(&cx.walls) };
+        let open = opened(line, cx.walls.attended);
+        let walls = Walls { network, open, ..Walls::clone(&cx.walls) };
         Self { argv, steps, dir: cx.root.path().to_owned(), walls, timeout }
     }
 

@@ -18,6 +18,7 @@ mod mentions;
 mod obeyed;
 mod places;
 mod project;
+mod protected;
 mod reading;
 mod registry;
 mod repository;

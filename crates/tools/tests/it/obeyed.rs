@@ -113,7 +113,28 @@ const PROTECTED: &[&str] = &[
     "mount --bind /tmp .git/hooks; echo x > .git/hooks/x",
     "umount .git/hooks; echo x > .git/hooks/x",
     "unshare -rm sh -c 'mount --bind /tmp .git; touch .git/x'",
+    // Scripts whose line does not say what they change.
+    "sh plant.sh",
+    "sh -e plant.sh; sh plant.sh",
+    "make -f plant.mk",
+    "python3 plant.py",
+    "sh plant.sh & wait",
+    "chmod 555 .; sh plant.sh",
 ];
+
+/// Protected files that the team does not obey itself: some are there, others are not.
+const THERE: [&str; 4] = ["AGENTS.md", ".github/workflows/ci.yml", ".husky/pre-commit", ".npmrc"];
+const ABSENT: [&str; 6] =
+    ["CLAUDE.md", ".gitlab-ci.yml", ".envrc", ".vscode", ".cargo/config.toml", "x.code-workspace"];
+
+/// A script that changes all of them, however it can.
+fn plant() -> String {
+    let there = THERE.map(|name| format!("echo evil >> {name}; rm -f {name}; mv {name} away; ln -sf x.sh {name}\n"));
+    let absent = ABSENT.map(|name| format!("mkdir -p \"$(dirname {name})\"; echo evil > {name}\n"));
+    let folders = "mv .github moved; mkdir -p .github/workflows; echo evil > .github/workflows/evil.yml\n\
+                   mv .husky moved-too; mkdir .husky; echo evil > .husky/pre-push\n";
+    format!("{}{}{folders}", there.concat(), absent.concat())
+}
 
 /// Secrets that are no files.
 const LEAKS: &[&str] = &[
@@ -202,6 +223,12 @@ impl World {
         for name in [".git/hooks/pre-commit", ".git/config", ".max-team/settings.json", ".claude/settings.json"] {
             write(project.join(name), "ours\n");
         }
+        for name in THERE {
+            write(project.join(name), "ours\n");
+        }
+        write(project.join("plant.sh"), &plant());
+        write(project.join("plant.mk"), "all:\n\tsh plant.sh\n");
+        write(project.join("plant.py"), "import subprocess\nsubprocess.run(['sh', 'plant.sh'])\n");
         write(project.join("config/agents.yaml"), "leo\n");
         write(project.join(".git/HEAD"), "ref: refs/heads/main\n");
         write(project.join("x.sh"), "echo x\n");
@@ -241,6 +268,9 @@ impl World {
         }
         let project = self.base.join("project");
         for name in [".git/hooks", ".git/config", ".max-team", ".claude", ".mcp.json", "config/agents.yaml"] {
+            look(&project.join(name), &mut all);
+        }
+        for name in THERE.into_iter().chain(ABSENT).chain([".github/workflows", ".husky"]) {
             look(&project.join(name), &mut all);
         }
         for name in [".env", "conf/prod.env", "secrets"] {
@@ -416,6 +446,8 @@ fn without_walls() {
         ("echo x > .git/hooks/pre-commit", "pre-commit` has changed"),
         ("rm -r .max-team", "settings.json` has changed"),
         ("echo '{}' > .mcp.json", ".mcp.json` has changed"),
+        ("sh plant.sh", "AGENTS.md` has changed"),
+        ("sh plant.sh", ".envrc` has changed"),
         ("echo $MY_NOTE", "the canary came out"),
         ("bash -c 'echo x > /dev/tcp/127.0.0.1/PORT'", "somebody knocked"),
     ] {

@@ -15,6 +15,7 @@ mod setting;
 mod table;
 
 use flags::Seen;
+pub(super) use git::command as git_command;
 pub use insert::insert;
 pub(super) use setting::variable;
 pub(super) use table::is_interpreter;

@@ -207,6 +207,14 @@ pub(super) fn plain(argv: &[String]) -> Option<Vec<String>> {
     Some(std::iter::once(program.clone()).chain(left.iter().map(|word| (*word).to_owned())).collect())
 }
 
+/// The sub-command of a git command; `None`: it is none, or not the machine's own git.
+pub(in crate::policy) fn command(argv: &[String]) -> Option<&str> {
+    let (program, rest) = argv.split_first()?;
+    let words: Vec<&str> = rest.iter().map(String::as_str).collect();
+    let is_git = matches!(program.as_str(), "git" | "/usr/bin/git" | "/bin/git");
+    is_git.then(|| general(&words).rest.first().copied()).flatten()
+}
+
 /// The hosts of addresses among the words; the name of a remote is none.
 fn remotes(words: &[&str]) -> Vec<Effect> {
     let told = |word: &&str| {

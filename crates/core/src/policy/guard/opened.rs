@@ -1,0 +1,86 @@
+//! Which protected files a command may change after all.
+
+use super::{Protected, kept};
+use crate::policy::line::{Line, Part};
+use crate::policy::program::{self, Effect};
+
+/// Sub-commands by which git itself changes the working tree to what a commit or a stash holds. Not those that take the
+/// content from an ordinary file (`apply`, `am`): an agent writes such a file without a question.
+const CHECKS_OUT: [&str; 11] =
+    ["bisect", "checkout", "cherry-pick", "merge", "pull", "rebase", "reset", "restore", "revert", "stash", "switch"];
+
+/// The rows that the sandbox leaves open for this command: all that the team does not obey itself, if the line only checks
+/// something out with git; else those whose name a person had before their eyes when they approved this very line.
+pub fn opened(line: &Line, attended: bool) -> Vec<&'static Protected> {
+    let checks_out = checks_out(line);
+    let text = if attended { super::folded(&line.to_string()) } else { String::new() };
+    kept().filter(|row| !row.is_held && (checks_out || names(&text, row))).collect()
+}
+
+/// Whether a text names the row: by the first name of its pattern, because that is also how a whole folder is named.
+fn names(text: &str, row: &Protected) -> bool {
+    let first = row.pattern.trim_start_matches('/').split('/').next().unwrap_or_default().to_lowercase();
+    first.split('*').all(|piece| text.contains(piece))
+}
+
+fn checks_out(line: &Line) -> bool {
+    let Line::Plain(parts) = line else { return false };
+    let git = |part: &Part| {
+        let sub = program::git_command(&part.argv);
+        let is_seen = part.env.is_empty() && !program::look(&part.argv).effects.iter().any(runs);
+        is_seen && sub.is_some_and(|sub| CHECKS_OUT.contains(&sub))
+    };
+    parts.iter().any(git) && parts.iter().all(|part| git(part) || only_looks(part))
+}
+
+/// Whether a part changes nothing: what stands beside git on a line must not be opened with it.
+fn only_looks(part: &Part) -> bool {
+    if part.argv.first().is_some_and(|program| program == "cd") {
+        return true;
+    }
+    let facts = program::look(&part.argv);
+    let looks = |effect: &Effect| matches!(effect, Effect::Read(_) | Effect::History);
+    part.env.is_empty() && facts.is_whole && facts.effects.iter().all(looks)
+}
+
+fn runs(effect: &Effect) -> bool {
+    matches!(effect, Effect::Run(_) | Effect::Code(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(text: &str) -> Line {
+        let part =
+            |words: &str| Part { argv: words.split_whitespace().map(str::to_owned).collect(), ..Part::default() };
+        Line::Plain(text.split("&&").map(part).collect())
+    }
+
+    #[test]
+    fn only_what_was_seen_or_checked_out_is_open() {
+        let all = kept().filter(|row| !row.is_held).count();
+        for (line, attended, want) in [
+            ("python3 build.py", false, 0),
+            ("python3 build.py", true, 0),
+            ("python3 build.py --into AGENTS.md", true, 1),
+            ("python3 build.py --into AGENTS.md", false, 0),
+            ("git checkout main", false, all),
+            ("git -C . switch main && git status", false, all),
+            ("cd sub && git stash pop", false, all),
+            ("git merge topic && python3 build.py", false, 0),
+            ("git checkout main && cp -r evil .", true, 0),
+            ("git rebase --exec ./evil main", false, 0),
+            ("git -c core.pager=./evil checkout main", false, 0),
+            ("git apply x.patch", true, 0),
+            ("git bisect run ./evil", false, 0),
+            ("cp -r made .claude", true, 0),
+        ] {
+            assert_eq!(opened(&plain(line), attended).len(), want, "{line}");
+        }
+        let opaque = Line::Opaque { text: "for f in *; do cp $f .GITHUB/; done".into(), why: String::new() };
+        assert!(opened(&opaque, true).iter().all(|row| row.pattern.starts_with(".github/")));
+        assert!(!opened(&opaque, true).is_empty() && opened(&opaque, false).is_empty());
+        assert!(opened(&plain("cp a my.code-workspace"), true).iter().any(|row| row.pattern == "*.code-workspace"));
+    }
+}
