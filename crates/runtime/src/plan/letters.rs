@@ -34,6 +34,7 @@ const CLARIFY: &str = include_str!("../../../../prompts/clarify.md");
 const APPROVED: &str = include_str!("../../../../prompts/approved.md");
 const CHANGES: &str = include_str!("../../../../prompts/changes.md");
 const REPORT: &str = include_str!("../../../../prompts/report.md");
+const STOPPED: &str = include_str!("../../../../prompts/stopped.md");
 
 /// What a coder's changes are handed on as.
 const CODE_DIFF: &str = "code_diff";
@@ -301,7 +302,8 @@ fn report(plan: &Plan, id: &str) -> String {
     let goal = plan.draft().map_or("", |draft| draft.goal.as_str());
     let (ran, tasks) = (tally.ran.to_string(), tally.tasks.to_string());
     let values = [("plan", id), ("goal", goal), ("summary", &summary(plan)), ("ran", &ran), ("tasks", &tasks)];
-    fill(REPORT, &values)
+    // A user who stopped it is not to be told of it.
+    fill(if plan.is_stopped_by_person() { STOPPED } else { REPORT }, &values)
 }
 
 /// What came of a plan, task by task.
