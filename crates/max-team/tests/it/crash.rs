@@ -228,7 +228,7 @@ fn a_refusal_is_told_after_a_kill() {
         Reply::text("not written"),
     ]);
     let program = Program::with(&server);
-    let mut child = program.start(&["-p", "write"]);
+    let mut child = program.start(&["-p", "write", "--permission-mode", "dontAsk"]);
     gate.wait_reached();
     kill(&mut child);
     gate.open();

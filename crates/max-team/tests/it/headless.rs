@@ -176,7 +176,7 @@ fn other_words_refuse_the_change_that_waits() {
 #[test]
 fn modes_decide_about_writes() {
     for (mode, code, written) in
-        [("acceptEdits", 0, true), ("bypassPermissions", 0, true), ("plan", 5, false), ("dontAsk", 5, false)]
+        [("acceptEdits", 0, true), ("bypassPermissions", 0, true), ("plan", 0, false), ("dontAsk", 0, false)]
     {
         let server = ModelServer::start([write_note(), Reply::text("ok")]);
         let program = Program::with(&server);
