@@ -33,3 +33,4 @@ pub mod team;
 pub mod text;
 pub mod time;
 pub mod turn;
+pub mod verdict;

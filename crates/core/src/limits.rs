@@ -396,3 +396,5 @@ pub const HISTORY_PLANS_MAX: usize = 20;
 pub const HISTORY_TASKS_MAX: usize = 200;
 /// Protected files that are noted as approved while one command runs.
 pub const APPROVED_FILES_MAX: usize = 1_000;
+/// Bytes of a streamed text that are held back because a secret may begin in them: longer than any private key.
+pub const HELD_TEXT_BYTES_MAX: usize = 16 << 10;

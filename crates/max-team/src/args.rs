@@ -137,6 +137,13 @@ pub(crate) fn meant(mut words: impl Iterator<Item = String>) -> Option<String> {
     None
 }
 
+/// A prompt that was written without quotes: several words in front of any flag, the first of which is no command.
+pub(crate) fn unquoted(words: impl Iterator<Item = String>) -> Option<String> {
+    let prompt: Vec<String> = words.take_while(|word| !word.starts_with('-')).collect();
+    let is_command = prompt.first().is_none_or(|first| Cli::command().find_subcommand(first).is_some());
+    (prompt.len() > 1 && !is_command).then(|| prompt.join(" "))
+}
+
 /// How to talk: the flags of chat, headless and demo.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Talk {

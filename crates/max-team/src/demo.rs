@@ -34,8 +34,8 @@ type Files = &'static [(&'static str, &'static str)];
 /// A story to be played.
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
-    /// What it shows, on one line.
-    about: &'static str,
+    /// What it shows, on one line: in English and in Chinese.
+    about: (&'static str, &'static str),
     base: Files,
     files: Files,
     english: Tape,
@@ -70,7 +70,10 @@ pub(crate) const NAMES: [&str; 8] = ["team", "feature", "bug-hunt", "refactor", 
 static SCENARIOS: [Scenario; 8] = [
     Scenario {
         name: "team",
-        about: "the whole team on a bug: Ada and Sam side by side, Leo fails a check and mends it, Ray tests",
+        about: (
+            "the whole team on a bug: Ada and Sam side by side, Leo fails a check and mends it, Ray tests",
+            "整个团队修一个错误：Ada 与 Sam 并行，Leo 的检查失败后修好，Ray 测试",
+        ),
         base: BASE,
         files: files!("team": "README.md" "till.sh" "lib/total.sh" "log/till.log" "tests/total_test.sh"),
         english: Tape {
@@ -85,7 +88,10 @@ static SCENARIOS: [Scenario; 8] = [
     },
     Scenario {
         name: "feature",
-        about: "a feature in three steps: Ada designs, Leo builds, Ray tests",
+        about: (
+            "a feature in three steps: Ada designs, Leo builds, Ray tests",
+            "三步完成一个功能：Ada 设计，Leo 实现，Ray 测试",
+        ),
         base: BASE,
         files: files!("feature": "README.md" "notes.sh" "notes.txt" "tests/list_test.sh" "tests/sample.txt"),
         english: Tape {
@@ -97,7 +103,10 @@ static SCENARIOS: [Scenario; 8] = [
     },
     Scenario {
         name: "bug-hunt",
-        about: "a fault that nobody understands: Sam reads the log and Ada the code, then Leo mends and Ray guards",
+        about: (
+            "a fault that nobody understands: Sam reads the log and Ada the code, then Leo mends and Ray guards",
+            "一个原因不明的故障：Sam 读日志，Ada 读代码，Leo 修复，Ray 加测试",
+        ),
         base: BASE,
         files: files!("bug-hunt": "README.md" "report.sh" "lib/hours.sh" "log/nightly.log" "tests/hours_test.sh"),
         english: Tape {
@@ -109,7 +118,10 @@ static SCENARIOS: [Scenario; 8] = [
     },
     Scenario {
         name: "refactor",
-        about: "three Leos at once, each with a file of their own, and one check of it all",
+        about: (
+            "three Leos at once, each with a file of their own, and one check of it all",
+            "三个 Leo 同时工作，各改一个文件，最后统一检查",
+        ),
         base: BASE,
         files: files!("refactor": "README.md" "lib/fail.sh" "commands/put.sh" "commands/take.sh" "commands/find.sh"
             "tests/words_test.sh"),
@@ -122,7 +134,10 @@ static SCENARIOS: [Scenario; 8] = [
     },
     Scenario {
         name: "fix",
-        about: "a test that fails starts the task that was waiting for it: `when: test.failed`",
+        about: (
+            "a test that fails starts the task that was waiting for it: `when: test.failed`",
+            "测试失败会启动等待它的任务：`when: test.failed`",
+        ),
         base: BASE,
         files: files!("fix": "README.md" "leap.sh" "lib/leap.sh" "tests/leap_test.sh"),
         english: Tape {
@@ -134,7 +149,10 @@ static SCENARIOS: [Scenario; 8] = [
     },
     Scenario {
         name: "replan",
-        about: "a plan that is sent back, and a better one; ask for changes at the gate",
+        about: (
+            "a plan that is sent back, and a better one; ask for changes at the gate",
+            "计划被退回，再给出更好的计划；在批准时要求修改",
+        ),
         base: BASE,
         files: files!("replan": "README.md" "greet.sh" "tests/greet_test.sh"),
         english: Tape { prompt: "Fix the typo in the greeting.", recording: include_str!("../demo/replan.yaml") },
@@ -143,7 +161,10 @@ static SCENARIOS: [Scenario; 8] = [
     },
     Scenario {
         name: "travel",
-        about: "three experts one after the other: the weather decides about the train, and the train about the hotel",
+        about: (
+            "three experts one after the other: the weather decides about the train, and the train about the hotel",
+            "三位专家先后工作：天气决定火车，火车决定酒店",
+        ),
         base: &[],
         files: files!(example "travel": "README.md" "agents/weather.md" "agents/train.md" "agents/hotel.md"
             "data/weather.json" "data/trains.json" "data/hotels.json"),
@@ -159,7 +180,10 @@ static SCENARIOS: [Scenario; 8] = [
     },
     Scenario {
         name: "teammates",
-        about: "two who stay and write to each other: Alice writes a format down, Bob plans, asks her and builds on it",
+        about: (
+            "two who stay and write to each other: Alice writes a format down, Bob plans, asks her and builds on it",
+            "两位常驻队友互相通信：Alice 写下格式，Bob 制定计划、向她提问并据此实现",
+        ),
         base: &[],
         files: files!("teammates": "README.md" "sales.csv"),
         english: Tape {
@@ -179,8 +203,12 @@ pub(crate) fn scenario(name: Option<&str>) -> Result<&'static Scenario, Stop> {
 }
 
 /// A line for each, for `--list`.
-pub(crate) fn list() -> String {
-    SCENARIOS.iter().map(|scenario| format!("{:<11}{}\n", scenario.name, scenario.about)).collect()
+pub(crate) fn list(lang: Lang) -> String {
+    let about = |(english, chinese): (&'static str, &'static str)| match lang {
+        Lang::En => english,
+        Lang::Zh => chinese,
+    };
+    SCENARIOS.iter().map(|scenario| format!("{:<11}{}\n", scenario.name, about(scenario.about))).collect()
 }
 
 /// What is said before and after.
@@ -295,7 +323,7 @@ mod tests {
             for lang in [Lang::En, Lang::Zh] {
                 assert!(scenario.tape(lang).router(true, lang).is_ok(), "{}", scenario.name);
             }
-            assert!(!scenario.about.contains('\n') && !scenario.files.is_empty());
+            assert!(!scenario.about.0.contains('\n') && !scenario.about.1.contains('\n') && !scenario.files.is_empty());
         }
     }
 }

@@ -1,48 +1,8 @@
 //! How the program ends: each user-facing failure has an exit code and words that say what to do next.
 
-use std::process::ExitCode;
-
-use max_team_core::event::End;
-use max_team_core::recovery::Failure;
+pub(crate) use max_team_core::verdict::Exit;
 
 use crate::words::Lang;
-
-/// The exit codes, as documented in `--help`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Exit {
-    Ok = 0,
-    Failed = 1,
-    Usage = 2,
-    Config = 3,
-    NoKey = 4,
-    Denied = 5,
-    Budget = 6,
-    Limit = 7,
-    Partial = 8,
-    Interrupted = 130,
-    Terminated = 143,
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
-    }
-}
-
-impl Exit {
-    /// The code for how a turn ended.
-    pub(crate) fn of(end: &End) -> Self {
-        match end {
-            End::Answered | End::Proposed => Self::Ok,
-            End::Budget => Self::Budget,
-            End::Rounds | End::Looping | End::Truncated | End::Unstructured => Self::Limit,
-            End::Interrupted => Self::Interrupted,
-            End::Failed { failure: Failure::Auth, .. } => Self::NoKey,
-            End::Failed { failure: Failure::Setup, .. } => Self::Config,
-            End::Refused | End::Empty | End::Failed { .. } | End::Broken { .. } => Self::Failed,
-        }
-    }
-}
 
 /// A failure with its exit code.
 #[derive(Debug, thiserror::Error)]

@@ -48,17 +48,21 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Files that must be allowed to be open at once: the journal's, a runtime's, a connection's.
 const FILES_MIN: u64 = 32;
 
+fn code(exit: Exit) -> ExitCode {
+    ExitCode::from(exit as u8)
+}
+
 fn main() -> ExitCode {
     // Before anything else: a supervisor of a command is this program, too.
-    if let Some(code) = max_team_sandbox::child() {
-        return code.into();
+    if let Some(status) = max_team_sandbox::child() {
+        return status.into();
     }
     max_team_sandbox::prefer(std::env::var_os(max_team_sandbox::ENGINE).as_deref());
     crash::contain();
     if std::env::args_os().nth(1).is_some_and(|word| word == args::READER) {
         max_team_sandbox::close_inherited();
         // Nobody reads what this process could say beside its answer.
-        return if document::serve().is_ok() { Exit::Ok } else { Exit::Failed }.into();
+        return code(if document::serve().is_ok() { Exit::Ok } else { Exit::Failed });
     }
     let cli = match args::parse() {
         Ok(cli) => cli,
@@ -67,7 +71,7 @@ fn main() -> ExitCode {
             let spoken = || spoken(args::wished(words()));
             if let Some(name) = args::reserved(words()).filter(|_| exit == Exit::Usage) {
                 headless::talk(&spoken().reserved(name));
-                return exit.into();
+                return code(exit);
             }
             // Nobody left to tell if this fails.
             drop(error.print());
@@ -76,22 +80,24 @@ fn main() -> ExitCode {
             }
             if let Some(meant) = args::meant(words()).filter(|_| exit == Exit::Usage) {
                 headless::talk(&spoken().did_you_mean(&meant));
+            } else if let Some(prompt) = args::unquoted(words()).filter(|_| exit == Exit::Usage) {
+                headless::talk(&spoken().quote_the_prompt(&prompt));
             }
-            return exit.into();
+            return code(exit);
         }
     };
     let lang = cli.talk.lang.clone();
     let wants_json = args::wants_json(words());
     match run(cli) {
-        Ok(exit) => exit.into(),
+        Ok(exit) => code(exit),
         // Whoever read the output has gone; there is nobody to tell.
-        Err(error) if error.downcast_ref::<std::io::Error>().is_some_and(is_broken_pipe) => Exit::Failed.into(),
+        Err(error) if error.downcast_ref::<std::io::Error>().is_some_and(is_broken_pipe) => code(Exit::Failed),
         Err(error) => {
             headless::talk(&told(&error, spoken(lang)));
             if wants_json {
                 print_failure(exit_of(&error), error.to_string());
             }
-            exit_of(&error).into()
+            code(exit_of(&error))
         }
     }
 }

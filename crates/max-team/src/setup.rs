@@ -359,6 +359,10 @@ pub(crate) fn house(
     if !strange.is_empty() {
         headless::talk(&place.lang(config).skills_untrusted(&strange));
     }
+    let home = place.env.user().and_then(|home| home.canonicalize().ok());
+    if home.is_some() && home == config.project.root.canonicalize().ok() {
+        headless::talk(place.lang(config).project_is_home());
+    }
     house_within(place, config, journal, router, what, config.project.sandbox)
 }
 

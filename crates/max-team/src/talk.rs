@@ -316,7 +316,7 @@ fn is_end_of_skill((_, event): &(i64, Event)) -> bool {
 /// Recorded models against real tools, in a scratch project with a journal of its own.
 pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
     if options.list {
-        crate::commands::print(&demo::list())?;
+        crate::commands::print(&demo::list(place.speaks()))?;
         return Ok(Exit::Ok);
     }
     let scenario = demo::scenario(options.name.as_deref())?;

@@ -589,7 +589,7 @@ impl TeamHandle {
     }
 
     /// Whether a text names a file or folder of a project.
-    pub fn is_path(root: &std::path::Path, text: &str) -> bool {
+    pub fn is_path(&self, root: &std::path::Path, text: &str) -> bool {
         agent::is_path(root, text)
     }
 

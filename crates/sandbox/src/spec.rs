@@ -223,9 +223,8 @@ pub enum SandboxError {
     },
     /// Its supervisor ended before it could say how the command went.
     #[error(
-        "outcome unknown: the supervisor of `{program}` ended while the command ran, and everything that it had started \
-         was ended with it; it may have done all, part or nothing of its work, so look at what is there before you run it \
-         again"
+        "outcome unknown: the supervisor of `{program}` ended while the command ran; it may have done all, part or nothing \
+         of its work, so look at what is there before you run it again"
     )]
     Lost {
         /// What was run.
@@ -289,7 +288,7 @@ impl Engine {
     }
 }
 
-/// What this machine can enforce. Each answer is found out when it is first asked for, and then kept.
+/// What this machine can enforce, as it was found out when it was first asked for.
 #[derive(Debug)]
 pub struct Power {
     /// Whether we can make namespaces ourselves, or what is in the way.

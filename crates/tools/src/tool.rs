@@ -308,6 +308,16 @@ pub enum ToolError {
     /// Told to the model, which can do better.
     #[error("{0}")]
     Correctable(String),
+    /// The tool never does it, whatever is approved.
+    #[error("{words}")]
+    Refused {
+        /// What it would have changed.
+        target: String,
+        /// Why, as a rule.
+        rule: String,
+        /// What the model is told.
+        words: String,
+    },
     /// The call began, and nothing can tell how far it came.
     #[error("{0}")]
     Unknown(String),
@@ -326,6 +336,10 @@ impl ToolError {
     pub fn bounded(self) -> Self {
         match self {
             Self::Correctable(words) => Self::Correctable(clip(&words, ERROR_BYTES_MAX)),
+            Self::Refused { target, rule, words } => {
+                let [target, rule, words] = [target, rule, words].map(|words| clip(&words, ERROR_BYTES_MAX));
+                Self::Refused { target, rule, words }
+            }
             Self::Unknown(words) => Self::Unknown(clip(&words, ERROR_BYTES_MAX)),
             Self::Fatal(words) => Self::Fatal(clip(&words, ERROR_BYTES_MAX)),
         }

@@ -224,7 +224,9 @@ impl Sight {
         }
         let spelt = Spelt::new(path, FOLDS);
         let blocks = |glob: &Option<Glob>| {
-            glob.as_ref().is_none_or(|glob| glob.touches_spelt(&spelt) && !is_only_example(glob, path))
+            glob.as_ref().is_none_or(|glob| {
+                glob.touches_spelt(&spelt) && !is_only_example(glob, path) && !is_public_half(glob, path)
+            })
         };
         let Blocked(pattern, _) = self.blocked.iter().find(|Blocked(_, glob)| blocks(glob))?;
         Some(format!("the member's `blocked_patterns` (`{pattern}`)"))
@@ -288,6 +290,17 @@ pub(crate) fn clean(path: &str) -> String {
     clean
 }
 
+/// Whether a pattern that is about private keys (`id_rsa*`) fits a path only because it is the public half of one
+/// (`id_rsa.pub`), which is made to be shared.
+fn is_public_half(glob: &Glob, path: &str) -> bool {
+    const ANY: &str = "\u{1}";
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let Some(private) = name.strip_suffix(".pub").filter(|name| name.starts_with("id_")) else { return false };
+    let beside = |name: &str| if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+    let fits = |name: &str| glob.touches(&beside(name));
+    fits(private) && !fits(ANY) && !fits(&format!("id_{ANY}")) && !fits(&format!("{ANY}.pub"))
+}
+
 /// Whether a pattern that is about environment files at large (`.env*`) fits a path only because it is the example of
 /// one (`.env.example`), which is written to be shared.
 fn is_only_example(glob: &Glob, path: &str) -> bool {
@@ -308,6 +321,27 @@ pub(crate) fn is_within(path: &str, dir: &str) -> bool {
 mod tests {
     use super::*;
     use crate::policy::rule::{Anchors, Origin, Scope};
+
+    #[test]
+    fn public_halves_of_keys_are_seen_unless_they_are_meant() {
+        let sees = |pattern: &str, path: &str| {
+            Sight::of(&Constraints { blocked_patterns: vec![pattern.to_owned()], ..Constraints::default() }).sees(path)
+        };
+        for (pattern, path, want) in [
+            ("id_rsa*", "id_rsa.pub", true),
+            ("id_ed25519*", "keys/id_ed25519.pub", true),
+            ("id_ed25519*", "keys/id_ed25519_work.pub", true),
+            ("id_rsa*", "id_rsa", false),
+            ("id_rsa*", "id_rsa.pub.bak", false),
+            ("id_rsa*", "id_rsa.pub/key", false),
+            ("*.pub", "id_rsa.pub", false),
+            ("id_rsa.pub", "id_rsa.pub", false),
+            ("id_*", "id_rsa.pub", false),
+            ("*secret*", "secret/id_rsa.pub", false),
+        ] {
+            assert_eq!(sees(pattern, path), want, "{pattern} {path}");
+        }
+    }
 
     #[test]
     fn examples_of_environment_files_are_seen_unless_they_are_meant() {

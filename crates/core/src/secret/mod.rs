@@ -7,12 +7,14 @@
 
 mod code;
 mod known;
+mod stream;
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
 pub use known::{hide, know};
+pub use stream::Redactor;
 
 /// What stands in its place.
 const REDACTED: &str = "[redacted]";

@@ -394,6 +394,15 @@ pub struct Prepared {
 pub enum Obstacle {
     /// The model is told and can do better.
     Told(String),
+    /// The tool refuses, whatever is approved.
+    Refused {
+        /// What it would have changed.
+        target: String,
+        /// Why, as a rule.
+        rule: String,
+        /// What the model is told.
+        words: String,
+    },
     /// Nobody in this turn can do anything about it.
     Fatal(String),
 }

@@ -55,6 +55,9 @@ impl Turn {
             }
             match found {
                 Err(Obstacle::Told(why)) => done.push(told(key, Ending::Invalid, &why)),
+                Err(Obstacle::Refused { target, rule, words }) => {
+                    done.push(refused(call, target, By::Rule(rule), &words));
+                }
                 Err(Obstacle::Fatal(detail)) => {
                     close(calls, &mut done, Ending::Interrupted, &format!("Not run: {detail}"));
                     return finish_with(done, ended(current, End::Broken { detail }, None));
@@ -90,7 +93,7 @@ impl Turn {
             Verdict::Deny => {
                 let why =
                     format!("Not allowed by {}: nobody was asked. Do not try to get around this.", judgement.rule);
-                Judged::Refused(refused(call, &action, By::Rule(judgement.rule), &why))
+                Judged::Refused(refused(call, action.target, By::Rule(judgement.rule), &why))
             }
             Verdict::Ask => Judged::Ask(Event::QuestionAsked(QuestionAsked {
                 question: QuestionId::new(now.fresh),
@@ -144,7 +147,7 @@ impl Turn {
             let words = joined(earlier, &along(calls, call, &answer, "said yes to"));
             return vec![said, Event::ToolIntent(ToolIntent { words, ..intent })];
         }
-        let refusal = refused(call, action, answer.by.clone(), &refusal_words(&answer));
+        let refusal = refused(call, action.target.clone(), answer.by.clone(), &refusal_words(&answer));
         let mut events = vec![said];
         events.extend(self.tools_done(current, calls, vec![refusal], Ahead::default(), now));
         events
@@ -294,8 +297,8 @@ fn intent(call: &Call, action: Action, class: Class, approval: Approval, attende
 }
 
 /// A call that was not allowed: what it would have done, and on whose word it was not, stay with it.
-fn refused(call: &Call, action: &Action, by: By, words: &str) -> ToolDone {
-    let refusal = Refusal { tool: call.tool.clone(), target: action.target.clone(), by };
+fn refused(call: &Call, target: String, by: By, words: &str) -> ToolDone {
+    let refusal = Refusal { tool: call.tool.clone(), target, by };
     ToolDone { refused: Some(Box::new(refusal)), ..told(call.key.clone(), Ending::Refused, words) }
 }
 

@@ -76,7 +76,13 @@ pub(super) fn list(
         }
         if let Some(plan) = proposed(pending, census)? {
             let _ = writeln!(text, "    {}", goal(&plan, lang));
+            if let Some(folder) = folder(pending, census)? {
+                let _ = writeln!(text, "    {}: {}", lang.project_folder(), clean_line(&folder));
+            }
             tasks(&plan, depth, lang).iter().for_each(|row| text.push_str(&format!("    {row}\n")));
+            for risk in risks(&plan) {
+                let _ = writeln!(text, "    ! {}", clean_line(risk));
+            }
         }
         let ways = ways(pending, lang);
         if !ways.is_empty() {
@@ -194,6 +200,16 @@ fn proposed(pending: &Pending, census: &Census<'_>) -> anyhow::Result<Option<Pla
     }
 }
 
+/// The project of the session that asks.
+fn folder(pending: &Pending, census: &Census<'_>) -> anyhow::Result<Option<String>> {
+    Ok(pending.session.map(|session| census.folder(session)).transpose()?)
+}
+
+/// What makes a plan risky, in words.
+fn risks(plan: &Plan) -> &[String] {
+    plan.proposed().map_or(&[], |proposed| &proposed.risks)
+}
+
 fn goal(plan: &Plan, lang: Lang) -> String {
     let goal = plan.draft().map_or("", |draft| draft.goal.as_str());
     let forecast = plan.forecast().map(|forecast| sheet::forecast(forecast, lang)).unwrap_or_default();
@@ -210,6 +226,12 @@ fn tasks(plan: &Plan, depth: Depth<'_>, lang: Lang) -> Vec<String> {
         rows.push(clean_line(&format!("  {head}: {}", clip(task.caption(), GOAL_CHARS))));
         let instructions = sheet::instructions(task, sheet::WIDTH - INSTRUCTION_INDENT, depth, lang);
         rows.extend(instructions.into_iter().map(|row| format!("    {row}")));
+        let owns = task.owns.as_ref().map_or_else(String::new, |owns| lang.listed(owns));
+        for (name, words) in [(lang.owns(), owns), (lang.must_pass(), task.verify.join("; "))] {
+            if !words.is_empty() {
+                rows.push(format!("    {name}: {}", clean_line(&words)));
+            }
+        }
     }
     if tasks.len() > most {
         rows.push(format!("  {}", lang.more_tasks(tasks.len() - most)));
@@ -250,12 +272,22 @@ fn ways(pending: &Pending, lang: Lang) -> Vec<String> {
 
 fn row(pending: &Pending, census: &Census<'_>) -> anyhow::Result<Value> {
     let plan = proposed(pending, census)?;
-    let task = |task: &draft::Task| json!({ "id": task.id, "agent": task.agent, "needs": task.needs, "description": task.description });
+    let task = |task: &draft::Task| {
+        json!({
+            "id": task.id,
+            "agent": task.agent,
+            "needs": task.needs,
+            "description": task.description,
+            "owns": task.owns,
+            "verify": task.verify,
+        })
+    };
     let mut value = json!({
         "id": pending.row.question,
         "short": short(&pending.row.question),
         "since": rfc3339(pending.row.at_ms),
         "session": pending.session,
+        "cwd": folder(pending, census)?,
         "who": pending.who,
         "plan": pending.plan,
         "task": pending.task,
@@ -282,6 +314,7 @@ fn row(pending: &Pending, census: &Census<'_>) -> anyhow::Result<Value> {
             "about": about,
             "goal": plan.as_ref().and_then(Plan::draft).map(|draft| &draft.goal),
             "forecast": plan.as_ref().and_then(Plan::forecast),
+            "risks": plan.as_ref().map(risks),
             "tasks": plan.as_ref().and_then(Plan::draft).map(|draft| draft.tasks.iter().map(task).collect::<Vec<_>>()),
         }),
     };

@@ -5,11 +5,11 @@ use std::time::Duration;
 use max_team_core::event::{End, Event, TurnEnded};
 use max_team_core::id::{QuestionId, SessionId};
 use max_team_core::plan::event::TaskFiles;
+use max_team_core::verdict::{Facts, Verdict};
 use max_team_runtime::{Notice, Opened, Origin};
 use tokio::sync::mpsc;
 
 use super::tally::Tally;
-use super::verdict::Verdict;
 use super::{Headless, STOPPED_WAIT, Task, millis, talk, unsaid};
 use crate::args::Format;
 use crate::exit::{Exit, Stop};
@@ -260,7 +260,15 @@ impl Headless {
         }
         // A run that was told to stop does not wait for an agent that would only count what was spent.
         let patience = if stopped.is_some() { STOPPED_WAIT } else { Duration::MAX };
-        let status = tokio::time::timeout(patience, self.handle.status(session)).await.ok().and_then(Result::ok);
+        let status = match tokio::time::timeout(patience, self.handle.status(session)).await {
+            Ok(Ok(status)) => Some(status),
+            // The result is owed all the same; only what the run has cost is not in it.
+            Ok(Err(error)) => {
+                talk(&self.lang.cost_not_known(&error.to_string()));
+                None
+            }
+            Err(_) => None,
+        };
         let result = RunResult {
             verdict,
             session: Some(session),
@@ -310,7 +318,7 @@ impl Headless {
                 }
                 None => crate::commands::print(&text)?,
             }
-            return Ok(Some(tally.exit(Exit::Ok)));
+            return Ok(Some(Verdict::of(&Facts { others: tally.others(), ..Facts::default() }).exit));
         }
         if asked.is_none() {
             return Ok(None);

@@ -45,9 +45,9 @@ use crate::words::Lang;
 
 use ear::{Ear, Heard};
 pub(crate) use feed::Fault;
+pub(crate) use max_team_core::verdict::{Verdict, end_name};
 pub(crate) use out::Out;
 use tally::Tally;
-pub(crate) use verdict::{Verdict, end_name};
 use vigil::Vigil;
 
 /// What the lead is told when only a plan is wanted.
@@ -400,11 +400,28 @@ impl Headless {
     fn hear_piece(&self, session: SessionId, from: &Origin, delta: &Delta, tally: &mut Tally) -> anyhow::Result<()> {
         if from.lead {
             tally.first_ms.get_or_insert(millis(tally.began));
-            if self.partial {
-                self.emit_stream(|| stream_json::delta(session, delta))?;
-            }
+            let shown = match delta {
+                Delta::Text(text) => Delta::Text(tally.said.push(text)),
+                Delta::Thinking(text) => Delta::Thinking(tally.thought.push(text)),
+                other => other.clone(),
+            };
+            self.emit_piece(session, &shown)?;
         }
         Ok(())
+    }
+
+    /// What was held back of the lead's words and thoughts: the call is over.
+    fn end_pieces(&self, session: SessionId, tally: &mut Tally) -> anyhow::Result<()> {
+        self.emit_piece(session, &Delta::Thinking(tally.thought.finish()))?;
+        self.emit_piece(session, &Delta::Text(tally.said.finish()))
+    }
+
+    fn emit_piece(&self, session: SessionId, piece: &Delta) -> anyhow::Result<()> {
+        let is_empty = matches!(piece, Delta::Text(text) | Delta::Thinking(text) if text.is_empty());
+        if !self.partial || is_empty {
+            return Ok(());
+        }
+        self.emit_stream(|| stream_json::delta(session, piece))
     }
 
     /// Stops the turn and the agents that work for it outside of plans.
@@ -499,6 +516,7 @@ impl Headless {
             _ => {}
         }
         if !from.lead {
+            tally.denied(event);
             let is_told = self.format == Format::StreamJson;
             let called = is_told.then(|| tally.of_call(from, at_ms, event)).flatten();
             return called.map_or(Ok(()), |line| self.print_line(&line));
@@ -509,7 +527,10 @@ impl Headless {
                 self.tell_of_files(&started.input);
             }
             Event::LlmIntent(intent) if intent.attempt == 1 && intent.summary.is_none() => tally.rounds += 1,
-            Event::LlmEnded(ended) => tally.api_ms += ended.ms,
+            Event::LlmEnded(ended) => {
+                tally.api_ms += ended.ms;
+                self.end_pieces(session, tally)?;
+            }
             Event::ToolDone(done) if done.ending == Ending::Refused => tally.refused(done),
             Event::TurnEnded(ended) => tally.ends(ended),
             _ => {}

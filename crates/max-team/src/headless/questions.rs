@@ -7,7 +7,7 @@
 
 use max_team_core::event::{QuestionAsked, Refusal};
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId};
-use max_team_core::policy::{Answer, By, Deed};
+use max_team_core::policy::{Answer, By, Deed, always_asks};
 use max_team_runtime::{Asked, Command, Opened, Order, Origin, RuntimeError, new_id};
 
 use super::tally::{Tally, denial};
@@ -61,9 +61,7 @@ impl Headless {
         if let Some((first, more)) = tally.waiting.split_first() {
             talk(&self.lang.questions_wait(&first.what, more.len(), &session.to_string()));
         }
-        if let Some((first, more)) = tally.unasked.split_first() {
-            talk(&self.lang.nobody_asked(first, more.len()));
-        }
+        self.lang.nobody_asked(&tally.unasked).iter().for_each(|words| talk(words));
     }
 
     async fn refuse(
@@ -76,7 +74,7 @@ impl Headless {
         // Changes in a worktree stay there, and nothing was refused: how they are taken is said at the end.
         let merges = asked.action.deed == Deed::Merge;
         if !merges {
-            tally.unasked.push(called(&asked.tool, &asked.action.target));
+            tally.unasked.push((called(&asked.tool, &asked.action.target), always_asks(&asked.rule)));
         }
         tally.sent.insert(asked.question);
         tally.asked_by.insert(asked.question, asked.by.clone());
@@ -86,6 +84,7 @@ impl Headless {
             tally.denials.push(denial(&asked.tool, None, Some(&Refusal { tool, target, by })));
         }
         let why = match asked.action.deed {
+            _ if always_asks(&asked.rule) => "headless; no rule or mode allows it, a chat can ask (`max-team -c`)",
             Deed::Write => "headless; `--permission-mode acceptEdits` allows edits, a chat can ask",
             _ => "headless; a rule can allow it (`--allowed-tools`), a chat can ask",
         };

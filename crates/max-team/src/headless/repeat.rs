@@ -2,18 +2,14 @@
 //!
 //! The outcome follows from the journal: the last turn, and the refusals and plans since the user last spoke.
 
-use std::collections::HashMap;
-
-use max_team_core::event::{End, Ending, Event, Refusal};
 use max_team_core::ledger::dollars;
-use max_team_core::plan::event::PlanEnd;
-use max_team_core::policy::{By, Deed};
+use max_team_core::policy::always_asks;
+use max_team_core::verdict::{Denied, Refusals, is_outlived};
 use max_team_runtime::Opened;
 
 use super::tally::{Tally, denial};
 use super::{Headless, called, talk};
 use crate::args::Format;
-use crate::exit::Exit;
 
 impl Headless {
     /// Recalls the last answer and what decided its outcome, unless this run has an answer of its own.
@@ -32,10 +28,7 @@ impl Headless {
                 continue;
             };
             tally.plans.push((line.row.plan, None, Some(end.end)));
-            // The turn that proposed the plan is not an answer to its end.
-            let is_answered =
-                opened.last.as_ref().is_some_and(|last| last.end != End::Proposed && Exit::of(&last.end) == Exit::Ok);
-            if is_answered && end.end == PlanEnd::Stopped {
+            if is_outlived(end.end, opened.last.as_ref().map(|last| &last.end)) {
                 tally.outlived.insert(line.row.plan);
             }
             if self.format == Format::Text {
@@ -49,29 +42,24 @@ impl Headless {
     fn recall_refusals(&self, opened: &Opened, since_ms: i64, tally: &mut Tally) -> anyhow::Result<()> {
         for row in self.handle.agents(opened.session)? {
             let is_lead = row.agent == opened.agent;
-            let mut asked = HashMap::new();
+            let mut refusals = Refusals::default();
             let events = self.handle.agent_events(row.agent)?;
             for (_, event) in events.into_iter().filter(|(at_ms, _)| *at_ms >= since_ms) {
                 if is_lead {
                     tally.lines.hear(&event);
                 }
-                match event {
-                    Event::ToolDone(done) if is_lead && done.ending == Ending::Refused => tally.refused(&done),
-                    Event::QuestionAsked(question) => drop(asked.insert(question.question, question)),
-                    Event::QuestionAnswered(answered) if matches!(answered.answer.by, By::Nobody(_)) => {
-                        let Some(question) = asked.remove(&answered.question) else { continue };
-                        if matches!(question.action.deed, Deed::Merge | Deed::Propose) {
-                            continue;
-                        }
-                        tally.unasked.push(called(&question.tool, &question.action.target));
-                        if !is_lead {
-                            let (tool, target) = (question.tool, question.action.target);
-                            let refusal = Refusal { tool: tool.clone(), target, by: answered.answer.by };
-                            tally.denials.push(denial(&tool, None, Some(&refusal)));
-                        }
+                refusals.hear(is_lead, event);
+                // A call of the lead's is known by its id only until its turn is over.
+                for denied in refusals.denied.drain(..) {
+                    match denied {
+                        Denied::Lead(done) => tally.refused(&done),
+                        Denied::Other(refusal) => tally.denials.push(denial(&refusal.tool, None, Some(&refusal))),
                     }
-                    _ => {}
                 }
+            }
+            for question in &refusals.unasked {
+                let call = called(&question.tool, &question.action.target);
+                tally.unasked.push((call, always_asks(&question.rule)));
             }
         }
         Ok(())

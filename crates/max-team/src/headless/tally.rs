@@ -7,7 +7,9 @@ use max_team_core::chat::Part;
 use max_team_core::event::{Event, Refusal, Steered, ToolDone, TurnEnded, TurnStarted};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::plan::event::PlanEnd;
+use max_team_core::secret::Redactor;
 use max_team_core::stop::Held;
+use max_team_core::verdict::{Others, counts};
 use max_team_runtime::{Opened, Origin, StreamReader};
 use serde_json::{Value, json};
 
@@ -27,9 +29,12 @@ pub(super) struct Tally {
     pub(super) rounds: u32,
     pub(super) api_ms: u64,
     pub(super) first_ms: Option<u64>,
+    /// The lead's words and thoughts on their way to standard output, which may end in half a secret.
+    pub(super) said: Redactor,
+    pub(super) thought: Redactor,
     pub(super) denials: Vec<Value>,
-    /// Calls that needed a yes, with nobody there to give it.
-    pub(super) unasked: Vec<String>,
+    /// Calls that needed an approval that a headless run cannot get, and whether they always do.
+    pub(super) unasked: Vec<(String, bool)>,
     /// Questions that wait in the user's inbox.
     pub(super) waiting: Vec<Waiting>,
     /// Refused calls that were named on standard error.
@@ -100,14 +105,13 @@ struct Halt {
 }
 
 impl Tally {
-    /// How a run ends that ended well but for whoever could not join, or was stopped by somebody elsewhere.
-    pub(super) fn exit(&self, exit: Exit) -> Exit {
-        match exit {
-            Exit::Ok if self.stopped.iter().any(|halt| !halt.answered) => Exit::Interrupted,
-            Exit::Ok if !self.unpaid.is_empty() => Exit::Budget,
-            Exit::Ok if self.unjoined => Exit::Partial,
-            Exit::Ok if self.ended.is_none() && self.written == Some(false) => Exit::Failed,
-            exit => exit,
+    /// What went wrong with agents besides the lead.
+    pub(super) fn others(&self) -> Others {
+        Others {
+            is_stopped: self.stopped.iter().any(|halt| !halt.answered),
+            is_unpaid: !self.unpaid.is_empty(),
+            is_unjoined: self.unjoined,
+            has_failed: self.ended.is_none() && self.written == Some(false),
         }
     }
 
@@ -120,6 +124,8 @@ impl Tally {
             rounds: 0,
             api_ms: 0,
             first_ms: None,
+            said: Redactor::default(),
+            thought: Redactor::default(),
             denials: Vec::new(),
             unasked: Vec::new(),
             waiting: Vec::new(),
@@ -338,6 +344,14 @@ impl Tally {
     pub(super) fn refused(&mut self, done: &ToolDone) {
         let (id, tool) = (self.lines.id(&done.key), self.lines.tool(&done.key));
         self.denials.push(denial(&tool, Some(&id), done.refused.as_deref()));
+    }
+
+    /// A call of another agent's was refused by its tool: nobody can allow that, as where nobody could be asked.
+    pub(super) fn denied(&mut self, event: &Event) {
+        let Event::ToolDone(ToolDone { refused: Some(refusal), .. }) = event else { return };
+        if counts(refusal) {
+            self.denials.push(denial(&refusal.tool, None, Some(refusal)));
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What `.claude/` and `.mcp.json` hold that max-team does not honour.
 //!
 //! Nothing of it is passed over in silence: the start names it in one line, `doctor` lists it. A `PreToolUse` hook may be
-//! there to refuse something, so what its matcher covers is asked about, and refused where nobody can be asked, until
+//! there to refuse something, so what its matcher covers needs the user's approval, and headless runs refuse it, until
 //! the user says to go on without the hook (`permissions trust`).
 
 use std::path::Path;
@@ -227,8 +227,8 @@ pub(super) fn servers(path: &Path, shown: &str) -> Option<Unused> {
     Some(Unused { what: "servers".to_owned(), place: shown.to_owned(), names })
 }
 
-/// All of it in one line.
-pub(super) fn line(all: &[Unused], lang: Lang) -> Option<String> {
+/// All of it in one line; `asks` says whether there are hooks that the user has not said to go on without.
+pub(super) fn line(all: &[Unused], asks: bool, lang: Lang) -> Option<String> {
     let mut kinds: Vec<String> = Vec::new();
     for unused in all {
         let kind = match unused.names.len() {
@@ -239,7 +239,7 @@ pub(super) fn line(all: &[Unused], lang: Lang) -> Option<String> {
             kinds.push(kind);
         }
     }
-    (!kinds.is_empty()).then(|| lang.not_honoured(&kinds.join(", ")))
+    (!kinds.is_empty()).then(|| lang.not_honoured(&kinds.join(", "), asks))
 }
 
 #[cfg(test)]

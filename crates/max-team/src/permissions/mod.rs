@@ -75,7 +75,7 @@ pub(crate) fn load(place: &Place, root: &Path, flags: &Flags<'_>) -> Result<Load
     let mut loaded = read(&sources(place, root), place, root, flags, &trusted)?;
     loaded.warnings.extend(problem);
     loaded.unused.extend(lying_about(place, root));
-    loaded.warnings.extend(foreign::line(&loaded.unused, place.speaks()));
+    loaded.warnings.extend(foreign::line(&loaded.unused, !loaded.hooks.is_empty(), place.speaks()));
     Ok(loaded)
 }
 

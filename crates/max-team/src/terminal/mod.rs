@@ -162,8 +162,8 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
     let mut session = session.with_team(team.clone()).with_keys(while_busy);
     session.find_teams(teams);
     session.set_recorded(scratch);
-    let root = cwd.clone();
-    session.find_files(move |name| TeamHandle::is_path(&root, name));
+    let (files, root) = (handle.clone(), cwd.clone());
+    session.find_files(move |name| files.is_path(&root, name));
     let mut begun = session.begin(&opened, events);
     if !mates.is_empty() {
         // A chat that goes on is begun with the same words.

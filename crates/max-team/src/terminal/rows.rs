@@ -247,7 +247,9 @@ impl ToolRow {
         };
         let mut spans = call(sign, style, &self.tool, &self.target, theme);
         spans.push(Span::styled(self.outcome(look.lang), if sign == "⏺" { theme.faint() } else { style }));
-        if self.ms >= SLOW_MS {
+        // The outcome of a command that failed says its time.
+        let says_time = self.is_command && self.is_error && self.ending == Ending::Ran;
+        if self.ms >= SLOW_MS && !says_time {
             spans.push(Span::styled(format!(" {}", figures::duration(self.ms)), theme.faint()));
         }
         hang(&spans, look.columns)

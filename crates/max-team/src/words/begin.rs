@@ -59,6 +59,9 @@ phrases! {
         "数据行保持原样，因为它们所依据的日志已损坏：用 max-team restore 文件 以备份替换";
     walls: "walls", "隔离墙";
     wall: "wall", "墙";
+    project_is_home: "The project folder is your home folder: agents can see everything in it but blocked names. Start in the folder of a project \
+                      instead.",
+        "项目目录就是您的家目录：除被屏蔽的名称外，智能体可以看到其中的一切。请改在项目的目录中启动。";
     sandbox_is_off: "The sandbox is off (`project.sandbox: false`): commands run unconfined, and file tools may leave the project.",
         "沙箱已关闭（`project.sandbox: false`）：命令不受隔离，文件工具可以离开项目目录。";
     walls_off: "turned off by `project.sandbox: false`: a command can do all that you can",
@@ -251,11 +254,20 @@ impl Lang {
     }
 
     /// What other programs would use and has no effect here.
-    pub(crate) fn not_honoured(self, kinds: &str) -> String {
+    pub(crate) fn not_honoured(self, kinds: &str, hooks: bool) -> String {
+        let trust = match self {
+            _ if !hooks => "",
+            Self::En => {
+                "; what a PreToolUse hook covers needs your approval (headless runs refuse it) until `max-team permissions trust`"
+            }
+            Self::Zh => {
+                "；PreToolUse 钩子所涵盖的操作需要您批准（非交互运行会拒绝），直到运行 `max-team permissions trust`"
+            }
+        };
         say!(
             self,
-            "not used from .claude/ and .mcp.json: {kinds}; `max-team doctor` lists it",
-            "未采用 .claude/ 与 .mcp.json 中的：{kinds}；用 `max-team doctor` 查看"
+            "not used from .claude/ and .mcp.json: {kinds}; `max-team doctor` lists it{trust}",
+            "未采用 .claude/ 与 .mcp.json 中的：{kinds}；用 `max-team doctor` 查看{trust}"
         )
     }
 
@@ -279,8 +291,8 @@ impl Lang {
     pub(crate) fn hook_asks(self, rules: &str) -> String {
         say!(
             self,
-            "it is not run: what it covers ({rules}) is asked about, and refused where nobody can be asked; `max-team permissions trust` goes on without it",
-            "不会运行：它所涵盖的操作（{rules}）会先询问，无人可问时则拒绝；用 `max-team permissions trust` 可不经它继续"
+            "it is not run: what it covers ({rules}) needs your approval, and headless runs refuse it; `max-team permissions trust` goes on without it",
+            "不会运行：它所涵盖的操作（{rules}）需要您批准，非交互运行会拒绝；用 `max-team permissions trust` 可不经它继续"
         )
     }
 

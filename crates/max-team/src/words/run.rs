@@ -3,6 +3,7 @@
 use max_team_core::event::{End, TurnEnded};
 use max_team_core::plan::event::{About, Approve};
 use max_team_core::plan::{Plan, Status};
+use max_team_core::policy::is_final;
 
 use super::Lang;
 use crate::figures::dollars;
@@ -32,14 +33,36 @@ impl Lang {
         )
     }
 
+    /// How a prompt of several words is written.
+    pub(crate) fn quote_the_prompt(self, prompt: &str) -> String {
+        say!(self, "put the prompt in quotes: max-team \"{prompt}\"", "请给提示加上引号：max-team \"{prompt}\"")
+    }
+
+    /// Why a result says nothing about money and tokens.
+    pub(crate) fn cost_not_known(self, error: &str) -> String {
+        say!(self, "the result has no cost and no usage: {error}", "结果中没有费用和用量：{error}")
+    }
+
     /// Which calls needed a yes that nobody could give.
-    pub(crate) fn nobody_asked(self, first: &str, more: usize) -> String {
-        let others = if more == 0 { String::new() } else { format!(" (+{more})") };
-        say!(
-            self,
-            "needed a yes and nobody could be asked: {first}{others}; allow it by a rule (--allowed-tools), or chat",
-            "需要批准但无人可问：{first}{others}；可用规则允许（--allowed-tools），或改用对话"
-        )
+    pub(crate) fn nobody_asked(self, calls: &[(String, bool)]) -> Option<String> {
+        let ((first, _), more) = calls.split_first()?;
+        let others = if more.is_empty() { String::new() } else { format!(" (+{})", more.len()) };
+        // Where every call always asks, a rule would not have helped.
+        Some(if calls.iter().all(|(_, always)| *always) {
+            say!(
+                self,
+                "needs your approval, and a headless run cannot ask: {first}{others}; go on in a chat (`max-team -c`), or do it \
+                 yourself",
+                "需要您批准，而非交互运行无法询问：{first}{others}；请在对话中继续（`max-team -c`），或自行处理"
+            )
+        } else {
+            say!(
+                self,
+                "needs your approval, and a headless run cannot ask: {first}{others}; allow it by a rule (--allowed-tools), or \
+                 chat",
+                "需要您批准，而非交互运行无法询问：{first}{others}；可用规则允许（--allowed-tools），或改用对话"
+            )
+        })
     }
 
     /// Which questions wait in the inbox, and how to go on.
@@ -55,10 +78,16 @@ impl Lang {
 
     /// Which call was refused by a rule or the permission mode.
     pub(crate) fn refused_call(self, who: &str, call: &str, rule: &str) -> String {
-        let hint = match (rule.starts_with("permission mode"), self) {
-            (false, _) => "",
-            (true, Self::En) => "; a rule (--allowed-tools) or another --permission-mode can allow it",
-            (true, Self::Zh) => "；可用规则（--allowed-tools）或其他 --permission-mode 允许",
+        let hint = match self {
+            Self::En if is_final(rule) => "; no rule or mode allows it: make the change yourself",
+            Self::Zh if is_final(rule) => "；任何规则和模式都不允许：请自行更改",
+            Self::En if rule.starts_with("permission mode") => {
+                "; a rule (--allowed-tools) or another --permission-mode can allow it"
+            }
+            Self::Zh if rule.starts_with("permission mode") => {
+                "；可用规则（--allowed-tools）或其他 --permission-mode 允许"
+            }
+            _ => "",
         };
         let rule = self.rule(rule);
         say!(self, "refused `{call}` of {who}: {rule}{hint}", "已拒绝 {who} 的 `{call}`：{rule}{hint}")

@@ -26,6 +26,7 @@ phrases! {
     needs: "needs", "依赖";
     when: "when", "条件";
     owns: "owns", "负责文件";
+    project_folder: "project", "项目";
     must_exist: "must exist", "必须存在";
     must_pass: "must pass", "必须通过";
     with_model: "model", "模型";
@@ -36,7 +37,8 @@ phrases! {
     why: "why", "原因";
     result: "result", "结果";
     waits_for_approval: "waits for your approval", "等待您的批准";
-    waits_for_server: "waits for the model server; it is tried again by itself", "等待模型服务恢复，将自动重试";
+    waits_for_server: "waits for the model server; goes on when it is back, or with `max-team -c`",
+        "等待模型服务；恢复后继续，或用 `max-team -c` 继续";
     waits_for_place: "waits for a free place", "等待空位";
     waits_for_ruling: "failed; waits for a decision", "已失败，等待处理决定";
     waits_for_budget: "waits for more budget", "等待追加预算";

@@ -70,6 +70,17 @@ const ENDS: &[(&str, &str)] = &[
     ("allowed for this task by the user", "用户已在本任务内允许"),
     ("allowed {} by the user", "用户已允许（{}）"),
     ("the member's {}", "该成员的 {}"),
+    ("only the user changes {}: {} runs it by itself", "只有用户可以更改 {}：{} 会自行运行它"),
+    ("only the user changes {}: {} takes it for instructions", "只有用户可以更改 {}：{} 会把它当作指令"),
+    (
+        "only the user changes {}: it configures {}: who works there and what they may do",
+        "只有用户可以更改 {}：它配置 {}：谁在那里工作、可以做什么",
+    ),
+    ("only the user changes {}: it is the record of what agents did", "只有用户可以更改 {}：它记录智能体的行为"),
+    (
+        "only the user changes {}: this run was started with it, or keeps its record in it",
+        "只有用户可以更改 {}：本次运行由它启动，或把记录写在其中",
+    ),
     ("always asked: {}: {} runs it by itself", "总是询问：{}：{} 会自行运行它"),
     ("always asked: {}: {} takes it for instructions", "总是询问：{}：{} 会把它当作指令"),
     (

@@ -146,3 +146,25 @@ fn tools_say_what_they_take() {
     let wrong = program.run(&["tools", "show", "raed_file"]);
     assert!(wrong.code == 2 && wrong.err.contains("did you mean `read_file`?"), "{wrong:?}");
 }
+
+#[test]
+fn a_prompt_without_quotes_is_told_how_to_be_written() {
+    let program = Program::alone();
+    for (words, told) in [
+        (&["fix", "the", "bug"][..], "put the prompt in quotes: max-team \"fix the bug\""),
+        (&["fix", "the", "bug", "--lang", "zh"], "请给提示加上引号：max-team \"fix the bug\""),
+    ] {
+        let ran = program.run(words);
+        assert!(ran.code == 2 && ran.err.contains(told), "{ran:?}");
+    }
+    let ran = program.run(&["sesions", "list"]);
+    assert!(!ran.err.contains("in quotes"), "{ran:?}");
+}
+
+#[test]
+fn the_list_of_demos_is_in_the_users_language() {
+    let program = Program::alone();
+    assert!(program.run(&["demo", "--list"]).out.contains("a feature in three steps"));
+    let chinese = program.run(&["demo", "--list", "--lang", "zh"]).out;
+    assert!(chinese.contains("三步完成一个功能") && !chinese.contains("three"), "{chinese}");
+}

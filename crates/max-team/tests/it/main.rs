@@ -43,6 +43,7 @@ mod output;
 mod plans;
 mod practice;
 mod program;
+mod refusals;
 mod remembering;
 mod replay;
 mod reports;

@@ -160,6 +160,7 @@ impl Agent {
                     (Outcome::Failed { failure, detail, retry_at_ms: None, parked: false }, streamed)
                 }
             };
+            sayer.finish(&shared.pieces);
             drop(calling);
             let ms = millis(started);
             let prepared = match &outcome {
@@ -330,8 +331,7 @@ pub(crate) fn look_at_words(registry: &Registry, call: u32, message: &Message) -
     let value = json_in(&message.text())?;
     let found = match registry.validate(STRUCTURED_OUTPUT, &value) {
         Ok(()) => Ok((Action { deed: Deed::Answer, ..Action::read("answer") }, Class::Pure)),
-        Err(ToolError::Correctable(words) | ToolError::Unknown(words)) => Err(Obstacle::Told(words)),
-        Err(ToolError::Fatal(words)) => Err(Obstacle::Fatal(words)),
+        Err(error) => Err(obstacle(error)),
     };
     Some(Prepared { key: call_key(call, 0), found })
 }
@@ -339,10 +339,17 @@ pub(crate) fn look_at_words(registry: &Registry, call: u32, message: &Message) -
 fn look_at(registry: &Registry, cx: &Cx, key: String, tool: &str, input: &serde_json::Value) -> Prepared {
     let found = match registry.prepare(cx, tool, input) {
         Ok(prepared) => Ok((prepared.action, prepared.class)),
-        Err(ToolError::Correctable(words) | ToolError::Unknown(words)) => Err(Obstacle::Told(words)),
-        Err(ToolError::Fatal(words)) => Err(Obstacle::Fatal(words)),
+        Err(error) => Err(obstacle(error)),
     };
     Prepared { key, found }
+}
+
+fn obstacle(error: ToolError) -> Obstacle {
+    match error {
+        ToolError::Correctable(words) | ToolError::Unknown(words) => Obstacle::Told(words),
+        ToolError::Refused { target, rule, words } => Obstacle::Refused { target, rule, words },
+        ToolError::Fatal(words) => Obstacle::Fatal(words),
+    }
 }
 
 /// Looks at calls in order, up to and including the first that changes something: what it will find depends on
@@ -385,7 +392,9 @@ pub(super) fn tool_ended(key: String, ran: Result<Output, ToolError>, interrupte
     };
     let (Output { content, is_error }, fatal) = match ran {
         Ok(output) => (output, None),
-        Err(ToolError::Correctable(words) | ToolError::Unknown(words)) => (failed(&words), None),
+        Err(ToolError::Correctable(words) | ToolError::Refused { words, .. } | ToolError::Unknown(words)) => {
+            (failed(&words), None)
+        }
         Err(ToolError::Fatal(words)) => (failed(&words), Some(words)),
     };
     Input::ToolEnded { key, content, is_error, ending, fatal, ms }

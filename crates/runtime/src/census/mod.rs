@@ -67,6 +67,11 @@ impl<'j> Census<'j> {
         Ok(self.journal.owner(&session::stream(session))?)
     }
 
+    /// The folder that a session works in.
+    pub fn folder(&self, session: SessionId) -> Result<String, RuntimeError> {
+        Ok(Sessions::new(self.journal).row(session)?.cwd)
+    }
+
     /// A plan as it stands.
     pub fn plan(&self, plan: PlanId) -> Result<Plan, RuntimeError> {
         Ok(fold_plan(self.journal, plan)?.0)

@@ -13,7 +13,7 @@ use max_team_core::plan::{
     Bounds, Budget, Draft, Edit, Flaw, Forecast, Graph, Input, Now, Plan, Rate, Task, edit, forecast,
 };
 use max_team_core::policy::program::{Effect, look};
-use max_team_core::policy::{Verdict, pattern};
+use max_team_core::policy::{Verdict, pattern, protected};
 use max_team_core::team::{Model, Settings};
 use max_team_core::text::quote;
 use max_team_tools::project::{self, Project};
@@ -176,6 +176,10 @@ fn claims(team: &Team, root: &Path, draft: &Draft) -> (Vec<Flaw>, Vec<String>) {
             if let Err(error) = pattern::Glob::new(glob, false) {
                 flaw(task, format!("`owns` has `{glob}`: {error}"));
             }
+            // No plan's approval covers these: each change asks again, or is refused.
+            risks.extend(
+                protected(glob).map(|row| format!("task `{}` changes `{glob}`, which is protected: {row}", task.id)),
+            );
         }
         for line in &task.verify {
             match max_team_tools::command::split(line) {

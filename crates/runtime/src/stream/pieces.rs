@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use max_team_core::id::{AgentId, SessionId};
 use max_team_core::limits::STREAM_PIECES_MAX;
+use max_team_core::secret::Redactor;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
@@ -61,18 +62,32 @@ pub(crate) struct Sayer {
     agent: Option<AgentId>,
     call: (u32, u32),
     index: u64,
+    redactor: Redactor,
 }
 
 impl Sayer {
     pub(crate) fn new(session: SessionId, agent: Option<AgentId>, call: (u32, u32)) -> Self {
-        Self { session, agent, call, index: 0 }
+        Self { session, agent, call, index: 0, redactor: Redactor::default() }
     }
 
+    /// Says a piece, but for its end while a secret may begin there.
     pub(crate) fn say(&mut self, pieces: &Pieces, delta: &Delta) {
-        let (Delta::Text(text), Some(agent)) = (delta, self.agent) else { return };
+        let Delta::Text(text) = delta else { return };
+        let text = self.redactor.push(text);
+        self.pass_on(pieces, text);
+    }
+
+    /// Says what was held back: the answer is over.
+    pub(crate) fn finish(&mut self, pieces: &Pieces) {
+        let text = self.redactor.finish();
+        self.pass_on(pieces, text);
+    }
+
+    fn pass_on(&mut self, pieces: &Pieces, text: String) {
+        let Some(agent) = self.agent.filter(|_| !text.is_empty()) else { return };
         let (call, index) = (self.call, self.index);
         self.index += 1;
-        let live = || Live::Words { call, index, text: text.clone() };
+        let live = || Live::Words { call, index, text };
         pieces.say(|| Piece { session: self.session, agent, at_ms: now_ms(), live: live() });
     }
 }

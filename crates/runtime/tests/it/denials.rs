@@ -109,6 +109,22 @@ fn proposed(line: &str, change: impl Fn(&mut Settings)) -> Result<Vec<String>, S
 }
 
 #[test]
+fn a_task_that_owns_protected_files_is_marked() {
+    let folder = secretive();
+    let team = with_team(Which::New, Approve::Plan).team.unwrap();
+    let tasks = r#"[{"id": "a", "agent": "leo", "description": "A",
+        "owns": ["src/**", ".github/workflows/**", "docs/AGENTS.md", ".mcp.json"]}]"#;
+    let plan = preview(&team, folder.path(), *plan_of(tasks), &Basis::default()).unwrap();
+    let want = [
+        "task `a` changes `.github/workflows/**`, which is protected: the CI service runs it by itself",
+        "task `a` changes `docs/AGENTS.md`, which is protected: a coding agent takes it for instructions",
+        "task `a` changes `.mcp.json`, which is protected: it configures the servers that agents start: who works there \
+         and what they may do",
+    ];
+    assert_eq!(plan.proposed().unwrap().risks, want);
+}
+
+#[test]
 fn a_check_is_judged_by_its_owners_rules_when_it_is_proposed() {
     let none = |_: &mut Settings| {};
     assert_eq!(proposed("cargo test", none), Ok(vec![]));

@@ -1,4 +1,4 @@
-//! What Linux can enforce, found out once and only when somebody asks.
+//! What Linux can enforce, found out when it is first needed.
 
 mod bubblewrap;
 mod filter;
@@ -38,14 +38,25 @@ const INSTALL: &str = "let this system make user namespaces (`max-team doctor` s
                        bubblewrap, or turn the sandbox off with `project.sandbox: false` in your own settings";
 
 static POWER: Power = Power {
-    namespaces: LazyLock::new(|| build_once(Engine::Namespaces)),
+    namespaces: LazyLock::new(namespaces_work),
     bubblewrap: LazyLock::new(bubblewrap_here),
     landlock: LazyLock::new(landlock::is_here),
     seatbelt: LazyLock::new(|| Err("this is not macOS".to_owned())),
     group: LazyLock::new(|| group::place().clone()),
 };
 
+/// Set once a sandbox of our own could be built. A failure may pass (no memory, too many processes), so it is not kept.
+static NAMESPACES_WORK: OnceLock<()> = OnceLock::new();
+
 static PREFERRED: OnceLock<Engine> = OnceLock::new();
+
+fn namespaces_work() -> Result<(), String> {
+    if NAMESPACES_WORK.get().is_none() {
+        build_once(Engine::Namespaces)?;
+    }
+    NAMESPACES_WORK.get_or_init(|| ());
+    Ok(())
+}
 
 /// What this machine can enforce. To find out whether namespaces work, a sandbox is built once.
 pub fn probe() -> &'static Power {
@@ -85,7 +96,7 @@ fn bubblewrap_here() -> Result<PathBuf, String> {
 /// The strongest mechanism that works here, or why none does. Ours first: it needs nothing installed.
 pub fn engine() -> Result<Engine, String> {
     let works = |engine: Engine| match engine {
-        Engine::Namespaces => POWER.namespaces.clone(),
+        Engine::Namespaces => namespaces_work(),
         Engine::Bubblewrap => POWER.bubblewrap.clone().map(drop),
         _ => POWER.landlock.clone(),
     };
@@ -109,8 +120,8 @@ pub(crate) fn choose(walls: Option<&Walls>) -> Result<Engine, SandboxError> {
     let engine = engine().map_err(none)?;
     match beyond_landlock(walls) {
         Some(why) if engine == Engine::Landlock => {
-            let missing = [POWER.namespaces.as_ref().err(), POWER.bubblewrap.as_ref().err()];
-            let missing: Vec<&str> = missing.into_iter().flatten().map(String::as_str).collect();
+            let missing = [namespaces_work().err(), POWER.bubblewrap.clone().err()];
+            let missing: Vec<String> = missing.into_iter().flatten().collect();
             Err(none(format!("{}; and Landlock alone {why}", missing.join("; "))))
         }
         _ => Ok(engine),

@@ -71,7 +71,7 @@ fn call(cx: &Cx, args: ListDir, _: &Action, _: bool) -> Result<Output, ToolError
             Ok(dir) => folder.list(cx, &dir, depth, &mut tree, &mut queue),
             Err(fatal @ ToolError::Fatal(_)) => return Err(fatal),
             // It was there a moment ago, or is not ours to see; the rest still is.
-            Err(ToolError::Correctable(_) | ToolError::Unknown(_)) => tree.unread += 1,
+            Err(ToolError::Correctable(_) | ToolError::Refused { .. } | ToolError::Unknown(_)) => tree.unread += 1,
         }
     }
     Ok(Output::text(tree.show(&place.to_string(), depth > 1)))

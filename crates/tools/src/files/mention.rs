@@ -59,7 +59,12 @@ pub fn mentioned(cx: &Cx, mentions: &[Mention], bytes_max: usize) -> Vec<Part> {
         let is_folder = cx.look(&place).is_ok_and(|at| at.is_dir(place.as_path()));
         let content = match read(cx, &place, is_folder) {
             Ok(content) => content,
-            Err(ToolError::Correctable(why) | ToolError::Unknown(why) | ToolError::Fatal(why)) => {
+            Err(
+                ToolError::Correctable(why)
+                | ToolError::Refused { words: why, .. }
+                | ToolError::Unknown(why)
+                | ToolError::Fatal(why),
+            ) => {
                 parts.push(left_out(&why));
                 continue;
             }

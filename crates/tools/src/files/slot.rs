@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use max_team_core::hash::Hash;
 use max_team_core::limits::WRITE_BYTES_MAX;
-use max_team_core::policy::Sight;
+use max_team_core::policy::{Sight, refusal};
 use max_team_core::rewind::State;
 use rustix::fs::{
     Access, AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, RawMode, RenameFlags, Stat, Uid, accessat, fchmod,
@@ -251,10 +251,14 @@ pub(super) fn guard(sight: &Sight, place: &Place) -> Result<(), ToolError> {
         return Err(not_a_name(place));
     }
     match sight.guards(place.as_str()) {
-        Some(why) => Err(ToolError::correctable(format!(
-            "`{place}` may not be written: {why}; only the user changes it. Tell the user what to put there, and go on \
+        Some(why) => Err(ToolError::Refused {
+            target: place.to_string(),
+            rule: refusal(&place.to_string(), why),
+            words: format!(
+                "`{place}` may not be written: {why}; only the user changes it. Tell the user what to put there, and go on \
                  with the rest"
-        ))),
+            ),
+        }),
         None => Ok(()),
     }
 }

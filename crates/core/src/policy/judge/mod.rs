@@ -289,10 +289,18 @@ fn constrained(rule: String) -> Judgement {
     Judgement { hint, ..said(Verdict::Deny, &rule) }
 }
 
+/// How the reason begins where a person is asked whatever rules and modes say.
+const ALWAYS_ASKED: &str = "always asked: ";
+
+/// Whether a question that is asked because of this rule is asked whatever rules and modes say.
+pub fn always_asks(rule: &str) -> bool {
+    rule.starts_with(ALWAYS_ASKED)
+}
+
 /// What always needs a person.
 fn danger(why: &str) -> Judgement {
     let hint = "nothing: this always asks; a `deny` rule would refuse it".to_owned();
-    Judgement { hint, is_danger: true, ..said(Verdict::Ask, &format!("always asked: {why}")) }
+    Judgement { hint, is_danger: true, ..said(Verdict::Ask, &format!("{ALWAYS_ASKED}{why}")) }
 }
 
 /// The strictest of several, the first of equals; a danger before other questions. What a yes would be remembered as

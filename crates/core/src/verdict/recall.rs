@@ -1,0 +1,70 @@
+//! The outcome of work that is over, out of the journal.
+
+use std::collections::HashMap;
+
+use crate::event::{End, Ending, Event, QuestionAsked, Refusal, ToolDone};
+use crate::id::QuestionId;
+use crate::plan::event::PlanEnd;
+use crate::policy::{By, Deed, is_final};
+
+use super::Exit;
+
+/// Whether a plan that ended so was stopped before the lead's last answer, so that its end is not the answer's. The turn that
+/// proposed the plan is not an answer to its end.
+pub fn is_outlived(plan: PlanEnd, last: Option<&End>) -> bool {
+    let is_answered = last.is_some_and(|end| *end != End::Proposed && Exit::of(end) == Exit::Ok);
+    is_answered && plan == PlanEnd::Stopped
+}
+
+/// The refused calls of one agent.
+#[derive(Debug, Default)]
+pub struct Refusals {
+    asked: HashMap<QuestionId, QuestionAsked>,
+    /// Calls that needed an approval, where nobody could be asked.
+    pub unasked: Vec<QuestionAsked>,
+    /// Calls that were refused: of the lead all, of another agent those that no person was there to allow.
+    pub denied: Vec<Denied>,
+}
+
+/// One refused call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Denied {
+    /// Of the lead.
+    Lead(Box<ToolDone>),
+    /// Of another agent.
+    Other(Refusal),
+}
+
+impl Refusals {
+    /// Takes the next event of the agent in.
+    pub fn hear(&mut self, is_lead: bool, event: Event) {
+        match event {
+            Event::ToolDone(done) if is_lead && done.ending == Ending::Refused => {
+                self.denied.push(Denied::Lead(Box::new(done)));
+            }
+            Event::ToolDone(ToolDone { refused: Some(refusal), .. }) if !is_lead && counts(&refusal) => {
+                self.denied.push(Denied::Other(*refusal));
+            }
+            Event::QuestionAsked(question) => drop(self.asked.insert(question.question, question)),
+            Event::QuestionAnswered(answered) if matches!(answered.answer.by, By::Nobody(_)) => {
+                let Some(question) = self.asked.remove(&answered.question) else { return };
+                // A merge waits in its worktree, and a proposal is its lead's to answer: neither was refused.
+                if matches!(question.action.deed, Deed::Merge | Deed::Propose) {
+                    return;
+                }
+                if !is_lead {
+                    let (tool, target) = (question.tool.clone(), question.action.target.clone());
+                    self.denied.push(Denied::Other(Refusal { tool, target, by: answered.answer.by }));
+                }
+                self.unasked.push(question);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether a refusal of an agent besides the lead counts for the run: its tool refuses the call, whatever is approved. One by a
+/// rule is the agent's to work with.
+pub fn counts(refusal: &Refusal) -> bool {
+    matches!(&refusal.by, By::Rule(rule) if is_final(rule))
+}

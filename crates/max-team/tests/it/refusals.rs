@@ -1,0 +1,110 @@
+//! Refusals of protected files, as a run without a chat reports them, and what the start says about hooks and the home folder.
+
+use max_team_testkit::{ModelServer, Reply, Script};
+use serde_json::json;
+
+use crate::plans::{news, plan, task, voice};
+use crate::program::Program;
+
+/// Files that the team obeys itself.
+const OWN: [&str; 5] =
+    [".claude/settings.json", ".git/hooks/pre-commit", ".mcp.json", ".max-team/settings.json", ".git\u{200b}/hooks/x"];
+
+fn write(path: &str) -> Reply {
+    Reply::new().tool("t1", "write_file", json!({ "path": path, "content": "x" }))
+}
+
+#[test]
+fn a_tools_own_refusal_is_a_denial() {
+    for path in OWN {
+        let server = ModelServer::start([write(path), Reply::text("I could not.")]);
+        let program = Program::with(&server);
+        let ran = program.run(&["-p", "write", "--permission-mode", "bypassPermissions", "--output-format", "json"]);
+        let result = ran.json();
+        assert_eq!(ran.code, 0, "{path}: {ran:?}");
+        let denial = &result["permission_denials"][0];
+        let reason = denial["reason"].as_str().unwrap();
+        assert!(denial["target"] == path && reason.starts_with("only the user changes"), "{denial}");
+        assert!(ran.err.contains("make the change yourself") && !ran.err.contains("--allowed-tools"), "{ran:?}");
+        let again = program.run(&["-c", "-p", "", "--output-format", "json"]);
+        assert_eq!((again.code, &again.json()["permission_denials"]), (0, &result["permission_denials"]), "{again:?}");
+    }
+}
+
+#[test]
+fn so_is_one_of_a_members() {
+    let tasks = json!([{ "id": "a", "title": "a", "agent": "leo", "description": "Look.", "retry": 0, "owns": ["*"] }]);
+    let server = ModelServer::start(
+        Script::new()
+            .when(voice(task("a"), vec![write(".claude/settings.json"), Reply::text("I could not.")]))
+            .on(news("is over:"), Reply::text("That is how it ended."))
+            .on(news("please"), plan(tasks))
+            .on(|_| true, Reply::text("Noted.")),
+    );
+    let program = Program::team(&server);
+    let words = ["-p", "look, please", "--approve", "never", "--output-format", "json"];
+    let ran = program.run(&words);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(ran.json()["permission_denials"][0]["target"], ".claude/settings.json", "{ran:?}");
+    assert!(ran.err.contains("refused `write_file .claude/settings.json` of leo"), "{ran:?}");
+}
+
+#[test]
+fn a_protected_file_needs_a_person_and_the_advice_says_so() {
+    for (lang, words) in [("en", "go on in a chat (`max-team -c`)"), ("zh", "请在对话中继续")] {
+        let copy = Reply::new().tool("t1", "run_shell", json!({ "command": "cp a.txt AGENTS.md" }));
+        let server = ModelServer::start([copy, Reply::text("I could not.")]);
+        let program = Program::with(&server).file("a.txt", "x");
+        let ran = program.run(&["-p", "write", "--permission-mode", "acceptEdits", "--lang", lang]);
+        assert!(ran.err.contains(words) && !ran.err.contains("--allowed-tools"), "{ran:?}");
+        let told = server.requests()[1].body["messages"].to_string();
+        assert!(told.contains("a chat can ask") && !told.contains("acceptEdits"), "{told}");
+    }
+}
+
+#[test]
+fn the_start_says_how_to_go_on_without_a_hook() {
+    let hooks = r#"{"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "x"}]}]}}"#;
+    for (lang, words) in [("en", "needs your approval (headless runs refuse it)"), ("zh", "需要您批准")] {
+        let server = ModelServer::start([Reply::text("Hi.")]);
+        let program = Program::with(&server).file(".claude/settings.json", hooks);
+        let ran = program.run(&["-p", "hi", "--lang", lang]);
+        assert!(ran.err.contains("max-team permissions trust") && ran.err.contains(words), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_start_in_the_home_folder_warns() {
+    for (lang, words) in [("en", "The project folder is your home folder"), ("zh", "项目目录就是您的家目录")]
+    {
+        let server = ModelServer::start([Reply::text("Hi.")]);
+        let program = Program::with(&server);
+        let home = program.project();
+        let ran = program.variable("HOME", home.to_str().unwrap()).run(&["-p", "hi", "--lang", lang]);
+        assert_eq!(ran.err.matches(words).count(), 1, "{ran:?}");
+    }
+}
+
+#[test]
+fn a_plan_that_changes_protected_files_waits_and_the_inbox_shows_why() {
+    let tasks = json!([{ "id": "a", "title": "a", "agent": "leo", "description": "Look.", "owns": [".github/workflows/ci.yml"],
+        "verify": ["cargo test"] }]);
+    let server = ModelServer::start(Script::new().on(news("please"), plan(tasks)).on(|_| true, Reply::text("Noted.")));
+    let program = Program::team(&server);
+    let ran = program.run(&["-p", "look, please", "--approve", "never"]);
+    assert_eq!(ran.code, 5, "{ran:?}");
+    assert!(ran.out.contains("! task `a` changes `.github/workflows/ci.yml`"), "{ran:?}");
+    let list = program.run(&["inbox"]).out;
+    let folder = program.project().canonicalize().unwrap();
+    for words in [
+        "! task `a` changes `.github/workflows/ci.yml`, which is protected: the CI service runs it by itself",
+        "owns: .github/workflows/ci.yml",
+        "must pass: cargo test",
+        &format!("project: {}", folder.display()),
+    ] {
+        assert!(list.contains(words), "{words}: {list}");
+    }
+    let row = &program.run(&["inbox", "--json"]).json()[0];
+    assert_eq!((&row["tasks"][0]["verify"][0], &row["cwd"]), (&json!("cargo test"), &json!(folder)), "{row}");
+    assert_eq!(row["risks"].as_array().unwrap().len(), 1, "{row}");
+}
