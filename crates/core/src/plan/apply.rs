@@ -6,7 +6,7 @@ use uuid::Builder;
 
 use super::event::{
     About, PlanAnswered, PlanAsked, PlanEdited, PlanProposed, Ruling, Say, SkipReason, Spent, TaskAnswered, TaskAsked,
-    TaskAssigned, TaskChanged, TaskFailed, TaskHeld, TaskReported, TaskResult,
+    TaskAssigned, TaskChanged, TaskFailed, TaskHeld, TaskPaused, TaskReported, TaskResult,
 };
 use super::machine::Plan;
 use super::ready::Ready;
@@ -72,17 +72,7 @@ impl Plan {
             Event::TaskDeferred(event) => self.on(&event.task, |plan, task| plan.defer(task, &event.after)),
             Event::TaskChanged(event) => self.on(&event.task, |plan, task| plan.change(task, event)),
             Event::TaskRuled(event) => self.on(&event.task, |plan, task| plan.ruled(task, &event.ruling, at_ms)),
-            Event::TaskPaused(event) => self.on(&event.task, |plan, task| {
-                plan.leave(task);
-                plan.paused.insert(task);
-                plan.spend(task, event.spent);
-                plan.slot(task, |slot| {
-                    slot.state = State::Paused;
-                    slot.own_short = event.own;
-                    slot.output.clone_from(&event.output);
-                });
-                plan.too_little = least(plan.too_little, event.left.filter(|_| !event.own));
-            }),
+            Event::TaskPaused(event) => self.on(&event.task, |plan, task| plan.pause(task, event)),
             Event::TaskSkipped(event) => {
                 self.on(&event.task, |plan, task| plan.skip(task, event.reason, &event.detail, at_ms));
             }
@@ -100,6 +90,19 @@ impl Plan {
     /// Keeps the tree in which a task began. The first one counts.
     fn keep_tree(&mut self, task: usize, tree: Hash) {
         self.slot(task, |slot| slot.tree = slot.tree.or(Some(tree)));
+    }
+
+    /// Puts a task aside until the budget is larger.
+    fn pause(&mut self, task: usize, event: &TaskPaused) {
+        self.leave(task);
+        self.paused.insert(task);
+        self.spend(task, event.spent);
+        self.slot(task, |slot| {
+            slot.state = State::Paused;
+            slot.own_short = event.own;
+            slot.output.clone_from(&event.output);
+        });
+        self.too_little = least(self.too_little, event.left.filter(|_| !event.own));
     }
 
     fn begin(&mut self, proposed: &PlanProposed) {
