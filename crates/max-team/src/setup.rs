@@ -259,11 +259,6 @@ pub(crate) fn settings_for(chosen: &Chosen, config: &Config, structured: bool) -
         retries_max: config.llm.max_retries,
         budget_nano,
         structured,
-        checks: if config.project.sandbox {
-            project::test_commands(&project::detect(&config.project.root))
-        } else {
-            Vec::new()
-        },
         compaction: Compaction {
             at_percent: u64::from(config.limits.compact_at),
             model: chosen.fast.clone().filter(|fast| fast.price.is_some() || budget_nano.is_none()),
@@ -289,7 +284,12 @@ pub(crate) fn permitted(
     let given = given.map(|file| place.cwd.join(file)).chain([config.audit.output.clone()]);
     let guarded = given.flat_map(|file| names(&file)).collect();
     let permissions = max_team_core::policy::Permissions { guarded, ..loaded.permissions };
-    Ok(Settings { mode, permissions, ..settings })
+    Ok(Settings { mode, permissions, checks: test_commands(config, root), ..settings })
+}
+
+/// The test commands of the project, which ask nobody while the sandbox is on.
+pub(crate) fn test_commands(config: &Config, root: &Path) -> Vec<Vec<String>> {
+    if config.project.sandbox { project::test_commands(&project::detect(root)) } else { Vec::new() }
 }
 
 /// A file as it is called, and where that leads.

@@ -220,21 +220,17 @@ fn is_beneath(folder: &str, word: &str) -> bool {
     is_inside && file.len() > folder.len() && file.starts_with(&folder)
 }
 
-/// The allowed command that comes nearest to one that is not: of the same program with the most words in common, or of a
-/// program with a similar name.
+/// The allowed command that comes nearest to one that is not: of the same program, or else of the one with the most similar
+/// name, that with the most further words in common.
 pub(super) fn nearest_command<'a>(allowed: &'a [String], argv: &[&str]) -> Option<&'a str> {
-    let program = argv.first()?.rsplit('/').next()?;
-    let same = |command: &&String| command.split_whitespace().next() == Some(program);
+    let asked = argv.first()?.rsplit('/').next()?;
+    let program = |command: &'a String| command.split_whitespace().next();
+    let similar = || near::nearest(asked, allowed.iter().filter_map(program));
+    let meant = allowed.iter().filter_map(program).find(|name| *name == asked).or_else(similar)?;
     let common = |command: &&String| command.split_whitespace().zip(argv).skip(1).take_while(|(a, b)| a == *b).count();
     // The first of equals.
-    let of_program = allowed.iter().rev().filter(same).max_by_key(common);
-    let similar = || {
-        let names = allowed
-            .iter()
-            .filter_map(|command| Some((near::slips(program, command.split_whitespace().next()?)?, command)));
-        names.min_by_key(|(slips, _)| *slips).map(|(_, command)| command)
-    };
-    of_program.or_else(similar).map(String::as_str)
+    let of_program = allowed.iter().rev().filter(|command| program(*command) == Some(meant));
+    of_program.max_by_key(common).map(String::as_str)
 }
 
 /// Whether a host is one of those named; `*.example.org` names everything below `example.org`.

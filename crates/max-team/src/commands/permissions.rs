@@ -23,7 +23,8 @@ pub(crate) fn run(place: &Place, command: &Permissions) -> anyhow::Result<Exit> 
     match command {
         Permissions::Why(options) => {
             let (mode, _) = loaded.mode(config.permissions.mode, config.chooser("permissions.mode"));
-            why(place, &root, &loaded, options.permission_mode.unwrap_or(mode), options)
+            let checks = setup::test_commands(&config, &root);
+            why(place, &root, (&loaded, &checks), options.permission_mode.unwrap_or(mode), options)
         }
         Permissions::Lint { json } => faults(&loaded, *json),
         Permissions::List { json } => list(&loaded, *json),
@@ -32,7 +33,13 @@ pub(crate) fn run(place: &Place, command: &Permissions) -> anyhow::Result<Exit> 
     }
 }
 
-fn why(place: &Place, root: &std::path::Path, loaded: &Loaded, mode: Mode, options: &Why) -> anyhow::Result<Exit> {
+fn why(
+    place: &Place,
+    root: &std::path::Path,
+    (loaded, checks): (&Loaded, &[Vec<String>]),
+    mode: Mode,
+    options: &Why,
+) -> anyhow::Result<Exit> {
     let constraints = match &options.agent {
         Some(name) => constraints(place, options, name)?,
         None => Constraints::default(),
@@ -49,7 +56,7 @@ fn why(place: &Place, root: &std::path::Path, loaded: &Loaded, mode: Mode, optio
         }
     };
     let tool = given.unwrap_or("run_shell");
-    let rules = Rules { permissions: &loaded.permissions, ..Rules::new(mode, &constraints) };
+    let rules = Rules { permissions: &loaded.permissions, checks, ..Rules::new(mode, &constraints) };
     let judged = judge(&rules, tool, &action);
     let text = match options.json {
         true => format!("{}\n", told_json(&judged)),

@@ -253,7 +253,11 @@ impl Case<'_> {
 /// The refusal of a command outside `allowed_commands`: one line, with the command that comes nearest.
 fn outside(allowed: &[String], argv: &[String]) -> Judgement {
     let words: Vec<&str> = argv.iter().map(String::as_str).collect();
-    let name = format!("`{}`", quote(words.first().copied().unwrap_or_default()));
+    // Of a program that is in the list only with other words, the first of its own words is named, too.
+    let program = words.first().copied().unwrap_or_default();
+    let is_known = allowed.iter().any(|command| command.split_whitespace().next() == Some(program));
+    let named = words.get(..2).filter(|_| is_known).map_or_else(|| program.to_owned(), |words| words.join(" "));
+    let name = format!("`{}`", quote(&named));
     let near = match pattern::nearest_command(allowed, &words) {
         Some(near) => format!("; nearest allowed: `{near}`"),
         None if allowed.is_empty() => "; the list is empty".to_owned(),
