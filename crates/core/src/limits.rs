@@ -25,7 +25,7 @@ pub const REPEATS_WARNED: u32 = 3;
 /// Identical answers in a row before the turn ends, told so at each. Waiting for something by looking again and again
 /// is legitimate for a while, so this is generous; the round limit is what bounds a chat turn.
 pub const REPEATS_MAX: u32 = 64;
-/// The same for a turn that works for others, which nobody watches: identical answers whose results are identical, too.
+/// Identical answers with identical results in a row before the turn of a called agent, a plan's member or a teammate ends.
 pub const REPEATS_DELEGATED_MAX: u32 = 6;
 /// Files that the result of a call names as changed.
 pub const CHANGED_TOLD_MAX: usize = 20;

@@ -60,7 +60,7 @@ pub fn stopper_words(by: &str, who: Option<&By>) -> String {
     }
 }
 
-/// What begins the note about a stop: it is nobody's word.
+/// The beginning of a note that the program writes into a conversation.
 pub const OF_PROGRAM: &str = "(From the program, not from the user.) ";
 
 /// The one note that an agent is told after a stop: what was stopped, by whom, and what goes on. `own`: who stopped its own last

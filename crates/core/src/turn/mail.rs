@@ -8,7 +8,7 @@ use super::Turn;
 use crate::mates::parting;
 use crate::message::{Envelope, Kind};
 
-/// In the body of a letter that is only told beside others.
+/// The field of a message that begins no turn of its own: it is told with the next one.
 pub const ASIDE: &str = "aside";
 
 impl Turn {
@@ -90,7 +90,7 @@ pub fn is_note(letter: &Envelope, lead: bool) -> bool {
     }
 }
 
-/// Whether a letter says of itself that it is only told beside others.
+/// Whether a message carries the field `ASIDE`.
 fn is_aside(letter: &Envelope) -> bool {
     letter.body.get(ASIDE).and_then(Value::as_bool).unwrap_or_default()
 }

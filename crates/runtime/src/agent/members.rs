@@ -108,7 +108,7 @@ impl Agent {
         self.configure(settings, None).await
     }
 
-    /// That nobody is called so, with whom there is.
+    /// The error for an unknown name, with the names that exist.
     pub(super) fn nobody_called(&self, words: String, to: &str, handles: &[String]) -> Result<String, RuntimeError> {
         let members = self.member_names()?;
         let known: Vec<&str> = handles.iter().chain(&members).map(String::as_str).collect();

@@ -20,7 +20,7 @@ use crate::{rows, team_tools};
 pub(super) const STOPPED_WORDS: &str = "it was stopped";
 
 impl Agent {
-    /// The letters to whoever waits for this turn.
+    /// The messages that tell the plan, the caller, the lead or the user what came of this turn.
     pub(super) fn result_letters(
         &self,
         assignment: &Assignment,

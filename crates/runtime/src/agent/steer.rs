@@ -86,7 +86,7 @@ impl Agent {
     pub(super) fn offer(&mut self, letter: &Envelope) {
         let is_later = matches!(letter.kind, Kind::TaskAssign | Kind::ShutdownRejected | Kind::FilesRewound);
         let is_instruction = self.turn.engaged().is_some_and(|engaged| engaged.reply_to == letter.from);
-        // What the lead wants is answered to the lead, not to the user whom this turn answers.
+        // This turn answers the user; an instruction of the lead waits for a turn that answers the lead.
         let is_others = is_instruction && self.turn.trigger() == Some(Trigger::User);
         let steering = &self.steering;
         let is_known = steering.taken.contains(&letter.id) || steering.news.iter().any(|(id, _)| *id == letter.id);

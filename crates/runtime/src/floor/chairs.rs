@@ -591,7 +591,7 @@ impl Floor {
     }
 }
 
-/// Whether whoever sits there belongs to the teammates and works.
+/// Whether a teammate, or an agent that one has called, works at this seat.
 fn is_team_at_work(chair: &Chair) -> bool {
     chair.of_team && chair.activity == Activity::Busy
 }
