@@ -7,6 +7,7 @@ use max_team_core::recovery::Failure;
 use max_team_llm::{CallError, Catalog, Delta, Dialect, Endpoint, Options, Router};
 use max_team_testkit::{Gate, ModelServer, Reply};
 use serde_json::json;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::{DIALECTS, KEY, ask, endpoint, failed, model, options, provider, request, router, transcript};
@@ -78,19 +79,17 @@ async fn silence_times_out() {
 /// Comments, pings, empty pieces and single bytes keep a connection alive, and are no answer.
 #[tokio::test]
 async fn a_stream_without_new_content_times_out() {
-    let short = || Options {
-        // Long, so that a busy machine which delays one drip does not end the stream first.
-        idle_timeout: Duration::from_secs(30),
-        progress_timeout: Duration::from_millis(700),
-        ..options()
-    };
-    let every = Duration::from_millis(20);
+    // A second and a half: a busy machine may delay a drip for long. The cases run side by side.
+    let limit = Duration::from_millis(1_500);
+    let short = || Options { idle_timeout: limit, progress_timeout: limit, ..options() };
+    let every = Duration::from_millis(100);
     let empty = |dialect| match dialect {
         Dialect::Anthropic => {
             "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"\"}}\n\n"
         }
         Dialect::OpenaiChat => "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\"}}]}\n\n",
     };
+    let mut cases = JoinSet::new();
     for dialect in DIALECTS {
         let ping = "event: ping\ndata: {\"type\": \"ping\"}\n\n";
         for reply in [
@@ -100,12 +99,16 @@ async fn a_stream_without_new_content_times_out() {
             spoken().drip_after(3, "d", every),
             spoken().json_instead().drip_after(1, " ", every),
         ] {
-            let server = ModelServer::start([reply.clone()]);
-            let (failure, detail) = failed(ask(&router(dialect, &server.url(), short()), dialect).await);
-            assert_eq!(failure, Failure::Timeout, "{dialect:?} {reply:?}: {detail}");
-            assert!(detail.contains("`llm.progress_timeout`"), "{dialect:?} {reply:?}: {detail}");
+            let options = short();
+            cases.spawn(async move {
+                let server = ModelServer::start([reply.clone()]);
+                let (failure, detail) = failed(ask(&router(dialect, &server.url(), options), dialect).await);
+                assert_eq!(failure, Failure::Timeout, "{dialect:?} {reply:?}: {detail}");
+                assert!(detail.contains("`llm.progress_timeout`"), "{dialect:?} {reply:?}: {detail}");
+            });
         }
     }
+    cases.join_all().await;
 }
 
 /// What had come of an answer that broke off is known, so that it can be charged.
