@@ -1,7 +1,7 @@
 //! The names that events have in the journal, for whoever asks for some of them.
 
 /// Every name, in the order of the events.
-pub const NAMES: [&str; 69] = [
+pub const NAMES: [&str; 72] = [
     "session_opened",
     "said",
     "withdrawn",
@@ -45,6 +45,7 @@ pub const NAMES: [&str; 69] = [
     "plan_unasked",
     "plan_resumed",
     "plan_stopped",
+    "plan_paused",
     "plan_ended",
     "task_assigned",
     "task_started",
@@ -57,6 +58,8 @@ pub const NAMES: [&str; 69] = [
     "task_done",
     "task_failed",
     "task_queued",
+    "task_deferred",
+    "task_changed",
     "task_ruled",
     "task_paused",
     "task_skipped",

@@ -251,7 +251,7 @@ fn the_projects_tests_need_no_question() {
     let program = Program::with(&server).file("Makefile", "test:\n\t@echo all is well\nother:\n\t@echo not asked\n");
     let ran = program.run(&["--solo", "-p", "test it"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "They pass, both times.\n"), "{ran:?}");
-    assert!(ran.err.contains("nobody could be asked: run_shell make other"), "{ran:?}");
+    assert!(ran.err.contains("run_shell make other"), "{ran:?}");
     let told: Vec<String> = server.requests().iter().map(|request| request.body.to_string()).collect();
     assert_eq!(told.iter().filter(|body| body.contains("all is well")).count(), 4, "{ran:?}");
     assert!(!told.iter().any(|body| body.contains("not asked\\n")), "{ran:?}");
