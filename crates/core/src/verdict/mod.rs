@@ -15,7 +15,7 @@ use crate::recovery::Failure;
 
 pub use recall::{Denied, Refusals, counts, is_outlived};
 
-/// `terminal_reason` of a run that was stopped, whoever stopped it.
+/// `terminal_reason` of a run that a person, a signal or a limit stopped.
 const STOPPED: &str = "stopped";
 /// `terminal_reason` of a plan that waits for a person.
 const NEEDS_APPROVAL: &str = "needs_approval";

@@ -20,7 +20,7 @@ pub fn is_outlived(plan: PlanEnd, last: Option<&End>) -> bool {
 #[derive(Debug, Default)]
 pub struct Refusals {
     asked: HashMap<QuestionId, QuestionAsked>,
-    /// Calls that needed an approval, where nobody could be asked.
+    /// Calls that needed an approval that a headless run cannot get.
     pub unasked: Vec<QuestionAsked>,
     /// Calls that were refused: of the lead all, of another agent those that no person was there to allow.
     pub denied: Vec<Denied>,
@@ -63,8 +63,8 @@ impl Refusals {
     }
 }
 
-/// Whether a refusal of an agent besides the lead counts for the run: its tool refuses the call, whatever is approved. One by a
-/// rule is the agent's to work with.
+/// Whether a refusal of an agent besides the lead is listed: its tool refuses the call, whatever is approved. A refusal by a rule
+/// is ordinary: the agent goes on without the call.
 pub fn counts(refusal: &Refusal) -> bool {
     matches!(&refusal.by, By::Rule(rule) if is_final(rule))
 }

@@ -346,7 +346,7 @@ impl Tally {
         self.denials.push(denial(&tool, Some(&id), done.refused.as_deref()));
     }
 
-    /// A call of another agent's was refused by its tool: nobody can allow that, as where nobody could be asked.
+    /// Lists a call of another agent that its tool refused, whatever is approved.
     pub(super) fn denied(&mut self, event: &Event) {
         let Event::ToolDone(ToolDone { refused: Some(refusal), .. }) = event else { return };
         if counts(refusal) {

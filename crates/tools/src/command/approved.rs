@@ -1,8 +1,8 @@
-//! Protected files that somebody was allowed to make while commands ran.
+//! Protected files that were made with the user's approval while commands ran.
 //!
-//! A command that ends has what appeared under a protected name moved away. Only its sandbox cannot tell whether the command
-//! made the file, or a file tool or a `git checkout` that a person approved in the meantime: those are noted here, for every
-//! command of this process that runs, and moved back.
+//! When a command ends, the sandbox moves new files with a protected name away. It cannot tell whether the command made the
+//! file, or a file tool or a `git checkout` that the user approved in the meantime. Those two note their files here, for
+//! every running command of this process, and the files are moved back.
 
 use std::fs;
 use std::path::{Path, PathBuf};
