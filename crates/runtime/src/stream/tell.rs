@@ -28,10 +28,7 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         Event::AgentStarted(started) => vec![starting(started)],
         Event::Forked(of) => status(format!("goes on from {} behind {}", of.session, of.seq)),
         Event::TurnStarted(_) => vec![busy()],
-        Event::LlmIntent(intent) => {
-            let (iteration, model) = (bench.iteration, Some(intent.model.name.clone()));
-            vec![What::Status { iteration, message: calling(intent), tool_id: None, model }]
-        }
+        Event::LlmIntent(intent) => vec![asks_model(bench, intent)],
         Event::LlmEnded(ended) => called(bench, ended),
         Event::Nudged(nudged) => status(format!("the model is told: {}", nudged.text)),
         Event::ToolIntent(intent) => vec![begun(bench, intent)],
@@ -98,6 +95,11 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         | Event::CacheKept(_)
         | Event::CacheCleared(_) => Vec::new(),
     }
+}
+
+fn asks_model(bench: &Bench, intent: &LlmIntent) -> What {
+    let model = Some(intent.model.name.clone());
+    What::Status { iteration: bench.iteration, message: calling(intent), tool_id: None, model }
 }
 
 /// Somebody begins, and with what.
