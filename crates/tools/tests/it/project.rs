@@ -84,7 +84,7 @@ impl Project {
     /// A call that must fail in a way that the model is told.
     pub(crate) fn refused(&self, tool: &str, input: Value) -> String {
         match self.call(tool, input.clone()) {
-            Err(ToolError::Correctable(words)) => words,
+            Err(ToolError::Correctable(words) | ToolError::Refused { words, .. }) => words,
             other => panic!("{tool} {input}: {other:?}"),
         }
     }
