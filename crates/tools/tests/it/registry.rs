@@ -108,6 +108,6 @@ fn every_tool_explains_itself() {
     for (name, bound) in table {
         let registry = Registry::builtin();
         let description = &registry.get(name).unwrap().spec().description;
-        assert!(description.contains(&format!("At most {bound} ")), "{description}");
+        assert!(description.contains(&format!("t most {bound} ")), "{description}");
     }
 }
