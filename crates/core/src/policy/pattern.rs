@@ -229,7 +229,7 @@ pub(super) fn nearest_command<'a>(allowed: &'a [String], argv: &[&str]) -> Optio
     let meant = allowed.iter().filter_map(program).find(|name| *name == asked).or_else(similar)?;
     let common = |command: &&String| command.split_whitespace().zip(argv).skip(1).take_while(|(a, b)| a == *b).count();
     // The first of equals.
-    let of_program = allowed.iter().rev().filter(|command| program(*command) == Some(meant));
+    let of_program = allowed.iter().rev().filter(|command| program(command) == Some(meant));
     of_program.max_by_key(common).map(String::as_str)
 }
 

@@ -500,7 +500,7 @@ fn a_text_without_front_matter_is_named_as_skipped() {
 #[test]
 fn a_project_s_skill_that_is_not_trusted_is_announced_at_the_start() {
     let server = ModelServer::start([Reply::text("a"), Reply::text("b"), Reply::text("c")]);
-    let program = Program::with(&server).file(".max-team/skills/release/SKILL.md", &skill("release", "", "Ship it."));
+    let program = Program::with(&server).file(".max-team/skills/release/SKILL.md", skill("release", "", "Ship it."));
     let ran = program.run(&["-p", "hi"]);
     assert!(ran.err.contains("skills that are not used until you trust them: `release`"), "{ran:?}");
     let ran = program.run(&["-p", "hi", "--lang", "zh"]);

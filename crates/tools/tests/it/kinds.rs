@@ -87,7 +87,8 @@ fn coverage_is_the_projects_own_where_it_has_one() {
 
 #[test]
 fn tests_are_known_by_how_people_write_them() {
-    let table: [(&[(&str, &str)], &[&str]); 4] = [
+    type Files<'a> = &'a [(&'a str, &'a str)];
+    let table: [(Files<'_>, &[&str]); 4] = [
         (&[("Cargo.toml", "[package]\n")], &["cargo test --no-fail-fast", "cargo test", "cargo test --workspace"]),
         (&[("package.json", r#"{"scripts":{"test":"jest"}}"#)], &["npm run test", "npm test"]),
         (
