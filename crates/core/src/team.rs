@@ -69,10 +69,12 @@ pub struct Settings {
     /// Globs of the paths that its task owns; `None`: no restriction, an empty list: it owns nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owns: Option<Vec<String>>,
-    /// Commands that it may run word for word without a question, also outside `allowed_commands`: the approved checks of its
-    /// task, and the project's own test command.
+    /// The approved checks of its task: it may run them word for word without a question, also outside `allowed_commands`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Vec<String>>,
+    /// The project's own test commands: they need no question, and `allowed_commands` holds for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<Vec<String>>,
     /// When and by whom what is old is summed up.
     #[serde(default)]
     pub compaction: Compaction,
@@ -115,6 +117,7 @@ impl Settings {
             approved: false,
             owns: None,
             checks: Vec::new(),
+            tests: Vec::new(),
             compaction: Compaction::default(),
             turn_ms: None,
         }
@@ -128,6 +131,7 @@ impl Settings {
             approved: self.approved,
             owns: self.owns.as_deref(),
             checks: &self.checks,
+            tests: &self.tests,
             ..Rules::new(self.mode, &self.constraints)
         }
     }

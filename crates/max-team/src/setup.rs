@@ -284,7 +284,7 @@ pub(crate) fn permitted(
     let given = given.map(|file| place.cwd.join(file)).chain([config.audit.output.clone()]);
     let guarded = given.flat_map(|file| names(&file)).collect();
     let permissions = max_team_core::policy::Permissions { guarded, ..loaded.permissions };
-    Ok(Settings { mode, permissions, checks: test_commands(config, root), ..settings })
+    Ok(Settings { mode, permissions, tests: test_commands(config, root), ..settings })
 }
 
 /// The test commands of the project, which ask nobody while the sandbox is on.

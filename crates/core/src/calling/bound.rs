@@ -20,7 +20,9 @@ impl Settings {
         self.permissions = joined(self.permissions, &caller.permissions);
         // It works on what its caller works on, with the same plan behind it.
         self.approved = caller.approved;
-        self.checks.clone_from(&caller.checks);
+        // The checks were approved for the owner of the task alone.
+        self.checks.clear();
+        self.tests.clone_from(&caller.tests);
         if caller.owns.is_some() {
             self.owns.clone_from(&caller.owns);
         }

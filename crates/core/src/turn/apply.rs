@@ -49,6 +49,7 @@ impl Turn {
                 if let Some(current) = &mut self.current {
                     // Whoever has been told something new does not repeat themselves.
                     (current.repeats, current.fingerprint) = (0, None);
+                    current.is_steered |= !steered.envelopes.is_empty();
                 }
                 self.push(Message::user(steered.input.clone()), false);
             }

@@ -1,6 +1,6 @@
 //! What a turn knows of its agent as one of a team: who it is, what it has asked of others, whether it is still there.
 
-use super::{Call, Current, Phase, Status, Turn};
+use super::{Call, Current, Phase, Status, TASK_UPDATE, Turn};
 use crate::calling::hands::SEND_MESSAGE;
 use crate::event::{Event, QuestionAnswered};
 use crate::id::{EnvelopeId, QuestionId, TurnId};
@@ -93,6 +93,11 @@ impl Turn {
         if is_shared && matches!(answer.by, By::Person(_)) { self.granted(*question, answer.until) } else { Vec::new() }
     }
 
+    /// What a yes for the session to a question that waits would grant.
+    pub fn grants_of(&self, question: QuestionId) -> Vec<Grant> {
+        self.granted(question, Until::Session)
+    }
+
     /// Its commands that run in the background, as far as it was written down.
     pub fn commands(&self) -> &[CommandBegun] {
         &self.commands
@@ -170,6 +175,12 @@ pub fn trigger(given: Option<&Assignment>, quiet: bool) -> Trigger {
 pub(super) fn is_to_colleague(call: &Call) -> bool {
     let to = call.input.get("to").and_then(|to| to.as_str()).unwrap_or_default();
     call.tool == SEND_MESSAGE && name::means(to, "") != Means::Lead
+}
+
+/// Whether a call answers a member of the team, or decides about a failed task.
+pub(super) fn decides(call: &Call) -> bool {
+    let says = |field: &str| call.input.get(field).is_some_and(|value| !value.is_null());
+    call.tool == TASK_UPDATE && (says("answer") || says("decision"))
 }
 
 /// Whether a call writes to others and ends the turn of its writer, who waits for what they say.

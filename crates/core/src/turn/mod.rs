@@ -181,6 +181,9 @@ struct Current {
     /// Nobody waits for what comes of it.
     #[serde(default)]
     quiet: bool,
+    /// The user said something meanwhile.
+    #[serde(default)]
+    is_steered: bool,
     /// It has written to a colleague.
     #[serde(default)]
     wrote: bool,
@@ -216,6 +219,7 @@ impl Current {
             acted: false,
             unknown: Vec::new(),
             quiet: false,
+            is_steered: false,
             wrote: false,
             results: None,
             did: Did::default(),

@@ -1,7 +1,7 @@
 //! Tool calls: what they were found to be, who allows them, and what follows once all have their result.
 
 use super::decide::{Ahead, ended};
-use super::mates::ends_turn;
+use super::mates::{decides, ends_turn};
 use super::review::reviewed;
 use super::{Call, Current, Now, Obstacle, Prepared, Status, Turn};
 use crate::chat::{Part, write};
@@ -204,8 +204,11 @@ impl Turn {
             Some(ended(current, End::Answered, Some((*call.input).clone())))
         } else if calls.iter().any(|call| call.tool == SUBMIT_PLAN && ran_well(call, &done)) {
             Some(ended(current, End::Proposed, None))
-        } else if current.quiet && calls.iter().all(|call| call.tool == TASK_UPDATE && ran_well(call, &done)) {
-            // The team asked, and this was the answer: another request would only be for words that nobody waits for.
+        } else if current.quiet
+            && !current.is_steered
+            && calls.iter().all(|call| decides(call) && ran_well(call, &done))
+        {
+            // The team asked, and this was the answer: words beside it would reach no reader.
             Some(ended(current, End::Answered, None))
         } else if let Some(question) = asked_back(current, calls, &done) {
             Some(TurnEnded { text: question, ..ended(current, End::Answered, None) })

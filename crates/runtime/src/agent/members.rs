@@ -104,7 +104,7 @@ impl Agent {
         let Input::Begin { assignment: Some(given), .. } = begin else { return Ok(()) };
         let known = self.turn.settings().filter(|settings| settings.approved && given.plan.is_none());
         let Some(known) = known else { return Ok(()) };
-        let settings = Settings { approved: false, owns: None, ..Settings::clone(known) };
+        let settings = Settings { approved: false, owns: None, checks: Vec::new(), ..Settings::clone(known) };
         self.configure(settings, None).await
     }
 

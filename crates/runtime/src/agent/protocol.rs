@@ -165,8 +165,8 @@ impl Agent {
         self.commit(events, Extra::acks(vec![letter.id])).await
     }
 
-    /// The messages that tell others what a person has allowed this agent for the session: a teammate's all other teammates,
-    /// and everybody's those whose own questions wait, so that equal ones are settled by the same yes.
+    /// The messages that tell others what a person has allowed this agent for the session. A teammate's grant goes to all
+    /// teammates; any agent's yes also goes to the agents whose question is open, where it settles an equal one.
     pub(super) fn sharing(&self, answered: &QuestionAnswered, at_ms: i64) -> Result<Vec<Envelope>, RuntimeError> {
         // What was allowed in a copy is looked at once more when it is merged; in the project it would not be.
         let is_here = self.frame.settings().permissions.copy.is_empty();
@@ -200,6 +200,7 @@ impl Agent {
         let row = |agent: AgentId| rows::row::<AgentRow>(&self.floor.shared.journal, &table, &agent.to_string());
         let is_ours = from == Some(self.floor.lead) || from.map(row).transpose()?.flatten().is_some();
         match Granted::deserialize(&letter.body) {
+            Ok(granted) if is_ours && self.turn.mate().is_none() => self.settle_equal(&granted, letter).await,
             Ok(granted) if is_ours => {
                 let asker = granted.asker.clone();
                 self.commit(vec![Event::Granted(granted)], Extra::acks(vec![letter.id])).await?;
@@ -207,6 +208,18 @@ impl Agent {
             }
             _ => self.refuse(letter, "it grants nothing that could be understood").await,
         }
+    }
+
+    /// Answers its open question if the yes to another agent would be remembered as the same; it is granted nothing else.
+    async fn settle_equal(&mut self, granted: &Granted, letter: &Envelope) -> Result<(), RuntimeError> {
+        let acked = Extra::acks(vec![letter.id]);
+        let asked = self.turn.pending().into_iter().find_map(|effect| match effect {
+            Effect::Ask { question, .. } if self.turn.grants_of(question) == granted.grants => Some(question),
+            _ => None,
+        });
+        let Some(question) = asked else { return self.commit(Vec::new(), acked).await };
+        let by = By::Rule(format!("what `{}` was allowed for the session", granted.asker));
+        self.step(Input::Answered { question, answer: Answer::new(true, by) }, acked).await
     }
 
     /// What it asks may be allowed by now.

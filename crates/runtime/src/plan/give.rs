@@ -68,11 +68,12 @@ impl PlanLoop {
         let task = index.and_then(|index| Some((index, self.plan.draft()?.tasks.get(index)?)));
         if let Some((index, task)) = task {
             settings.owns.clone_from(&task.owns);
-            let checks = task.verify.iter().filter_map(|line| command::split(line).ok());
-            settings.checks.extend(checks);
             let budget = self.plan.task_budget(index);
-            // What was planned for somebody else is not given to one who is to have less.
+            // Another member than the planned one gets neither the checks that were approved for that one nor more money.
             let is_other = task.agent != assigned.member;
+            if !is_other {
+                settings.checks.extend(task.verify.iter().filter_map(|line| command::split(line).ok()));
+            }
             let given = |own, given: Option<u64>| if is_other { least(own, given) } else { given.or(own) };
             settings.budget_nano = given(settings.budget_nano, budget.nano);
             settings.budget_tokens = given(settings.budget_tokens, budget.tokens);

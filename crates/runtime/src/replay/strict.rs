@@ -302,6 +302,7 @@ impl Today<'_> {
                 // What a plan gives to whoever does a task.
                 mate.settings.owns.clone_from(&then.owns);
                 mate.settings.checks.clone_from(&then.checks);
+                mate.settings.tests.clone_from(&then.tests);
                 (mate.settings.budget_nano, mate.settings.budget_tokens) = (then.budget_nano, then.budget_tokens);
                 mate.settings.approved = then.approved;
                 if then.approved {

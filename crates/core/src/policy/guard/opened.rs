@@ -9,18 +9,25 @@ use crate::policy::program::{self, Effect};
 const CHECKS_OUT: [&str; 11] =
     ["bisect", "checkout", "cherry-pick", "merge", "pull", "rebase", "reset", "restore", "revert", "stash", "switch"];
 
-/// The rows that the sandbox leaves open for this command: all that the team does not obey itself, if the line only checks
-/// something out with git; else those whose name a person had before their eyes when they approved this very line.
+/// The rows that the sandbox leaves open for a command that the user approved (`attended`): those whose name the line shows, and
+/// all that the team does not obey itself, if the line only checks something out with git.
 pub fn opened(line: &Line, attended: bool) -> Vec<&'static Protected> {
+    if !attended {
+        return Vec::new();
+    }
     let checks_out = checks_out(line);
-    let text = if attended { super::folded(&line.to_string()) } else { String::new() };
+    let text = super::folded(&line.to_string());
     kept().filter(|row| !row.is_held && (checks_out || names(&text, row))).collect()
 }
 
 /// Whether a text names the row: by the first name of its pattern, because that is also how a whole folder is named.
 fn names(text: &str, row: &Protected) -> bool {
     let first = row.pattern.trim_start_matches('/').split('/').next().unwrap_or_default().to_lowercase();
-    first.split('*').all(|piece| text.contains(piece))
+    let is_first = |name: &str| match first.split_once('*') {
+        Some((before, behind)) => name.strip_prefix(before).is_some_and(|rest| rest.ends_with(behind)),
+        None => name == first,
+    };
+    text.split(|letter: char| letter.is_whitespace() || "/'\"=:;&|<>(){},`".contains(letter)).any(is_first)
 }
 
 fn checks_out(line: &Line) -> bool {
@@ -65,15 +72,19 @@ mod tests {
             ("python3 build.py", true, 0),
             ("python3 build.py --into AGENTS.md", true, 1),
             ("python3 build.py --into AGENTS.md", false, 0),
-            ("git checkout main", false, all),
-            ("git -C . switch main && git status", false, all),
-            ("cd sub && git stash pop", false, all),
-            ("git merge topic && python3 build.py", false, 0),
+            ("git checkout main", true, all),
+            ("git checkout main", false, 0),
+            ("git -C . switch main && git status", true, all),
+            ("cd sub && git stash pop", true, all),
+            ("git merge topic && python3 build.py", true, 0),
             ("git checkout main && cp -r evil .", true, 0),
-            ("git rebase --exec ./evil main", false, 0),
-            ("git -c core.pager=./evil checkout main", false, 0),
+            ("git rebase --exec ./evil main", true, 0),
+            ("git -c core.pager=./evil checkout main", true, 0),
             ("git apply x.patch", true, 0),
-            ("git bisect run ./evil", false, 0),
+            ("git bisect run ./evil", true, 0),
+            // A name within another one is not that name.
+            ("curl https://api.github.com/x https://raw.githubusercontent.com/y", true, 0),
+            ("node vite.config.ts firestore.rules x.vim", true, 0),
             ("cp -r made .claude", true, 0),
         ] {
             assert_eq!(opened(&plain(line), attended).len(), want, "{line}");

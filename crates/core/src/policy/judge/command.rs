@@ -9,7 +9,7 @@ use crate::policy::rule::{List, Rule, Scope, Spelling, Subject, absolute};
 use crate::policy::{Deed, Memory, Mode, Verdict, grant, pattern};
 use crate::text::quote;
 
-impl Case<'_> {
+impl<'a> Case<'a> {
     pub(super) fn execute(&self) -> Judgement {
         match &self.action.line {
             Some(Line::Plain(parts)) if !parts.is_empty() => self.plain(parts),
@@ -19,7 +19,7 @@ impl Case<'_> {
             None => {
                 let argv: Vec<String> = self.action.target.split_whitespace().map(str::to_owned).collect();
                 let facts = Facts { effects: Vec::new(), ..program::look(&argv) };
-                self.command(&argv, &facts, self.is_check_of_tool())
+                self.command_of_tool(&argv, &facts)
             }
         }
     }
@@ -60,7 +60,8 @@ impl Case<'_> {
         let extra: Vec<Effect> = variables.chain(flows).collect();
         // A rule that names the whole command, word for word, was written by somebody who saw it whole.
         let spelled = [Spelling::new(part.argv.clone(), true)];
-        let is_exact = self.exact(Subject::Command(&spelled)) || self.is_check(&part.argv, folders);
+        let is_exact = self.exact(Subject::Command(&spelled))
+            || [self.rules.checks, self.tests()].iter().any(|list| is_in(list, &part.argv, folders));
         let is_seen = part.env.is_empty() && part.flows.is_empty() && is_exact;
         // Where nobody is asked, what would have been a question is a refusal: then it is not to be told from others.
         let asked = Case { rules: Rules { mode: Mode::Default, ..self.rules }, ..*self };
@@ -79,21 +80,28 @@ impl Case<'_> {
         self.asking(judged.unwrap_or_else(|| self.by_mode(Verdict::Ask)))
     }
 
-    /// Whether a command is, word for word and in the project's folder, one of the checks that the agent may run.
-    fn is_check(&self, argv: &[String], folders: &[String]) -> bool {
-        folders.iter().all(String::is_empty) && self.rules.checks.iter().any(|check| check == argv)
+    /// The test commands that need no question. In a worktree that no plan stands behind they do: the agent changes
+    /// unasked there what such a command runs.
+    fn tests(&self) -> &'a [Vec<String>] {
+        let is_unseen = !self.rules.permissions.copy.is_empty() && !self.rules.approved;
+        if is_unseen { &[] } else { self.rules.tests }
     }
 
-    /// The same for a line that a tool of ours made: behind the check it may have chosen some of the tests.
-    fn is_check_of_tool(&self) -> bool {
+    /// A line that a tool of ours made: behind a check or a test command it may have chosen some of the tests.
+    fn command_of_tool(&self, argv: &[String], facts: &Facts) -> Judgement {
         let is_chosen = |rest: &str| rest.is_empty() || rest.starts_with(' ');
-        self.rules.checks.iter().any(|check| self.action.target.strip_prefix(&join(check)).is_some_and(is_chosen))
+        let begins = |list: &[Vec<String>]| {
+            list.iter().any(|known| self.action.target.strip_prefix(&join(known)).is_some_and(is_chosen))
+        };
+        let judged = self.command(argv, facts, begins(self.rules.checks));
+        let is_plain_question = judged.verdict == Verdict::Ask && !judged.is_danger && judged.origin.is_none();
+        if is_plain_question && begins(self.tests()) { said(Verdict::Allow, Free::Check.words()) } else { judged }
     }
 
     /// A command, and everything that it does.
     fn deep(&self, argv: &[String], folders: &[String], depth: usize) -> Vec<Judgement> {
         let facts = program::look(argv);
-        let mut all = vec![self.command(argv, &facts, depth == 0 && self.is_check(argv, folders))];
+        let mut all = vec![self.command(argv, &facts, depth == 0 && is_in(self.rules.checks, argv, folders))];
         for effect in &facts.effects {
             all.extend(self.effect(effect, argv, folders, depth));
         }
@@ -248,6 +256,11 @@ impl Case<'_> {
         };
         self.rules.permissions.rules.iter().any(fits) || self.grants(fits).is_some()
     }
+}
+
+/// Whether a command is, word for word and in the project's folder, one of the list.
+fn is_in(list: &[Vec<String>], argv: &[String], folders: &[String]) -> bool {
+    folders.iter().all(String::is_empty) && list.iter().any(|known| known == argv)
 }
 
 /// The refusal of a command outside `allowed_commands`: one line, with the command that comes nearest.

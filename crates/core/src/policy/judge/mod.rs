@@ -61,6 +61,8 @@ pub struct Rules<'a> {
     pub owns: Option<&'a [String]>,
     /// Commands that may run word for word, also outside `allowed_commands`.
     pub checks: &'a [Vec<String>],
+    /// Test commands of the project, which need no question.
+    pub tests: &'a [Vec<String>],
 }
 
 impl<'a> Rules<'a> {
@@ -75,6 +77,7 @@ impl<'a> Rules<'a> {
             approved: false,
             owns: None,
             checks: &[],
+            tests: &[],
         }
     }
 }
