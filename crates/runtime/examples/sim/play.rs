@@ -9,6 +9,7 @@ use max_team_core::hash::Hash;
 use max_team_core::id::{EnvelopeId, SessionId, WorkerId};
 use max_team_core::plan::event::Say;
 use max_team_core::policy::{Answer, By};
+use max_team_core::turn::is_note;
 use max_team_journal::{Append, Commit, Fence, Journal, JournalError, Strength, TimerOp};
 use max_team_llm::Replay;
 use max_team_runtime::{Command, Matter, Notice, Order, Pending, Post, TeamHandle, Which, new_id};
@@ -72,7 +73,7 @@ impl World<'_> {
                 continue;
             }
             // It was at rest before it heard of what the user said last.
-            if told(journal.mailboxes())?.iter().any(|address| !address.starts_with("user/")) {
+            if is_unread(journal)? {
                 continue;
             }
             let inbox = told(Post::new(journal).inbox())?;
@@ -170,6 +171,17 @@ impl World<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a message waits that begins a turn. Notes are no such message: they stay for the next turn.
+fn is_unread(journal: &Journal) -> Result<bool, String> {
+    let addresses = told(journal.mailboxes())?;
+    for address in addresses.iter().filter(|address| !address.starts_with("user/")) {
+        if told(journal.pending_mail(address))?.iter().any(|message| !is_note(message, true)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 pub(crate) fn told<T, E: std::fmt::Display>(result: Result<T, E>) -> Result<T, String> {
