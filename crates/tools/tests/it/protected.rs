@@ -97,7 +97,7 @@ fn a_line_that_was_approved_with_the_name_in_sight_does_what_it_says() {
 
 #[test]
 fn git_checks_out_what_a_branch_holds() {
-    let project = Project::new();
+    let project = Project::new().attended();
     for args in [&["init", "-q"][..], &["add", "."], &["commit", "-qm", "one"], &["checkout", "-qb", "topic"]] {
         project.git(args);
     }
