@@ -14,9 +14,10 @@ use futures_util::StreamExt;
 use max_team_core::id::SessionId;
 use max_team_core::plan::Plan;
 use max_team_runtime::{Notice, now_ms};
+use max_team_sandbox::release_code;
 use ratatui::layout::Size;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::chat::{Chat, Wish};
@@ -34,6 +35,8 @@ const FRAME: Duration = Duration::from_millis(33);
 const BATCH_MAX: usize = 256;
 /// How long leaving waits for orders that were given.
 const LEAVE_WAIT: Duration = Duration::from_secs(5);
+/// When the memory that only start-up needed is given back.
+const STARTED_AFTER: Duration = Duration::from_secs(2);
 
 pub(super) struct Face {
     chat: Chat,
@@ -81,6 +84,9 @@ impl Face {
     }
 
     async fn turn_around(&mut self, shutdown: &CancellationToken) -> anyhow::Result<ExitReason> {
+        let mut is_starting = true;
+        let started = sleep(STARTED_AFTER);
+        tokio::pin!(started);
         loop {
             self.link.send(self.chat.session_mut().take_acts());
             self.paint_if_due()?;
@@ -107,6 +113,10 @@ impl Face {
                 () = Tty::lost() => {
                     self.tty.enter_again()?;
                     self.restart()?;
+                }
+                () = &mut started, if is_starting => {
+                    is_starting = false;
+                    release_code();
                 }
                 () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => self.dirty = true,
             }

@@ -7,6 +7,7 @@ mod landlock;
 mod mounts;
 mod namespaces;
 mod spawn;
+mod text;
 mod tree;
 mod view;
 
@@ -28,6 +29,7 @@ pub(crate) use group::Group;
 pub(crate) use landlock::enter;
 pub use landlock::renounce;
 pub(crate) use namespaces::separate;
+pub use text::release_code;
 pub(crate) use tree::{census, kill_all, own, processes, put_first, threads, ticks_of, usage};
 
 /// Where a bubblewrap is looked for. Not in `PATH`: a project may have put something there.
