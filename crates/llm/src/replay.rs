@@ -1,8 +1,8 @@
 //! A model that answers from a recording: for the demo, for tests, for looking at old runs again.
 //!
 //! Answers are given by the number of the call, so a run that was killed goes on with the answer it was waiting for.
-//! A request beyond the recording fails with `Unrecorded`, unless words for that are given. It never answers what was asked; it only looks at whether a
-//! tool has failed, or whether words it counts on are there, so that it need not claim what did not happen.
+//! A request beyond the recording fails with `Unrecorded`, unless words for that are given. A recording does not understand
+//! requests; it only searches them for a failed tool or for given words, so that it claims nothing that did not happen.
 //!
 //! ```yaml
 //! delta_ms: 20                     # pause between pieces, for show
@@ -17,6 +17,9 @@
 //!   - text: All 3 are verified.
 //!     given: 3 verified            # only if the request has these words (letters that JSON leaves as they are);
 //!     otherwise: Not all of them.  # else this
+//!   - text: Both are done.
+//!     given: the second is done    # until the request has these words,
+//!     meanwhile: One is missing.   # this is said, and the answer stays the next one
 //!   - fails: overloaded            # a failure by its name
 //!   - text: Wait for it.
 //!     delta_ms: 3600000            # another pause for this answer
@@ -25,7 +28,7 @@
 //!     - text: Done.
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -84,17 +87,19 @@ struct Instead {
     after_error: Option<String>,
     given: Option<String>,
     otherwise: Option<String>,
+    meanwhile: Option<String>,
 }
 
 impl Instead {
     fn of(recorded: &Recorded) -> Self {
-        let Recorded { after_error, given, otherwise, .. } = recorded;
-        Self { after_error: after_error.clone(), given: given.clone(), otherwise: otherwise.clone() }
+        let Recorded { after_error, given, otherwise, meanwhile, .. } = recorded.clone();
+        Self { after_error, given, otherwise, meanwhile }
     }
 
     fn text(&self, body: &[u8]) -> Option<&String> {
         let missing = |words: &String| !holds(body, words.as_bytes());
-        let otherwise = self.otherwise.as_ref().filter(|_| self.given.as_ref().is_some_and(missing));
+        let otherwise = self.meanwhile.as_ref().or(self.otherwise.as_ref());
+        let otherwise = otherwise.filter(|_| self.given.as_ref().is_some_and(missing));
         otherwise.or_else(|| self.after_error.as_ref().filter(|_| holds(body, ERROR_MARK)))
     }
 }
@@ -109,7 +114,7 @@ struct Recording {
     members: BTreeMap<String, Vec<Recorded>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Recorded {
     text: Option<String>,
@@ -123,10 +128,11 @@ struct Recorded {
     after_error: Option<String>,
     given: Option<String>,
     otherwise: Option<String>,
+    meanwhile: Option<String>,
     delta_ms: Option<u64>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Piece {
     text: Option<String>,
@@ -136,7 +142,7 @@ struct Piece {
     id: Option<String>,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Clone, Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 struct Tokens {
     input: u64,
@@ -204,7 +210,7 @@ impl Replay {
     ) -> Result<Answer, CallError> {
         self.count(request);
         let voice = self.voice(&request.speaker);
-        let at = usize::try_from(request.number).ok().and_then(|number| number.checked_sub(1));
+        let at = usize::try_from(request.number).ok().and_then(|number| number.checked_sub(1 + voice.waited(request)));
         let mut answer = match (at.and_then(|at| voice.ends.get(at)), &self.beyond) {
             (Some(Ok(answer)), _) => answer.clone(),
             (Some(Err((failure, detail))), _) => return Err(CallError::failed(failure.clone(), detail)),
@@ -296,6 +302,16 @@ impl Voice {
         });
         Ok(Self { ends: ends.collect::<Result<_, _>>()?, instead, pauses })
     }
+
+    /// Calls that were answered with a `meanwhile` so far. The request's history tells, so that a restarted run agrees.
+    fn waited(&self, request: &Request) -> usize {
+        let texts: BTreeSet<&String> = self.instead.iter().filter_map(|instead| instead.meanwhile.as_ref()).collect();
+        if texts.is_empty() {
+            return 0;
+        }
+        let body = request.body.whole();
+        texts.into_iter().map(|text| occurrences(&body, json!(text).to_string().as_bytes())).sum()
+    }
 }
 
 /// How a tool result in a request is marked as failed.
@@ -303,6 +319,10 @@ const ERROR_MARK: &[u8] = br#""is_error":true"#;
 
 fn holds(body: &[u8], words: &[u8]) -> bool {
     words.is_empty() || body.windows(words.len()).any(|window| window == words)
+}
+
+fn occurrences(body: &[u8], words: &[u8]) -> usize {
+    body.windows(words.len()).filter(|window| *window == words).count()
 }
 
 impl Recorded {

@@ -4,6 +4,8 @@
 //! played. So what the demo shows is what the product does, and it works without a key, a network or a terminal. The
 //! team is the built-in one: nothing of the user's own is read or changed.
 
+mod scenarios;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,177 +25,36 @@ use crate::setup::Place;
 use crate::team::{self, PARALLEL_DEFAULT, Seated, Ways, Who};
 use crate::words::Lang;
 
+pub(crate) use scenarios::NAMES;
+use scenarios::{Files, SCENARIOS};
+
 /// How long git may take for the first commit.
 const GIT_WAIT: Duration = Duration::from_secs(10);
 /// How long the command may take that tries whether commands can be isolated.
 const TRIAL_WAIT: Duration = Duration::from_secs(10);
-
-/// Names and texts.
-type Files = &'static [(&'static str, &'static str)];
 
 /// A story to be played.
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     /// What it shows, on one line: in English and in Chinese.
     about: (&'static str, &'static str),
-    base: Files,
+    /// Whether its project is a program with tests.
+    is_program: bool,
+    /// The files of its project.
     files: Files,
     english: Tape,
-    chinese: Option<Tape>,
-    /// What is said about the first plan where nobody sits (`--yes`).
-    pub(crate) objection: Option<&'static str>,
+    chinese: Tape,
 }
 
-/// What is asked, and what is played.
+/// The prompt and the recording in one language.
 pub(crate) struct Tape {
     pub(crate) prompt: &'static str,
     recording: &'static str,
+    /// The files of the project that are written in this language.
+    files: Files,
+    /// The answer to the first plan without a user (`--yes`).
+    pub(crate) objection: Option<&'static str>,
 }
-
-/// The files of a project, as they lie in `demo/` or among the examples.
-macro_rules! files {
-    ($folder:literal: $($name:literal)+) => {
-        &[$(($name, include_str!(concat!("../demo/", $folder, "/", $name)))),+]
-    };
-    (example $folder:literal: $($name:literal)+) => {
-        &[$(($name, include_str!(concat!("../../../examples/", $folder, "/", $name)))),+]
-    };
-}
-
-/// What every project has that is a program.
-const BASE: Files = files!("base": "AGENTS.md" "tests/run.sh" "tests/expect.sh");
-
-/// The names, as they are typed.
-pub(crate) const NAMES: [&str; 8] = ["team", "feature", "bug-hunt", "refactor", "fix", "replan", "travel", "teammates"];
-
-/// The first is played if none is named.
-static SCENARIOS: [Scenario; 8] = [
-    Scenario {
-        name: "team",
-        about: (
-            "the whole team on a bug: Ada and Sam side by side, Leo fails a check and mends it, Ray tests",
-            "整个团队修一个错误：Ada 与 Sam 并行，Leo 的检查失败后修好，Ray 测试",
-        ),
-        base: BASE,
-        files: files!("team": "README.md" "till.sh" "lib/total.sh" "log/till.log" "tests/total_test.sh"),
-        english: Tape {
-            prompt: "Three coffees cost as much as one since this morning. Please find out why, fix it and test it.",
-            recording: include_str!("../demo/team.en.yaml"),
-        },
-        chinese: Some(Tape {
-            prompt: "从今天早上起，三杯咖啡只算一杯的钱。请查明原因，修复并加上测试。",
-            recording: include_str!("../demo/team.zh.yaml"),
-        }),
-        objection: None,
-    },
-    Scenario {
-        name: "feature",
-        about: (
-            "a feature in three steps: Ada designs, Leo builds, Ray tests",
-            "三步完成一个功能：Ada 设计，Leo 实现，Ray 测试",
-        ),
-        base: BASE,
-        files: files!("feature": "README.md" "notes.sh" "notes.txt" "tests/list_test.sh" "tests/sample.txt"),
-        english: Tape {
-            prompt: "I want to find notes by a word: `notes.sh find WORD`.",
-            recording: include_str!("../demo/feature.yaml"),
-        },
-        chinese: None,
-        objection: None,
-    },
-    Scenario {
-        name: "bug-hunt",
-        about: (
-            "a fault that nobody understands: Sam reads the log and Ada the code, then Leo mends and Ray guards",
-            "一个原因不明的故障：Sam 读日志，Ada 读代码，Leo 修复，Ray 加测试",
-        ),
-        base: BASE,
-        files: files!("bug-hunt": "README.md" "report.sh" "lib/hours.sh" "log/nightly.log" "tests/hours_test.sh"),
-        english: Tape {
-            prompt: "The report fails every morning at eight and at nine, and only then. What is it?",
-            recording: include_str!("../demo/bug-hunt.yaml"),
-        },
-        chinese: None,
-        objection: None,
-    },
-    Scenario {
-        name: "refactor",
-        about: (
-            "three Leos at once, each with a file of their own, and one check of it all",
-            "三个 Leo 同时工作，各改一个文件，最后统一检查",
-        ),
-        base: BASE,
-        files: files!("refactor": "README.md" "lib/fail.sh" "commands/put.sh" "commands/take.sh" "commands/find.sh"
-            "tests/words_test.sh"),
-        english: Tape {
-            prompt: "Every command fails in words of its own. Make them all use lib/fail.sh.",
-            recording: include_str!("../demo/refactor.yaml"),
-        },
-        chinese: None,
-        objection: None,
-    },
-    Scenario {
-        name: "fix",
-        about: (
-            "a test that fails starts the task that was waiting for it: `when: test.failed`",
-            "测试失败会启动等待它的任务：`when: test.failed`",
-        ),
-        base: BASE,
-        files: files!("fix": "README.md" "leap.sh" "lib/leap.sh" "tests/leap_test.sh"),
-        english: Tape {
-            prompt: "Are leap years right at the turn of a century? Test it, and fix it if they are not.",
-            recording: include_str!("../demo/fix.yaml"),
-        },
-        chinese: None,
-        objection: None,
-    },
-    Scenario {
-        name: "replan",
-        about: (
-            "a plan that is sent back, and a better one; ask for changes at the gate",
-            "计划被退回，再给出更好的计划；在批准时要求修改",
-        ),
-        base: BASE,
-        files: files!("replan": "README.md" "greet.sh" "tests/greet_test.sh"),
-        english: Tape { prompt: "Fix the typo in the greeting.", recording: include_str!("../demo/replan.yaml") },
-        chinese: None,
-        objection: Some("too much for a typo: no design and no more tests, but keep the README in step"),
-    },
-    Scenario {
-        name: "travel",
-        about: (
-            "three experts one after the other: the weather decides about the train, and the train about the hotel",
-            "三位专家先后工作：天气决定火车，火车决定酒店",
-        ),
-        base: &[],
-        files: files!(example "travel": "README.md" "agents/weather.md" "agents/train.md" "agents/hotel.md"
-            "data/weather.json" "data/trains.json" "data/hotels.json"),
-        english: Tape {
-            prompt: "I am off to Beijing tomorrow from Shanghai, for three days. What do I need to know?",
-            recording: include_str!("../../../examples/travel/recording.en.yaml"),
-        },
-        chinese: Some(Tape {
-            prompt: "明天从上海去北京出差，待三天。",
-            recording: include_str!("../../../examples/travel/recording.zh.yaml"),
-        }),
-        objection: None,
-    },
-    Scenario {
-        name: "teammates",
-        about: (
-            "two who stay and write to each other: Alice writes a format down, Bob plans, asks her and builds on it",
-            "两位常驻队友互相通信：Alice 写下格式，Bob 制定计划、向她提问并据此实现",
-        ),
-        base: &[],
-        files: files!("teammates": "README.md" "sales.csv"),
-        english: Tape {
-            prompt: "Have somebody write down what sales.csv means, and somebody else build a program that adds it up.",
-            recording: include_str!("../demo/teammates.yaml"),
-        },
-        chinese: None,
-        objection: None,
-    },
-];
 
 /// The scenario of this name; the first without one.
 pub(crate) fn scenario(name: Option<&str>) -> Result<&'static Scenario, Stop> {
@@ -231,15 +92,18 @@ pub(crate) fn words(lang: Lang) -> (&'static str, &'static str) {
 impl Scenario {
     /// What is played in a language.
     pub(crate) fn tape(&self, lang: Lang) -> &Tape {
-        self.chinese.as_ref().filter(|_| lang == Lang::Zh).unwrap_or(&self.english)
+        match lang {
+            Lang::En => &self.english,
+            Lang::Zh => &self.chinese,
+        }
     }
 
     /// Lays the scratch project out; under version control, where there is any.
-    pub(crate) fn lay_out(&self, root: &Path) -> Result<(), Stop> {
+    pub(crate) fn lay_out(&self, root: &Path, lang: Lang) -> Result<(), Stop> {
         let broken = |error: std::io::Error| {
             Stop::new(Exit::Failed, format!("cannot make the demo's project in `{}`: {error}", root.display()))
         };
-        for (name, text) in self.base.iter().chain(self.files) {
+        for (name, text) in self.files(lang) {
             let path = root.join(name);
             if let Some(parent) = path.parent() {
                 std::fs::create_dir_all(parent).map_err(broken)?;
@@ -252,7 +116,8 @@ impl Scenario {
 }
 
 impl Tape {
-    /// The recorded models; without pauses where nobody watches. Beyond their recording they say so.
+    /// The recorded models; `unattended` plays them without pauses. After the end of the recording they say that it is
+    /// over.
     pub(crate) fn router(&self, unattended: bool, lang: Lang) -> Result<Router, Stop> {
         let replay = Replay::read(self.recording).map_err(|error| Stop::new(Exit::Failed, error.to_string()))?;
         let replay = replay.ending_with(lang.demo_is_over());

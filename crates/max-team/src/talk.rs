@@ -334,7 +334,7 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
     let folder = scratch.path().canonicalize()?;
     setup::check_name(&folder, None)?;
     let root = folder.join(scenario.name);
-    scenario.lay_out(&root)?;
+    scenario.lay_out(&root, lang)?;
     let away = Place { cwd: root.clone(), home: folder.join("home"), ..place.clone() };
     let router = tape.router(yes || !is_terminal(), lang)?;
     let open = demo::open(&away, router.clone())?;
@@ -352,7 +352,7 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
         first: Some(tape.prompt.to_owned()),
         no_color: options.no_color,
         yes,
-        objection: scenario.objection.map(str::to_owned),
+        objection: tape.objection.map(str::to_owned),
         scratch: true,
         ..Seating::at(root)
     };
@@ -457,7 +457,7 @@ fn chat(
 ) -> anyhow::Result<Exit> {
     let terminal = is_terminal();
     let proposed = seating.propose.is_some();
-    // Whatever was tried in a demo, leaving it is no failure.
+    // Leaving a demo is never a failure.
     let watched = seating.scratch && !seating.yes;
     let plain = seating.yes || !terminal || place.env.get("TERM").is_none_or(|term| term == "dumb");
     let chosen = chosen.map(Arc::new);

@@ -112,3 +112,24 @@ async fn an_answer_that_counts_on_words_is_given_only_if_they_are_there() {
         assert_eq!((answer.message.text().as_str(), answer.stop), (want, Stop::EndTurn), "{said}");
     }
 }
+
+/// However many requests come before the words, the answer that needs them is given once and the next ones follow it.
+#[tokio::test]
+async fn an_answer_waits_for_its_words() {
+    let router = router("answers: [{text: Done., given: it is built, meanwhile: \"I \\\"wait\\\".\"}, {text: Bye.}]");
+    let mut transcript = Transcript::new(router.wire(&model(Dialect::Anthropic)));
+    let table = [
+        ("hello", "I \"wait\"."),
+        ("news: I \"wait\".", "I \"wait\"."),
+        ("news: it is built", "Done."),
+        ("thanks", "Bye."),
+    ];
+    for (number, (said, want)) in (1..).zip(table) {
+        transcript.push(&Message::user(vec![Part::text(said)]));
+        let upto = usize::try_from(number * 2 - 1).unwrap();
+        let call = Call { number, max_tokens: 9, tools_off: false, window: Window::default(), upto };
+        let answer = router.call(&transcript.request(&call), &CancellationToken::new(), |_| {}).await.unwrap();
+        assert_eq!(answer.message.text(), want, "{said}");
+        transcript.push(&answer.message);
+    }
+}

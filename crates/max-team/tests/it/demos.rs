@@ -122,7 +122,7 @@ fn a_false_done_is_caught_and_tried_again() {
     let played = Played::new(&[], &[]);
     played.says(&[
         "fix: begun (attempt 1)",
-        "↻ fix: failed: said to be done, but sh tests/run.sh: exit 1: one without a count: wanted '250', got '62500'",
+        "↻ fix: failed: the task reported success, but a check failed: sh tests/run.sh: exit 1: one without a count: wanted '250', got '62500'",
         "fix: begun (attempt 2)",
         "fix: done, verified",
         "Leo's first attempt did not pass",
@@ -152,7 +152,7 @@ fn three_leos_work_side_by_side() {
 #[test]
 fn a_failed_test_starts_the_fix_that_waited_for_it() {
     let played = Played::new(&["fix"], &[]);
-    played.says(&["✗ test: failed: said to be done", "mend: begun", "mend: done, verified", "made up for"]);
+    played.says(&["✗ test: failed: the task reported success", "mend: begun", "mend: done, verified", "made up for"]);
 }
 
 #[test]
@@ -266,4 +266,27 @@ fn teammates_do_what_they_say() {
     let entries = played.entries();
     let ended: Vec<&Value> = entries.iter().filter(|entry| entry["event"] == "agent_ended").collect();
     assert_eq!(ended.len(), 2, "{ended:?}");
+}
+
+/// Whether a line has words, and none of them is Chinese. Names of files, commands and code are the same in every language.
+fn is_english(line: &str) -> bool {
+    let code = ["```", "+", "-", "diff ", "@@", "$ ", "⏺", "ok ", "FAIL "];
+    let is_code = code.iter().any(|start| line.trim_start().starts_with(start));
+    let is_chinese = line.chars().any(|letter| ('\u{4e00}'..='\u{9fff}').contains(&letter));
+    let words = line
+        .split_whitespace()
+        .filter(|word| word.len() > 2 && word.chars().all(|letter| letter.is_ascii_alphabetic()));
+    !is_code && !is_chinese && words.count() > 3
+}
+
+/// A newcomer who reads Chinese sees no English sentence in any demo.
+#[test]
+fn every_demo_speaks_chinese() {
+    for name in ["team", "feature", "bug-hunt", "refactor", "fix", "replan", "travel", "teammates"] {
+        let played = Played::new(&[name, "--lang", "zh"], &[]);
+        assert!(!played.ran.out.contains("没有按录制"), "{}", played.ran.out);
+        let english: Vec<&str> = played.ran.out.lines().filter(|line| is_english(line)).collect();
+        assert!(english.is_empty(), "{name}: {english:#?}");
+        assert!(name == "travel" || name == "teammates" || played.passes(), "{name}");
+    }
 }
