@@ -74,14 +74,14 @@ pub(super) fn list(
         if let Some(words) = noted(pending, lang) {
             let _ = writeln!(text, "    {words}");
         }
+        for row in context(pending, census, lang)? {
+            let _ = writeln!(text, "    {row}");
+        }
         if let Some(plan) = proposed(pending, census)? {
             let _ = writeln!(text, "    {}", goal(&plan, lang));
-            if let Some(folder) = folder(pending, census)? {
-                let _ = writeln!(text, "    {}: {}", lang.project_folder(), clean_line(&folder));
-            }
             tasks(&plan, depth, lang).iter().for_each(|row| text.push_str(&format!("    {row}\n")));
             for risk in risks(&plan) {
-                let _ = writeln!(text, "    ! {}", clean_line(risk));
+                let _ = writeln!(text, "    ! {}", clean_line(&lang.told(risk)));
             }
         }
         let ways = ways(pending, lang);
@@ -95,6 +95,9 @@ pub(super) fn list(
 /// One of them, whole.
 fn show(pending: &Pending, census: &Census<'_>, now_ms: i64, depth: Depth<'_>, lang: Lang) -> anyhow::Result<String> {
     let mut text = head(pending, now_ms, lang);
+    for row in context(pending, census, lang)? {
+        let _ = writeln!(text, "{row}");
+    }
     match (&pending.row.matter, pending.plan) {
         (Matter::Plan(_), Some(plan)) => {
             text.push('\n');
@@ -139,7 +142,31 @@ fn head(pending: &Pending, now_ms: i64, lang: Lang) -> String {
     format!("{}  {since}: {asked}\n", short(&pending.row.question))
 }
 
-/// What somebody has said to it that nobody has read yet.
+/// The project, the work that the question belongs to, and the rule that asks.
+fn context(pending: &Pending, census: &Census<'_>, lang: Lang) -> anyhow::Result<Vec<String>> {
+    // The goal of a proposed plan stands above its tasks.
+    let is_proposal = matches!(pending.row.matter, Matter::Plan(About::Proposal | About::Rest));
+    let purpose = if is_proposal { None } else { census.purpose(pending)? };
+    let rows = [
+        (lang.project_folder(), folder(pending, census)?),
+        (lang.task_word(), purpose),
+        (lang.why(), rule(pending).map(|rule| lang.told(rule))),
+    ];
+    let shown = |(name, words): (&str, Option<String>)| words.map(|words| format!("{name}: {}", clean_line(&words)));
+    Ok(rows.into_iter().filter_map(shown).collect())
+}
+
+/// The rule that asks a person before the call. A finished worktree and an agent's own question have none.
+fn rule(pending: &Pending) -> Option<&str> {
+    match &pending.row.matter {
+        Matter::Tool { action, rule, .. } if !matches!(action.deed, Deed::Merge | Deed::Ask) => {
+            Some(rule.as_str()).filter(|rule| !rule.is_empty())
+        }
+        _ => None,
+    }
+}
+
+/// An answer that was given and that the asker has not read yet.
 fn noted(pending: &Pending, lang: Lang) -> Option<String> {
     let noted = pending.noted.as_ref()?;
     Some(lang.said_already(&clean_line(&noted.by), noted.said, &rfc3339(noted.at_ms), !is_no(noted.said)))
@@ -291,6 +318,7 @@ fn row(pending: &Pending, census: &Census<'_>) -> anyhow::Result<Value> {
         "who": pending.who,
         "plan": pending.plan,
         "task": pending.task,
+        "purpose": census.purpose(pending)?,
         "asked": asked(pending),
         "noted": pending.noted.as_ref().map(|noted| json!({ "by": noted.by, "said": noted.said, "at": rfc3339(noted.at_ms) })),
         "answer_with": ways(pending, Lang::En),

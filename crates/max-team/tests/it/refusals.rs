@@ -108,3 +108,43 @@ fn a_plan_that_changes_protected_files_waits_and_the_inbox_shows_why() {
     assert_eq!((&row["tasks"][0]["verify"][0], &row["cwd"]), (&json!("cargo test"), &json!(folder)), "{row}");
     assert_eq!(row["risks"].as_array().unwrap().len(), 1, "{row}");
 }
+
+#[test]
+fn an_inbox_entry_names_the_agent_its_task_the_project_and_the_rule() {
+    let file = "goal: Greet\ntasks:\n  - {id: a, title: Greet the world, agent: leo, do: Write it., owns: [a.txt]}\n";
+    let server = ModelServer::start(
+        Script::new()
+            .when(voice(task("Greet the world"), vec![write("b.txt"), Reply::text("Written.")]))
+            .on(|_| true, Reply::text("Noted.")),
+    );
+    let program = Program::team(&server).file("plan.yaml", file);
+    let ran = program.run(&["run", "plan.yaml", "--yes"]);
+    assert_eq!(ran.code, 5, "{ran:?}");
+    let folder = program.project().canonicalize().unwrap();
+    let row = program.run(&["inbox", "--json"]).json()[0].clone();
+    let known = ["who", "task", "purpose", "cwd"].map(|key| row[key].clone());
+    assert_eq!(known, [json!("leo"), json!("a"), json!("Greet the world"), json!(folder)], "{row}");
+    assert_eq!(row["why"], "outside the paths this task owns", "{row}");
+    let id = row["short"].as_str().unwrap();
+    for (lang, words) in [
+        ("en", ["leo (task a)", "project: ", "task: Greet the world", "why: outside the paths this task owns"]),
+        ("zh", ["leo（任务 a）", "项目: ", "任务: Greet the world", "原因: 在此任务负责的文件之外"]),
+    ] {
+        for command in [&["--lang", lang, "inbox"][..], &["--lang", lang, "inbox", id]] {
+            let shown = program.run(command).out;
+            assert!(words.iter().all(|words| shown.contains(words)), "{shown}");
+            assert!(shown.contains(folder.to_str().unwrap()), "{shown}");
+        }
+    }
+}
+
+/// The lead has no assignment: the user's last message says what it works on.
+#[test]
+fn a_question_of_the_lead_shows_the_message_it_works_on() {
+    let ask = Reply::new().tool("q", "ask_user", json!({ "question": "Which colour?", "options": ["red", "blue"] }));
+    let server = ModelServer::start([ask]);
+    let program = Program::team(&server);
+    assert_eq!(program.run(&["-p", "paint the shed"]).code, 5);
+    let shown = program.run(&["inbox"]).out;
+    assert!(shown.contains("task: paint the shed") && !shown.contains("why:"), "{shown}");
+}

@@ -284,7 +284,7 @@ impl Reading {
         };
         match (began.or_else(|| taken.and_then(during)), taken) {
             (Some(Taken { turn, ended: None, .. }), _) => Fate::Read(Some(*turn)),
-            // The next turn that a model hears is told what came before, too.
+            // The next turn with a model call includes earlier messages, too.
             (Some(Taken { turn, began, is_unheard: true, .. }), _) => {
                 match self.turns.iter().find(|later| later.began > *began && !later.is_unheard) {
                     Some(later) if later.ended.is_some() => Fate::Acted(Some(later.turn)),

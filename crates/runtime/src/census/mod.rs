@@ -10,6 +10,7 @@ mod files;
 mod grants;
 mod mail;
 mod people;
+mod purpose;
 pub(crate) mod record;
 mod roll;
 mod trace;

@@ -75,7 +75,7 @@ impl Reason {
     pub const USER: &str = "the user";
     /// What a task waits for that could begin.
     pub const PLACE: &str = "a free place";
-    /// What a task waits for whose model cannot be asked.
+    /// The reason of a task whose model server cannot be reached.
     pub const SERVER: &str = "the model server";
     /// What a team that is about to begin waits for.
     pub const COPIES: &str = "copies of the project";
