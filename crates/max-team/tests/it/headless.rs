@@ -134,7 +134,7 @@ fn a_change_waits_in_the_inbox_and_the_run_goes_on_with_the_answer() {
     assert_eq!((ran.code, &result["terminal_reason"]), (5, &json!("needs_approval")), "{ran:?}");
     assert!(ran.err.contains("waits for your answer: write_file") && ran.err.contains("max-team inbox"), "{ran:?}");
     assert!(!program.project().join("notes").exists());
-    assert!(server.requests()[0].contains("The user cannot be asked in this run."), "{}", server.requests()[0].body);
+    assert!(server.requests()[0].contains("You cannot ask the user during this run."), "{}", server.requests()[0].body);
     let again = program.run(&["-c", "-p", ""]);
     assert!(again.code == 5 && again.err.contains("waits for your answer"), "{again:?}");
     let question = result["question"].as_str().unwrap();

@@ -281,5 +281,5 @@ fn the_lead_is_told_once_how_things_are() {
     assert_eq!(last().matches("has put files back").count(), 1, "{}", last());
     assert_eq!(program.run(&["rewind", "--undo", "--yes"]).code, 0);
     say(&program, "three", false);
-    assert_eq!(last().matches("has taken back that files were put back").count(), 1, "{}", last());
+    assert_eq!(last().matches("The user has undone a restore").count(), 1, "{}", last());
 }
