@@ -147,7 +147,7 @@ pub(crate) fn unquoted(words: impl Iterator<Item = String>) -> Option<String> {
 /// How to talk: the flags of chat, headless and demo.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Talk {
-    /// Say this first, in the chat
+    /// Start the chat with this message
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
     /// Answer one prompt and exit; standard input, if piped, is added as context. `-p ""` with -c goes on with
@@ -171,25 +171,25 @@ pub(crate) struct Talk {
     /// Resume a session by its id, or its beginning or end (see `max-team sessions list`)
     #[arg(short = 'r', long, value_name = "ID")]
     pub(crate) resume: Option<String>,
-    /// With -r: take the last compaction back, so that the model sees what was said before it
+    /// With -r: undo the last compaction, so that the model sees the messages before it
     #[arg(long, requires = "resume", conflicts_with = "continue_last")]
     pub(crate) before_compaction: bool,
-    /// The skill that whoever is talked to carries out, in a run that is looked at again.
+    /// The skill that the agent carries out, in a replayed run.
     #[arg(skip)]
     pub(crate) skill: Option<String>,
-    /// Talk to one agent that has hands itself, without the team
+    /// Talk to one agent with all tools, without the team
     #[arg(long)]
     pub(crate) solo: bool,
-    /// The model that takes over when the first cannot
+    /// Use this model when the first one fails
     #[arg(long, value_name = "NAME")]
     pub(crate) fallback_model: Option<String>,
     /// Talk to one member of the team
     #[arg(long, value_name = "NAME", conflicts_with = "solo")]
     pub(crate) agent: Option<String>,
-    /// The lead only coordinates: it calls others, goes on with them, and asks you
+    /// Let the lead only coordinate: it calls other agents and asks you
     #[arg(long, conflicts_with_all = ["solo", "agent"])]
     pub(crate) coordinator: bool,
-    /// Start with the teammates of a written team (.max-team/teams, or a file); see `max-team team list`
+    /// Start with the teammates of a saved team (.max-team/teams, or a file); see `max-team team list`
     #[arg(long = "team", value_name = "NAME")]
     pub(crate) mates: Option<String>,
     /// Model rounds per turn
@@ -207,7 +207,7 @@ pub(crate) struct Talk {
     /// Afterwards, write the run into this file: `max-team replay FILE` plays it anywhere
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// Plans are approved as they come (`run --yes`)
+    /// Approve plans without a question (`run --yes`)
     #[arg(skip)]
     pub(crate) yes_to_plans: bool,
     #[command(flatten)]
@@ -217,11 +217,11 @@ pub(crate) struct Talk {
 /// Everything that is not talking.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// See the team work without a key: recorded models, real tools, a scratch project
+    /// Show the team at work without a key: recorded models, real tools, a scratch project
     Demo(Demo),
-    /// Have Max propose a plan, and write it to a file; nothing runs
+    /// Let Max write a plan file; nothing runs
     Plan {
-        /// What for
+        /// The goal of the plan
         goal: String,
         /// The file (YAML); standard output without it
         #[arg(short = 'o', long, value_name = "FILE")]
@@ -235,20 +235,20 @@ pub(crate) enum Command {
         #[command(flatten)]
         team: TeamFlags,
     },
-    /// Carry a plan file out
+    /// Run a plan file
     Run {
         /// The plan (YAML or JSON)
         file: PathBuf,
         /// Only show it: waves, critical path, instructions, forecast
         #[arg(long)]
         dry_run: bool,
-        /// Show all instructions of its tasks, not only three lines of each
+        /// Show all instructions of the tasks, not only three lines of each
         #[arg(long, requires = "dry_run")]
         full: bool,
-        /// Approve it without being asked
+        /// Approve the plan without a question
         #[arg(long)]
         yes: bool,
-        /// How to print what happens
+        /// Choose the output format
         #[arg(long, value_enum, default_value_t = Format::Text)]
         output_format: Format,
         /// Afterwards, write the run into this file: `max-team replay FILE` plays it anywhere
@@ -257,90 +257,90 @@ pub(crate) enum Command {
         #[command(flatten)]
         team: TeamFlags,
     },
-    /// What waits for you: questions and plans of every session
+    /// List questions and plans that wait for your answer
     Inbox(Inbox),
-    /// Say yes to a question or a plan; or answer, or decide about a failure
+    /// Approve a question or plan, or decide what to do about a failed task
     Approve(Yes),
-    /// Say no to a question or a plan, and why
+    /// Reject a question or plan, with a reason
     Deny(No),
     /// Stop a plan, a task or a session
     Stop(Halt),
-    /// Who is at work, at what, and why somebody is not
+    /// List agents and what they are doing
     Ps(Ps),
-    /// What happens, as one stream for programs and people: from any place on, and as it goes on
+    /// Stream events (`--from SEQ`, `-f` to follow)
     Events(Events),
-    /// What one agent did and does, a line each
+    /// Print what one agent does, one line per event
     Logs(Logs),
-    /// Follow one agent as it works: what it did, then what it does, until Ctrl-C
+    /// Follow one agent until Ctrl-C
     Attach(Logs),
-    /// Who is on the team of a session; teams in files
+    /// Show a session's team; save and load teams
     #[command(subcommand)]
     Team(Team),
-    /// Letters between agents, and what became of each
+    /// List messages between agents and whether they were read
     #[command(subcommand)]
     Mail(Mail),
-    /// Write to a teammate, the lead, or somebody who was called, from any terminal
+    /// Send a message to a teammate, the lead or a called agent
     Send(Send),
-    /// Plans of the journal
+    /// List and show plans
     #[command(subcommand)]
     Plans(Plans),
-    /// What happened when, as a tree: calls, tools, tokens, cost, and who allowed it
+    /// Show a session as a tree: calls, tools, tokens, cost, approvals
     Trace(Trace),
-    /// See a run again as it happened, offline; record it; hold it against the team of today (--strict)
+    /// Replay a recorded run offline, or compare it with the current configuration (--strict)
     Replay(Box<Replay>),
-    /// Go on from any point of a run, in a session and a copy of the project of its own
+    /// Continue from any point of a run, in a new session and worktree
     Fork(Box<Fork>),
-    /// Put files back as they were at an earlier point of a session: shows what would change, then asks
+    /// Restore files to an earlier point of a session; shows the changes first
     Rewind(Rewind),
-    /// Where two runs parted, and what each came to: answers, tools, tokens, cost, time
+    /// Compare two runs: answers, tools, tokens, cost, time
     Compare(Compare),
-    /// What was spent, by agent, task, model, day or session
+    /// Show cost by agent, task, model, day or session
     Cost(Cost),
-    /// Sessions of the journal
+    /// List, show and delete sessions
     #[command(subcommand)]
     Sessions(Sessions),
-    /// Copies of projects that agents work in: what differs, and taking or dropping it
+    /// Show, merge and remove worktrees of agents
     #[command(subcommand)]
     Worktrees(Worktrees),
-    /// The journal as evidence: what happened, who allowed it, and whether it is as it was written
+    /// Show, verify and export the audit trail
     #[command(subcommand)]
     Audit(Audit),
-    /// Copy the journal into one file while the team works; the copy is checked
+    /// Copy the journal into one verified file, also while the team works
     Backup(Backup),
-    /// Put a backup in the journal's place; the journal of before is kept beside it
+    /// Replace the journal by a backup; the old journal is kept
     Restore(Restore),
-    /// The journal, or one session of it, as JSON lines
+    /// Export the journal, or one session, as JSON lines
     Export(Export),
-    /// Settings and where they come from
+    /// Show settings and where they come from
     #[command(subcommand)]
     Config(Config),
-    /// Who there is: the team and every expert, where each is written, a new one, and one put to the test
+    /// List, show, create and test agents
     #[command(subcommand)]
     Agents(Agents),
-    /// What agents can do: every tool, its input and its class
+    /// List and describe the tools of agents
     #[command(subcommand)]
     Tools(Tools),
-    /// Know-how in folders: what there is, what it needs, and whether it is trusted
+    /// List, check, trust and run skills
     #[command(subcommand)]
     Skills(Skills),
-    /// What is remembered about you and your projects, and why a prompt was told of it
+    /// Show, change and export the memory about you and your projects
     #[command(subcommand)]
     Memory(Memory),
-    /// The tasks that a session's agents share: who is at what, and what waits for what
+    /// Show and change the shared task list of a session
     #[command(subcommand)]
     Tasks(Tasks),
-    /// What experts have answered and may be used again
+    /// Show and clear kept answers of experts
     #[command(subcommand)]
     Cache(Cache),
-    /// What sessions and agents keep in folders of their own (@files, @data)
+    /// List and read the folders of sessions and agents (@files, @data)
     #[command(subcommand)]
     Files(Files),
-    /// What agents may do: rules, why something is allowed or not, and faults in rules
+    /// Show and explain permission rules, and trust those of a project
     #[command(subcommand)]
     Permissions(Permissions),
-    /// List known models with their prices, and whether their keys are set
+    /// List models with prices and whether their keys are set
     Models(Models),
-    /// Check keys, models, journal and surroundings
+    /// Check keys, models, journal and this machine
     Doctor(Doctor),
     /// Print a completion script
     Completion {
@@ -371,47 +371,46 @@ pub(crate) struct TeamFlags {
     /// '{"reviewer": {"description": "…", "prompt": "…"}}'
     #[arg(long, value_name = "FILE")]
     pub(crate) agents: Option<PathBuf>,
-    /// When to ask while a plan is approved and carried out: never (what lies outside the members' constraints is
-    /// refused; a risky plan waits), plan (the plan as a whole, then only what lies outside it), each (the plan, then every change),
-    /// risky (only plans that do something risky)
+    /// When a plan asks: never (actions outside the members' constraints are refused; a risky plan waits), plan (the whole
+    /// plan, then only actions outside it), each (the plan, then every change), risky (only risky plans)
     #[arg(long, value_name = "WHEN", value_parser = approve)]
     pub(crate) approve: Option<Approve>,
     /// Tasks of a plan that may run at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) max_parallel: Option<u32>,
-    /// Without a chat: also say what is waited for (said anyway where standard error is a terminal)
+    /// Without a chat: also report what the run waits for (always on a terminal)
     #[arg(long)]
     pub(crate) verbose: bool,
-    /// Stop before the session has cost more than this
+    /// Stop before the session costs more than this
     #[arg(long, value_name = "USD")]
     pub(crate) max_budget_usd: Option<String>,
-    /// How freely to act: default (look freely, ask before changes), acceptEdits (change files freely), plan (only
-    /// look), auto (change files freely, ask for what is dangerous), dontAsk (refuse what would need a question),
-    /// bypassPermissions (file changes and plain commands run without a question; still asked: dangers such as publishing or
-    /// acting on other machines, commands that cannot be seen through, hosts that no rule names, and `ask` rules;
-    /// still refused: `deny` rules and what a member may never do; the walls around commands stand)
+    /// Permission mode: default (read freely, ask before changes), acceptEdits (change files freely), plan (read only),
+    /// auto (change files freely, ask before dangerous actions), dontAsk (refuse every action that would ask),
+    /// bypassPermissions (file changes and plain commands run without a question; these still ask: dangerous actions such as
+    /// publishing or acting on other machines, commands that cannot be analysed, hosts that no rule names, and `ask` rules;
+    /// `deny` rules, constraints and the sandbox still hold)
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub(crate) permission_mode: Option<Mode>,
-    /// Rules for what runs without a question, for example "Bash(git log:*) Edit"
+    /// Rules for actions that run without a question, for example "Bash(git log:*) Edit"
     #[arg(long, value_name = "RULES", alias = "allowedTools")]
     pub(crate) allowed_tools: Vec<String>,
-    /// Rules for what never runs, for example "Bash(git push:*) WebFetch"
+    /// Rules for actions that never run, for example "Bash(git push:*) WebFetch"
     #[arg(long, value_name = "RULES", alias = "disallowedTools")]
     pub(crate) disallowed_tools: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Demo {
-    /// What to play; see --list
+    /// The demo to play; see --list
     #[arg(value_parser = NAMES, hide_possible_values = true)]
     pub(crate) name: Option<String>,
-    /// Say what there is to play
+    /// List the demos
     #[arg(long, conflicts_with = "name")]
     pub(crate) list: bool,
     /// Keep the scratch project (after a demo in a terminal it is kept anyway)
     #[arg(long)]
     pub(crate) keep: bool,
-    /// Answer yes to everything: needs no terminal
+    /// Approve everything; needs no terminal
     #[arg(long)]
     pub(crate) yes: bool,
     /// Afterwards, write the run into this file: `max-team replay FILE` plays it anywhere
@@ -424,7 +423,7 @@ pub(crate) struct Demo {
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Config {
-    /// Say what a setting is and where it comes from; without KEY, all of them
+    /// Show the value of a setting and where it comes from; without KEY, all settings
     Explain {
         /// For example llm.timeout
         key: Option<String>,
@@ -444,7 +443,7 @@ pub(crate) enum Tools {
         #[arg(long)]
         json: bool,
     },
-    /// Say everything about one
+    /// Describe one tool
     Show {
         /// For example read_file
         name: String,
@@ -456,7 +455,7 @@ pub(crate) enum Tools {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Doctor {
-    /// Compare all lists, mailboxes and kept states with the log, say what differs, and make them again from it
+    /// Compare lists, mailboxes and kept states with the log, and rebuild those that differ
     #[arg(long)]
     pub(crate) rebuild: bool,
     /// Also send the model one small request, to find a wrong key, a dead server or a wrong model

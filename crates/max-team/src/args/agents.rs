@@ -8,7 +8,7 @@ use super::{Format, TeamFlags};
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Agents {
-    /// List everybody: the lead, the members and the experts, and where each is written
+    /// List the lead, the members and the experts, with their files
     List {
         /// As JSON
         #[arg(long)]
@@ -17,7 +17,7 @@ pub(crate) enum Agents {
         #[arg(long, value_name = "FILE")]
         agents: Option<PathBuf>,
     },
-    /// Say everything about one: where it came from, what it shadows, its model, tools and limits, its words
+    /// Show one agent: its file, agents that it hides, model, tools, limits and prompt
     Show {
         /// For example explore
         name: String,
@@ -28,26 +28,26 @@ pub(crate) enum Agents {
         #[arg(long, value_name = "FILE")]
         agents: Option<PathBuf>,
     },
-    /// Write a definition to begin with, in .max-team/agents of this project
+    /// Create a definition to edit, in .max-team/agents of this project
     New {
-        /// What it is called
+        /// The name
         name: String,
         /// In your own folder instead, for all projects
         #[arg(long)]
         user: bool,
-        /// What it is for, and when to call it
+        /// What the agent is for, and when to call it
         #[arg(long, value_name = "TEXT")]
         description: Option<String>,
     },
-    /// Give one agent something to do, without the team; it only looks unless --permission-mode says otherwise
+    /// Give one agent a task, without the team; read-only unless --permission-mode is set
     Test(Box<Try>),
 }
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Try {
-    /// Whom
+    /// The agent
     pub(crate) name: String,
-    /// What
+    /// The task
     pub(crate) prompt: String,
     /// How to print the answer
     #[arg(long, value_enum, default_value_t = Format::Text)]

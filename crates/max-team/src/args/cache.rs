@@ -4,13 +4,13 @@ use clap::Subcommand;
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Cache {
-    /// List the answers that are kept, by expert, the newest first
+    /// List kept answers by expert, newest first
     List {
         /// As JSON
         #[arg(long)]
         json: bool,
     },
-    /// Show what is kept of an expert's answers: arguments, what was found, what was said
+    /// Show kept answers of an expert: arguments, data, text
     Show {
         /// The expert
         expert: String,
@@ -20,7 +20,7 @@ pub(crate) enum Cache {
         #[arg(long)]
         json: bool,
     },
-    /// Keep no answers any more, of one expert or of all
+    /// Delete the kept answers of one expert, or of all
     Clear {
         /// The expert
         expert: Option<String>,

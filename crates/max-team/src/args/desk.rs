@@ -8,7 +8,7 @@ use max_team_core::policy::Until;
     after_help = "Examples:\n  max-team inbox\n  max-team inbox 1f2e3d4c   the whole diff or plan behind one question"
 )]
 pub(crate) struct Inbox {
-    /// One question: its id, or its beginning or end, or a plan's id
+    /// Question or plan ID (a unique prefix or suffix is enough)
     pub(crate) id: Option<String>,
     /// Show all instructions of a plan's tasks, not only three lines of each
     #[arg(long)]
@@ -25,15 +25,15 @@ pub(crate) struct Inbox {
     max-team approve 1f2e3d4c -m \"use tabs\" an answer, or a yes with a word to the model\n  \
     max-team approve 1f2e3d4c --retry --by ray --with claude-opus-4-6")]
 pub(crate) struct Yes {
-    /// The question: its id, or its beginning or end, or a plan's id; the only one without it
+    /// Question or plan ID (a unique prefix or suffix is enough); may be left out if only one waits
     pub(crate) id: Option<String>,
-    /// Only the plan's first wave: the rest is asked about again
+    /// Approve only the plan's first wave; the rest asks again
     #[arg(long, conflicts_with = "ruling")]
     pub(crate) first_wave: bool,
-    /// The answer to a question; or a word to the model along with the yes
+    /// Answer to a question, or a note to the model with the approval
     #[arg(short = 'm', long, value_name = "TEXT")]
     pub(crate) message: Option<String>,
-    /// Do not ask again for what the question is remembered as (`max-team inbox` shows the rule)
+    /// Also allow later actions of this kind (`max-team inbox ID` shows the rule)
     #[arg(long)]
     pub(crate) always: bool,
     /// … for how long: task, session, repository
@@ -51,10 +51,10 @@ pub(crate) struct Yes {
     /// A failed task: go on without it
     #[arg(long, group = "ruling")]
     pub(crate) skip: bool,
-    /// A failed task: it was mended by hand, check it again
+    /// A failed task: you have fixed it by hand; check it again
     #[arg(long, group = "ruling")]
     pub(crate) fixed: bool,
-    /// A failed task: leave it failed, and give up what builds on it
+    /// A failed task: give it up, and the tasks that depend on it
     #[arg(long, group = "ruling")]
     pub(crate) give_up: bool,
 }
@@ -63,12 +63,12 @@ pub(crate) struct Yes {
 #[command(after_help = "Examples:\n  max-team deny -m \"not on a Friday\"\n  \
     max-team deny 1f2e3d4c --changes -m \"split the second task\"")]
 pub(crate) struct No {
-    /// The question: its id, or its beginning or end, or a plan's id; the only one without it
+    /// Question or plan ID (a unique prefix or suffix is enough); may be left out if only one waits
     pub(crate) id: Option<String>,
-    /// Why; whoever asked is told
+    /// The reason, for the agent that asked
     #[arg(short = 'm', long, value_name = "WHY")]
     pub(crate) message: String,
-    /// Ask for another plan instead, considering what -m says
+    /// Ask for another plan that follows the text of -m
     #[arg(long)]
     pub(crate) changes: bool,
 }
@@ -79,13 +79,13 @@ pub(crate) struct No {
     max-team stop alice                  what a teammate, or somebody who was called, is doing and has left running\n  \
     max-team stop --all")]
 pub(crate) struct Halt {
-    /// A plan, a session or an agent: its id, its beginning or end, or an agent's name; the only open plan without it
+    /// Plan, session or agent: an ID (a unique prefix or suffix is enough) or an agent's name; may be left out if only one plan is open
     #[arg(conflicts_with = "all")]
     pub(crate) id: Option<String>,
-    /// Only this task of the plan
+    /// Stop only this task of the plan
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
     pub(crate) task: Option<String>,
-    /// Every plan that is open
+    /// Stop every open plan
     #[arg(long)]
     pub(crate) all: bool,
 }
@@ -93,7 +93,7 @@ pub(crate) struct Halt {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Example:\n  max-team ps --all --json | jq '.[] | select(.state == \"busy\") | .name'")]
 pub(crate) struct Ps {
-    /// Also whoever has ended, in sessions of the last day
+    /// Include agents that finished in the last 24 hours
     #[arg(long)]
     pub(crate) all: bool,
     /// As JSON
@@ -113,10 +113,10 @@ pub(crate) enum Plans {
         #[arg(long)]
         json: bool,
     },
-    /// Show a plan: its tasks, how they stand, what proves them
+    /// Show a plan: its tasks, their state and evidence
     #[command(after_help = "Example:\n  max-team plans show 1f2e3d4c --yaml > again.yaml && max-team run again.yaml")]
     Show {
-        /// The plan: its id, or its beginning or end; the newest without it
+        /// Plan ID (a unique prefix or suffix is enough); default: the newest
         id: Option<String>,
         /// Show all instructions of its tasks, not only three lines of each
         #[arg(long, group = "form")]
@@ -136,12 +136,12 @@ pub(crate) enum Plans {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Example:\n  max-team trace 1f2e3d4c --limit 50")]
 pub(crate) struct Trace {
-    /// A session or a plan: its id, or its beginning or end; the session last used without it
+    /// Session or plan ID (a unique prefix or suffix is enough); default: the last session
     pub(crate) id: Option<String>,
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Everything of everybody in the order of time, not as a tree
+    /// Show all agents in order of time instead of as a tree
     #[arg(long, conflicts_with = "json")]
     pub(crate) timeline: bool,
     /// At most this many lines
@@ -152,13 +152,13 @@ pub(crate) struct Trace {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Example:\n  max-team cost --by task --since 7d")]
 pub(crate) struct Cost {
-    /// What to add up by
+    /// Group cost by this
     #[arg(long, value_enum, default_value_t = CostBy::Agent)]
     pub(crate) by: CostBy,
-    /// Only this session: its id, or its beginning or end
+    /// Only this session (a unique prefix or suffix of its ID is enough)
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// Only what ended within this time: 90m, 24h, 7d, 2w
+    /// Only calls that ended within this time: 90m, 24h, 7d, 2w
     #[arg(long, value_name = "TIME", value_parser = since)]
     pub(crate) since: Option<i64>,
     /// As JSON

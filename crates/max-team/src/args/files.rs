@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Files {
-    /// List what is kept: by every session, and by the agents of this project; of one of them, file by file
+    /// List the folders of all sessions and of this project's agents; with a session or agent, its files
     List {
         #[command(flatten)]
         whose: Whose,
@@ -12,7 +12,7 @@ pub(crate) enum Files {
         #[arg(long)]
         json: bool,
     },
-    /// Print a file that is kept
+    /// Print a file
     Show {
         /// Its path there, as `list` names it; `@files/` or `@data/` may stand before it
         path: String,
@@ -22,12 +22,12 @@ pub(crate) enum Files {
         #[arg(long)]
         json: bool,
     },
-    /// Print where a folder is, whether anything is kept there yet or not
+    /// Print the path of a folder, also if it does not exist yet
     Path {
         #[command(flatten)]
         whose: Whose,
     },
-    /// Remove everything that a session or an agent keeps; one of them has to be named
+    /// Remove all files of a session or an agent, which must be named
     Clear {
         #[command(flatten)]
         whose: Whose,
@@ -38,10 +38,10 @@ pub(crate) enum Files {
 #[derive(Debug, Clone, Default, Args)]
 #[group(multiple = false)]
 pub(crate) struct Whose {
-    /// What a session keeps (@files): its id, or its beginning or end; the one last used here if nothing is said
+    /// Files of a session (@files), by its ID (a unique prefix or suffix is enough); default: the last session here
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// What an agent keeps in this project (@data), by its name
+    /// Files of an agent in this project (@data), by its name
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
 }

@@ -19,24 +19,24 @@ pub(crate) enum Sessions {
     },
     /// Show what was said and done in a session
     Show {
-        /// The session; the last one without it
+        /// The session; default: the last one
         id: Option<String>,
         /// As JSON lines
         #[arg(long)]
         json: bool,
     },
-    /// Erase what was said and done in sessions; that something was stays proven
+    /// Erase the contents of sessions; their hashes stay as evidence
     Forget(Forget),
 }
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Forget {
-    /// The session, by its id or the beginning or end of it; without it, and without a time, what `journal.keep_days` says
+    /// Session ID (a unique prefix or suffix is enough); default: sessions older than `journal.keep_days`
     pub(crate) id: Option<String>,
-    /// All that nothing was said in for so long, for example 90d
+    /// All sessions without a message for this long, for example 90d
     #[arg(long, value_name = "TIME", conflicts_with = "id", value_parser = since)]
     pub(crate) older_than: Option<i64>,
-    /// Only say which
+    /// Only list them
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Do not ask
@@ -46,7 +46,7 @@ pub(crate) struct Forget {
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Audit {
-    /// Show what happened, a line each, with who allowed it and where that is written
+    /// Show one line per action, with who allowed it and where that is recorded
     Show {
         #[command(flatten)]
         which: Which,
@@ -54,7 +54,7 @@ pub(crate) enum Audit {
         #[arg(long)]
         json: bool,
     },
-    /// Write every entry as a JSON line, or what happened as one page to read
+    /// Export all entries as JSON lines, or as one page to read
     Export(Export),
     /// Print a seal over the whole journal, to be kept elsewhere
     Seal {
@@ -115,7 +115,7 @@ fn when(text: &str) -> Result<i64, String> {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Export {
-    /// One session, by its id or the beginning or end of it; everything without it
+    /// Session ID (a unique prefix or suffix is enough); default: everything
     pub(crate) id: Option<String>,
     /// Start after this sequence number
     #[arg(long, default_value_t = 0)]
@@ -132,7 +132,7 @@ pub(crate) struct Export {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Backup {
-    /// The new file; without it one with the time in its name, beside the journal
+    /// The new file; default: beside the journal, with the time in its name
     pub(crate) file: Option<PathBuf>,
 }
 
@@ -140,7 +140,7 @@ pub(crate) struct Backup {
 pub(crate) struct Restore {
     /// The backup
     pub(crate) file: PathBuf,
-    /// Do not ask before a journal with something in it is replaced (it is kept beside); needed without a terminal
+    /// Replace a journal that is not empty without a question (the old one is kept); required without a terminal
     #[arg(long)]
     pub(crate) yes: bool,
 }

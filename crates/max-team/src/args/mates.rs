@@ -10,45 +10,45 @@ use super::mode;
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Mail {
-    /// List letters, in the order they were written: who to whom, what became of it
+    /// List messages in the order they were written: sender, recipient, state
     #[command(after_help = "Example:\n  max-team mail list --agent alice --state dead")]
     List {
-        /// The session: its id, or its beginning or end; the one last used here without it
+        /// Session ID (a unique prefix or suffix is enough); default: the last session here
         #[arg(long, value_name = "ID")]
         session: Option<String>,
-        /// Only what somebody wrote or was written
+        /// Only messages from or to this agent
         #[arg(long, value_name = "NAME")]
         agent: Option<String>,
-        /// Only in this state: queued (nobody runs the session), delivered, read (in a turn), acted (the turn is over), dead
-        /// (it came back), refused, withdrawn (taken back before anybody read it)
+        /// Only messages in this state: queued (no process runs the session), delivered, read (in a turn), acted (the turn is over),
+        /// dead (returned to the sender), refused, withdrawn (taken back unread)
         #[arg(long, value_name = "STATE", value_parser = Fate::NAMES, hide_possible_values = true)]
         state: Option<String>,
-        /// Also what only keeps the team going: who rests, who asks, who ends
+        /// Include control messages (idle, permission and shutdown notices)
         #[arg(long)]
         all: bool,
         /// As JSON
         #[arg(long)]
         json: bool,
     },
-    /// Show one letter whole
+    /// Show one message in full
     #[command(after_help = "Example:\n  max-team mail show 1f2e3d4c")]
     Show {
-        /// The letter: its id, or its beginning or end
+        /// Message ID (a unique prefix or suffix is enough)
         id: String,
-        /// The session it belongs to; the one last used here without it
+        /// Its session; default: the last session here
         #[arg(long, value_name = "ID")]
         session: Option<String>,
         /// As JSON
         #[arg(long)]
         json: bool,
     },
-    /// Write to somebody: names, then the words; `team` is everybody
+    /// Send a message: names, then the text; `team` means all teammates
     #[command(after_help = "Example:\n  max-team mail send alice bob \"the port is 8080\"")]
     Send {
-        /// Names, and what to say last
+        /// Names, then the text
         #[arg(required = true, num_args = 2.., value_names = ["NAME", "TEXT"])]
         words: Vec<String>,
-        /// The session; one that has these names without it
+        /// The session; default: one that has these names
         #[arg(long, value_name = "ID")]
         session: Option<String>,
     },
@@ -59,65 +59,65 @@ pub(crate) enum Mail {
     Whoever is at work is told at its next step, or when its next turn begins if it takes no further one; whoever rests is woken; if \
     nobody runs the session, it waits.")]
 pub(crate) struct Send {
-    /// A teammate, the lead, somebody who was called before, or `team`
+    /// A teammate, the lead, a called agent, or `team` (all teammates)
     pub(crate) name: String,
-    /// What to say
+    /// The text
     pub(crate) text: String,
-    /// The session; one that has this name without it
+    /// The session; default: one that has this name
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
 }
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Team {
-    /// Who is on the team of a session, what they do, and why somebody does nothing
+    /// Show the team of a session: what each agent does, or why it does nothing
     #[command(after_help = "Example:\n  max-team team show --json | jq '.members[] | select(.isActive) | .name'")]
     Show {
-        /// The session; the one last used here without it
+        /// The session; default: the last session here
         #[arg(long, value_name = "ID")]
         session: Option<String>,
         /// As JSON
         #[arg(long)]
         json: bool,
     },
-    /// Ask teammates to end, once their work and their mail are done; one that is at work can say no (exit 5 if
-    /// it does within five seconds)
+    /// Ask teammates to end after their work and mail; a busy teammate can refuse (exit 5 if it does so
+    /// within five seconds)
     #[command(after_help = "Example:\n  max-team team shutdown alice --now")]
     Shutdown {
-        /// Names; `team` is everybody
+        /// Names; `team` means all teammates
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
-        /// At once, without asking: what runs is stopped
+        /// Stop them at once, without asking them
         #[arg(long)]
         now: bool,
-        /// The session; one that has these names without it
+        /// The session; default: one that has these names
         #[arg(long, value_name = "ID")]
         session: Option<String>,
     },
-    /// Let a teammate work in another mode; nobody is freer than the session is
+    /// Change a teammate's permission mode; it never exceeds the session's
     #[command(after_help = "Example:\n  max-team team mode alice plan")]
     Mode {
-        /// Who; `team` is everybody
+        /// The teammate; `team` means all
         name: String,
         /// default, acceptEdits, plan, auto, dontAsk or bypassPermissions
         #[arg(value_parser = mode)]
         mode: Mode,
-        /// The session; one that has this name without it
+        /// The session; default: one that has this name
         #[arg(long, value_name = "ID")]
         session: Option<String>,
     },
-    /// Teams that are written down: .max-team/teams of this project, and your own
+    /// List saved teams: those of this project (.max-team/teams) and your own
     List {
         /// As JSON
         #[arg(long)]
         json: bool,
     },
-    /// Write the team of a session down, to be loaded again
+    /// Save the team of a session
     #[command(after_help = "Example:\n  max-team team save reviewers --user")]
     Save {
-        /// What it is called
+        /// The name
         name: String,
-        /// The session; the one last used here without it
+        /// The session; default: the last session here
         #[arg(long, value_name = "ID")]
         session: Option<String>,
         /// In your own folder instead of .max-team/teams, for all projects
@@ -127,15 +127,15 @@ pub(crate) enum Team {
         #[arg(long)]
         force: bool,
     },
-    /// Let the teammates of a written team begin: in a session that is there, or in a new chat; without a terminal until all rest
+    /// Start the teammates of a saved team in a session or a new chat; without a terminal, wait until all are idle
     #[command(after_help = "Examples:\n  max-team team load reviewers \"review the last commit\"\n  \
         max-team team load reviewers --session 1f2e3d4c")]
     Load {
         /// Its name, or a file
         name: String,
-        /// What to say to the lead then
+        /// First message to the lead
         prompt: Option<String>,
-        /// A session that is there, whoever runs it
+        /// An existing session, also one that another process runs
         #[arg(long, value_name = "ID")]
         session: Option<String>,
     },
@@ -147,7 +147,7 @@ pub(crate) enum Team {
         /// The folder that stands for ~/.claude
         #[arg(long, value_name = "DIR")]
         claude: PathBuf,
-        /// The session; the one last used here without it
+        /// The session; default: the last session here
         #[arg(long, value_name = "ID")]
         session: Option<String>,
     },

@@ -15,9 +15,9 @@ pub(crate) enum Board {
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Memory {
-    /// List what is remembered, here and everywhere
+    /// List remembered facts, of this project and of you
     List {
-        /// Only what is under this key, for example user_profile
+        /// Only facts under this key, for example user_profile
         key: Option<String>,
         /// Only this board
         #[arg(long, value_enum)]
@@ -26,7 +26,7 @@ pub(crate) enum Memory {
         #[arg(long)]
         json: bool,
     },
-    /// Find what has to do with some words, in English or Chinese
+    /// Search facts by words, in English or Chinese
     Search {
         /// The words
         #[arg(required = true)]
@@ -38,7 +38,7 @@ pub(crate) enum Memory {
         #[arg(long)]
         json: bool,
     },
-    /// Show one thing: its value, who wrote it down, when, and from which words
+    /// Show one fact: its value, author, time and source
     Show {
         /// The key, for example user_profile.location
         key: String,
@@ -49,27 +49,27 @@ pub(crate) enum Memory {
         #[arg(long)]
         json: bool,
     },
-    /// Remember something on your word
+    /// Remember a fact
     Set {
         /// The key, for example preferences.tea
         key: String,
         /// The value: words, or JSON
         value: String,
-        /// On this board; left out: as the key's section says
+        /// On this board; default: the board of the key's section
         #[arg(long, value_enum)]
         scope: Option<Board>,
     },
-    /// Forget what is under a key, and erase its text from the memory's log
+    /// Forget a fact or section, and erase its text from the memory's log
     Forget {
-        /// The key; a section forgets all of it
+        /// The key of a fact, or a section
         key: String,
         /// Only this board
         #[arg(long, value_enum)]
         scope: Option<Board>,
     },
-    /// Say what the last answer of a session was told from memory, and why
+    /// Show which facts the last answer of a session was given, and why
     Why {
-        /// The session: its id, or its beginning or end; the last one without it
+        /// Session ID (a unique prefix or suffix is enough); default: the last session
         session: Option<String>,
         /// All its turns
         #[arg(long)]
@@ -78,7 +78,7 @@ pub(crate) enum Memory {
         #[arg(long)]
         json: bool,
     },
-    /// Write what is remembered: JSON to standard output, or SOUL.md, USER.md and MEMORY.md into a folder
+    /// Export the memory: JSON to standard output, or SOUL.md, USER.md and MEMORY.md into a folder
     Export {
         /// The folder
         folder: Option<PathBuf>,
@@ -89,12 +89,12 @@ pub(crate) enum Memory {
         #[arg(long)]
         force: bool,
     },
-    /// Take memories over from SOUL.md, USER.md, MEMORY.md or exported JSON, and show what was taken
+    /// Import facts from SOUL.md, USER.md, MEMORY.md or exported JSON
     Import {
         /// The files
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// On this board; left out: as each key's section says
+        /// On this board; default: the board of each key's section
         #[arg(long, value_enum)]
         scope: Option<Board>,
         /// Only show it

@@ -7,28 +7,28 @@ use max_team_core::policy::Mode;
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Permissions {
-    /// Say whether something would be allowed, asked or denied, by which rule, and what would change that. Exit 5 if it
-    /// would not simply run
+    /// Explain whether an action would be allowed, asked or denied, by which rule, and how to change that. Exit 5 unless
+    /// it would run without a question
     Why(Why),
-    /// Find rules that never count, that others shadow, or that are wider than they look. Exit 1 if there are any
+    /// Find rules without effect, hidden rules and rules that are wider than they look. Exit 1 if there are any
     Lint {
         /// As JSON
         #[arg(long)]
         json: bool,
     },
-    /// List all rules with where they are written
+    /// List all rules with their files
     List {
         /// As JSON
         #[arg(long)]
         json: bool,
     },
-    /// List the files whose change always asks: those that run by themselves, instruct or configure an agent, or record
+    /// List protected files, whose change always asks
     Protected {
         /// As JSON
         #[arg(long)]
         json: bool,
     },
-    /// Use the permissions that this project brought along (its denials and questions always count)
+    /// Trust the permissions of this project (its denials and questions always count)
     Trust {
         /// Do not ask
         #[arg(long)]
@@ -47,7 +47,7 @@ pub(crate) struct Why {
     /// Not for a command but for this tool: read_file, write_file, http_get, dispatch_task …
     #[arg(long, value_name = "TOOL")]
     pub(crate) tool: Option<String>,
-    /// In this mode, instead of the one that settings say
+    /// In this mode instead of the configured one
     #[arg(long, value_name = "MODE", value_parser = super::mode)]
     pub(crate) permission_mode: Option<Mode>,
     /// A file that defines the team

@@ -16,10 +16,10 @@ use super::{Format, TeamFlags};
     max-team replay --strict run.jsonl               would the team of today send the same requests?"
 )]
 pub(crate) struct Replay {
-    /// The run: a session's id, its beginning or end, or a recorded file; the session last used without it
+    /// Session ID (a unique prefix or suffix is enough) or a recorded file; default: the last session
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<String>,
-    /// So many times as fast as it was (in a terminal it is 1; elsewhere all of it comes at once)
+    /// Speed factor (default: 1 in a terminal; elsewhere everything at once)
     #[arg(long, value_name = "X", value_parser = speed)]
     pub(crate) speed: Option<f64>,
     /// One event at a time: Enter for the next, q and Enter to end
@@ -28,10 +28,10 @@ pub(crate) struct Replay {
     /// As JSON, a line each
     #[arg(long)]
     pub(crate) json: bool,
-    /// Hold it against today's prompts, tools, definitions and rules: exit code 1 where a request would be another one
+    /// Compare the run with the current prompts, tools, definitions and rules; exit code 1 if a request would differ
     #[arg(long, conflicts_with_all = ["speed", "step", "record"])]
     pub(crate) strict: bool,
-    /// Write the run into this file instead of playing it; what looks like a secret is left out
+    /// Write the run into this file instead of playing it; secrets are left out
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// With --record: replace the file if there is one
@@ -51,16 +51,16 @@ pub(crate) struct Replay {
     max-team fork run.jsonl --at turn:1 --edit \"Fix it in Rust\" -p"
 )]
 pub(crate) struct Fork {
-    /// The run: a session's id, its beginning or end, or a recorded file; it may be at work, and stays as it is
+    /// Session ID (a unique prefix or suffix is enough) or a recorded file; the run itself does not change
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
-    /// Where to go on: behind the event of this number, or `end`; or before words of yours: `last-turn`, `turn:N`
+    /// Where to continue: after the event of this number, at the `end`, or before a message of yours: `last-turn`, `turn:N`
     #[arg(long, value_name = "EVENT", default_value = "end")]
     pub(crate) at: Point,
-    /// Say this in the place of what you said there
+    /// Replace your message at that point by this one
     #[arg(long, value_name = "TEXT", conflicts_with = "prompt")]
     pub(crate) edit: Option<String>,
-    /// Say this first; without it, before words of yours, those again
+    /// First message; default with `last-turn` or `turn:N`: the original message
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
     /// Answer and exit, as `max-team -p` does (also where there is no terminal)
@@ -72,7 +72,7 @@ pub(crate) struct Fork {
     /// Afterwards, write the run into this file: `max-team replay FILE` plays it anywhere
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// Work in the project itself, without a copy
+    /// Work in the project itself, without a worktree
     #[arg(long)]
     pub(crate) here: bool,
     /// The lead only coordinates
@@ -86,10 +86,10 @@ pub(crate) struct Fork {
 #[command(after_help = "Examples:\n  max-team compare 3f2a9c01 77d01b2e    two sessions, by the ends of their ids\n  \
     max-team compare before.jsonl after.jsonl --json")]
 pub(crate) struct Compare {
-    /// A run: a session's id, its beginning or end, or a recorded file
+    /// The first run: session ID (a unique prefix or suffix is enough) or a recorded file
     #[arg(value_name = "A")]
     pub(crate) a: String,
-    /// Another
+    /// The second run
     #[arg(value_name = "B")]
     pub(crate) b: String,
     /// As JSON

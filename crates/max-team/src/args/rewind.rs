@@ -23,13 +23,13 @@ pub(crate) struct Rewind {
     /// Only show the points
     #[arg(long, conflicts_with_all = ["to", "yes", "dry_run", "undo"])]
     pub(crate) list: bool,
-    /// Take the last rewind back
+    /// Undo the last rewind
     #[arg(long, conflicts_with = "to")]
     pub(crate) undo: bool,
-    /// Only show what would be put back
+    /// Only show what would be restored
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Do it without being asked
+    /// Restore without a question
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) yes: bool,
     /// With --list or --dry-run: as JSON

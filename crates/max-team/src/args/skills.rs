@@ -8,13 +8,13 @@ use super::{Format, TeamFlags};
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Skills {
-    /// List them: where each comes from, whether it can be used, and what it is for
+    /// List skills: source, state and purpose
     List {
         /// As JSON
         #[arg(long)]
         json: bool,
     },
-    /// Say everything about one, with its text
+    /// Show one skill with its text
     Show {
         /// For example code_review
         name: String,
@@ -22,7 +22,7 @@ pub(crate) enum Skills {
         #[arg(long)]
         json: bool,
     },
-    /// Begin one: a folder with a SKILL.md to fill in
+    /// Create a skill: a folder with a SKILL.md to fill in
     New {
         /// Its name: small letters, digits and `-`
         name: String,
@@ -33,7 +33,7 @@ pub(crate) enum Skills {
         #[arg(long)]
         user: bool,
     },
-    /// Find what is broken, odd or hidden by another one. Exit 1 if there is anything
+    /// Find broken, odd and hidden skills. Exit 1 if there are any
     Check {
         /// Only this one
         name: Option<String>,
@@ -41,15 +41,15 @@ pub(crate) enum Skills {
         #[arg(long)]
         json: bool,
     },
-    /// Use a skill that this project brought along, as it is now
+    /// Trust a skill of this project in its present state
     Trust {
-        /// Which; without it, all of them
+        /// The skill; default: all of them
         name: Option<String>,
         /// Do not ask
         #[arg(long)]
         yes: bool,
     },
-    /// Turn a skill off: agents are not told of it, and nobody can call it
+    /// Turn a skill off: agents do not see it and cannot call it
     Disable {
         /// Skill name
         name: String,
@@ -59,7 +59,7 @@ pub(crate) enum Skills {
         /// Skill name
         name: String,
     },
-    /// Carry out a skill with a contract: an input of a shape in, an output of a shape out
+    /// Run a skill that has a contract (an input and an output schema)
     Run(Box<RunSkill>),
 }
 
@@ -67,10 +67,10 @@ pub(crate) enum Skills {
 pub(crate) struct RunSkill {
     /// For example code_review
     pub(crate) name: String,
-    /// What goes in: JSON, or @FILE
+    /// The input: JSON, or @FILE
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub(crate) input: String,
-    /// How to print what comes out: text is the JSON object alone
+    /// Output format; text is the JSON object alone
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) output_format: Format,
     /// Afterwards, write the run into this file: `max-team replay FILE` plays it anywhere

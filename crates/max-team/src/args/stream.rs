@@ -8,7 +8,7 @@ use max_team_runtime::{Mark, What};
     max-team events --all --from 1200.1   what came behind event 1200, part 1\n  \
     max-team events --type task --type plan --json | jq -r '\"\\(.task): \\(.state)\"'")]
 pub(crate) struct Events {
-    /// One session: its id, or its beginning or end; the one last used without it
+    /// Session ID (a unique prefix or suffix is enough); default: the last session
     #[arg(long, value_name = "ID", conflicts_with = "all")]
     pub(crate) session: Option<String>,
     /// Every session
@@ -24,9 +24,9 @@ pub(crate) struct Events {
     max-team logs leo-1f2e3d -f one of several, as it goes on"
 )]
 pub(crate) struct Logs {
-    /// Whose: a name, a name with the end of an id (`leo-1f2e3d`), or the end of an id
+    /// The agent: a name, a name with the end of its ID (`leo-1f2e3d`), or the end of its ID
     pub(crate) agent: String,
-    /// In this session: its id, or its beginning or end
+    /// In this session (a unique prefix or suffix of its ID is enough)
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
     #[command(flatten)]
@@ -36,10 +36,10 @@ pub(crate) struct Logs {
 /// From where, how far, what of it and how.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Reading {
-    /// Only what came behind this event: its `seq`, with `.` and its `part` if it has one
+    /// Only events after this one: its `seq`, with `.` and its `part` if it has one
     #[arg(long, value_name = "SEQ", default_value = "0")]
     pub(crate) from: Mark,
-    /// Go on with what happens, until Ctrl-C
+    /// Follow new events until Ctrl-C
     #[arg(short = 'f', long)]
     pub(crate) follow: bool,
     /// Only events of this type; may be given several times

@@ -5,7 +5,7 @@ use max_team_core::tasks::Status;
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Tasks {
-    /// List the tasks that a session's agents share, and those of its plans at work
+    /// List the shared tasks of a session, and the tasks of its running plans
     List {
         #[command(flatten)]
         of: Of,
@@ -13,7 +13,7 @@ pub(crate) enum Tasks {
         #[arg(long)]
         json: bool,
     },
-    /// Show all of one task
+    /// Show one task in full
     Show {
         /// Its number, or `plan:NAME`
         id: String,
@@ -26,15 +26,15 @@ pub(crate) enum Tasks {
     /// Add a task
     #[command(after_help = "Example:\n  max-team tasks add \"Write the tests\" -d \"For the parser, with cargo test\"")]
     Add {
-        /// What is to be done, in a line
+        /// The task in one line
         subject: String,
-        /// All that whoever does it needs to know
+        /// Everything that its owner needs to know
         #[arg(short = 'd', long, value_name = "TEXT", default_value = "")]
         description: String,
         #[command(flatten)]
         of: Of,
     },
-    /// Change a task: give it to somebody, take it back, say that it is done, delete it
+    /// Change a task: assign it, take it back, complete it, delete it
     #[command(after_help = "Examples:\n  max-team tasks update 3 --owner leo\n  \
         max-team tasks update 3 --status pending      take it back from whoever holds it\n  \
         max-team tasks update 3 --blocked-by 1 --blocked-by 2")]
@@ -45,16 +45,16 @@ pub(crate) enum Tasks {
 pub(crate) struct Update {
     /// Its number
     pub(crate) id: String,
-    /// How it is to stand: pending, in_progress (you do it), completed, deleted
+    /// The new state: pending, in_progress (you do it), completed, deleted
     #[arg(long, value_parser = status)]
     pub(crate) status: Option<Status>,
-    /// Whose it is to be; an empty name: anybody's
+    /// The new owner; an empty name: none
     #[arg(long, value_name = "NAME")]
     pub(crate) owner: Option<String>,
-    /// What is to be done, in a line
+    /// The task in one line
     #[arg(long, value_name = "TEXT")]
     pub(crate) subject: Option<String>,
-    /// All that whoever does it needs to know
+    /// Everything that its owner needs to know
     #[arg(short = 'd', long, value_name = "TEXT")]
     pub(crate) description: Option<String>,
     /// A task that must be completed first
@@ -70,7 +70,7 @@ pub(crate) struct Update {
 /// Which session's list is meant.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Of {
-    /// The session: its id, or its beginning or end; the one last used here without it
+    /// Session ID (a unique prefix or suffix is enough); default: the last session here
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
 }

@@ -4,34 +4,34 @@ use clap::Subcommand;
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Worktrees {
-    /// List copies, the oldest first, with how many files wait for a decision
+    /// List worktrees, oldest first, with the number of files that wait for a decision
     List {
         /// As JSON
         #[arg(long)]
         json: bool,
     },
-    /// Show what differs in a copy, what would become of it, and where it meets changes of yours
+    /// Show the changes of a worktree, how they would be merged, and conflicts with your own changes
     Show {
-        /// The copy: its id, or its beginning or end; the only one without it
+        /// Worktree ID (a unique prefix or suffix is enough); may be left out if there is only one
         id: Option<String>,
         /// As JSON
         #[arg(long)]
         json: bool,
     },
-    /// Take files of a copy into the project; no commit is made. Exit 8 if some could not be taken
+    /// Merge files of a worktree into the project, without a commit. Exit 8 if some could not be merged
     Accept {
-        /// The copy: its id, or its beginning or end
+        /// Worktree ID (a unique prefix or suffix is enough)
         id: String,
         /// Only these files, as `show` names them
         files: Vec<String>,
     },
-    /// Say no to files of a copy; without files, drop the copy
+    /// Reject files of a worktree; without files, remove the worktree
     Reject {
-        /// The copy: its id, or its beginning or end
+        /// Worktree ID (a unique prefix or suffix is enough)
         id: String,
         /// Only these files, as `show` names them
         files: Vec<String>,
     },
-    /// Remove the copies that hold nothing to decide about, and what killed processes left
+    /// Remove worktrees without open changes, and leftovers of killed processes
     Clean,
 }
