@@ -246,7 +246,7 @@ impl std::ops::AddAssign for Usage {
 pub struct Streamed {
     /// Whether the request was being sent: the provider may charge for it from then on.
     pub is_sent: bool,
-    /// What the provider had said about usage.
+    /// The usage that the provider had reported.
     pub usage: Usage,
     /// Bytes of content.
     pub bytes: usize,

@@ -161,7 +161,7 @@ pub enum Event {
     TaskQueued(TaskQueued),
     /// Its checks failed while others changed files, and run again once those are through (plan stream).
     TaskDeferred(TaskDeferred),
-    /// The lead says anew what it is (plan stream).
+    /// The lead rewrites a task that has not begun (plan stream).
     TaskChanged(TaskChanged),
     /// Somebody said what to do about its failure (plan stream).
     TaskRuled(TaskRuled),
@@ -388,7 +388,7 @@ impl TurnStarted {
     }
 }
 
-/// What the user and the team have said while the turn ran, taken in before its next call.
+/// Messages of the user and the team that came during the turn, added before its next call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Steered {
     /// The letters, oldest first.
@@ -487,7 +487,7 @@ pub struct LlmEnded {
     /// Whether it was made for a summary: its answer is then nobody's answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub summary: bool,
-    /// What it is charged for, where the provider has not said what it used.
+    /// The estimate that is charged if the provider did not report the usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Usage>,
 }

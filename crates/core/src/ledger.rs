@@ -1,7 +1,7 @@
 //! Money and tokens: reserved before a call, settled after it.
 //!
-//! A call that cannot be afforded is never made; one whose usage the provider has not told (the process died, the answer
-//! broke off) is charged by an estimate. Prices are nano-dollars per token, so that nothing is ever rounded away.
+//! A call that the budget cannot pay is never made. A call without reported usage (the process died, the answer broke
+//! off) is charged by an estimate. Prices are nano-dollars per token, so that nothing is ever rounded away.
 
 use serde::{Deserialize, Serialize};
 
@@ -62,12 +62,12 @@ pub struct Charge {
     pub usage: Usage,
     /// Nano-dollars, as far as the price is known; estimates included.
     pub nano: u64,
-    /// How much of them is estimated, because the provider has not said what the call used.
+    /// The estimated part of them, for calls without reported usage.
     #[serde(default)]
     pub unknown_nano: u64,
 }
 
-/// What one call is charged.
+/// The charge of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bill {
     /// Tokens.
@@ -81,13 +81,13 @@ pub struct Bill {
 }
 
 impl Bill {
-    /// For what the provider says was used.
+    /// For the usage that the provider reported.
     pub fn known(usage: Usage, price: Option<Price>) -> Self {
         let nano = price.map_or(0, |price| price.of(usage));
         Self { usage, nano, unknown_nano: 0, is_priced: price.is_some() }
     }
 
-    /// For what was probably used.
+    /// For an estimated usage.
     pub fn estimated(usage: Usage, price: Option<Price>) -> Self {
         let known = Self::known(usage, price);
         Self { unknown_nano: known.nano, ..known }
@@ -138,7 +138,7 @@ pub struct Ledger {
     pub spent_nano: u64,
     /// Reserved by calls in flight.
     pub reserved_nano: u64,
-    /// Estimated spending of calls whose usage the provider has not told.
+    /// Estimated cost of calls without reported usage.
     pub unknown_nano: u64,
     /// Tokens of all settled calls.
     pub usage: Usage,
@@ -195,7 +195,7 @@ impl Ledger {
         self.reserved_nano = self.reserved_nano.saturating_add(nano);
     }
 
-    /// Settles a call: its bill replaces what was set aside. Without a bill the call has cost nothing.
+    /// Settles a call: its bill replaces the reservation. Without a bill the call was free.
     pub fn settle(&mut self, reserved: u64, bill: Option<Bill>) {
         self.reserved_nano = self.reserved_nano.saturating_sub(reserved);
         let Some(bill) = bill else { return };

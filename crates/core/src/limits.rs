@@ -16,7 +16,7 @@ pub const OUTAGE_RETRY_MS_MAX: u64 = 60_000;
 pub const PROGRESS_MS_DEFAULT: u64 = 10 * 60_000;
 /// Bytes of new content that count as progress: pings, empty pieces and a byte now and then do not.
 pub const PROGRESS_BYTES_MIN: usize = 64;
-/// Output tokens that are charged for a call whose process died: how much had come by then is not known.
+/// Output tokens that are charged for a call whose process died, because the received part is unknown.
 pub const LOST_OUTPUT_TOKENS: u32 = 256;
 /// The longest wait that a provider's `retry-after` can ask of us.
 pub const RETRY_AFTER_MS_MAX: u64 = 5 * 60_000;

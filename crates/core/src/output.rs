@@ -1,4 +1,5 @@
-//! The output of a command as a screen shows it: what a terminal would have left standing, and an excerpt of it.
+//! The output of a command as a screen shows it: the lines that a terminal would show at the end, and an excerpt of
+//! them.
 
 use std::iter::Peekable;
 
@@ -130,7 +131,7 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// Takes what was printed, and forgets what is too old.
+    /// Adds printed text, and drops the oldest lines beyond the bound.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         let over = self.bytes.len().saturating_sub(OUTPUT_TAIL_BYTES_MAX);

@@ -203,7 +203,7 @@ mod tests {
             (Failure::Network, Attempt { fallback: true, ..PLANNED }, Remedy::Fallback),
             (Failure::Server { retry_after_ms: Some(20_000) }, PLANNED, Remedy::Park { after_ms: 20_000 }),
             (Failure::Overloaded { retry_after_ms: None }, PLANNED, Remedy::Park { after_ms: 8_000 }),
-            // What may cost something each time is not tried for ever.
+            // An error that may cost money each time has a bounded number of retries.
             (Failure::Timeout, PLANNED, Remedy::GiveUp),
             (Failure::Truncated, PLANNED, Remedy::GiveUp),
             (limited(None), PLANNED, Remedy::GiveUp),

@@ -51,7 +51,7 @@ impl Held {
     }
 }
 
-/// Who or what has stopped something, for a model.
+/// The cause of a stop, in words for a model.
 pub fn stopper_words(by: &str, who: Option<&By>) -> String {
     match who {
         Some(By::Person(_)) => "The user".to_owned(),
@@ -63,8 +63,9 @@ pub fn stopper_words(by: &str, who: Option<&By>) -> String {
 /// The beginning of a note that the program writes into a conversation.
 pub const OF_PROGRAM: &str = "(From the program, not from the user.) ";
 
-/// The one note that an agent is told after a stop: what was stopped, by whom, and what goes on. `own`: who stopped its own last
-/// turn, if that was stopped. `mates`: its teammates that were stopped. `goes_on`: whether all of it goes on now.
+/// The note that an agent gets after a stop: the stopped work, the cause, and the work that goes on. `own`: the cause
+/// of the stop of its own last turn, if it was stopped. `mates`: its stopped teammates. `goes_on`: whether all of it
+/// goes on now.
 pub fn note(own: Option<&str>, mates: &[String], goes_on: bool) -> Option<String> {
     let who = own.unwrap_or("The user");
     let names = || mates.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");

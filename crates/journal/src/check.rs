@@ -109,7 +109,7 @@ pub enum Detail {
         /// How it differs.
         change: SchemaChange,
     },
-    /// The log is not the one that a seal kept outside the journal was made of.
+    /// The log differs from the one that an external seal was made from.
     ExternalSeal {
         /// The last entry that the seal covers.
         to_seq: u64,

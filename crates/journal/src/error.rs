@@ -145,7 +145,7 @@ pub enum JournalError {
         /// What was found.
         detail: String,
     },
-    /// The file is not the one that was opened: what is written to the open one is lost with it.
+    /// The file at the path is not the opened file any more, so writes to the opened one would be lost.
     #[error(
         "`{path}` was deleted, moved or replaced while it was in use: nothing more can be kept; \
          put it back or restore a backup (`max-team restore FILE`), then start again"

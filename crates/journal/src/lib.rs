@@ -535,7 +535,7 @@ impl Journal {
         }
     }
 
-    /// Where the tables, indexes, triggers and views are not those that the program makes.
+    /// Tables, indexes, triggers and views that differ from those of the program.
     fn schema_check(&self) -> Result<Vec<Detail>, JournalError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(sqlite::Db::schema_check),

@@ -23,8 +23,8 @@ pub(crate) struct Seal {
     pub(crate) digest: Hash,
 }
 
-/// A seal over the whole log up to an entry, to be kept outside the journal. It also finds what the journal's own seals
-/// cannot: a log that was rewritten together with its seals, or cut off behind one.
+/// A seal over the whole log up to an entry, to be kept outside the journal. Unlike the journal's own seals, it also
+/// detects a log that was rewritten together with its seals, or cut off after a seal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExternalSeal {
     /// The last entry that it covers.

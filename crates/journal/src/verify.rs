@@ -32,7 +32,7 @@ pub struct Report {
     pub seals: u64,
     /// Entries whose payload was erased with a tombstone.
     pub erased: u64,
-    /// The chained hashes of all entries: what a seal at the end of the log says.
+    /// The chained hashes of all entries, as in a seal at the end of the log.
     pub digest: Hash,
     /// What is wrong: entries in reading order, then payloads, then streams.
     pub faults: Vec<Fault>,
@@ -100,7 +100,7 @@ struct Audit {
     lost: BTreeMap<Hash, Lost>,
     /// A seal that was kept elsewhere, and the digest of the log where that seal ends.
     seal: Option<(ExternalSeal, Option<Hash>)>,
-    /// Whether the tables are not those that the program makes: a query that fails is then a fault of the file.
+    /// Whether the tables differ from those of the program: then a failing query is a fault of the file.
     has_other_schema: bool,
 }
 

@@ -2,10 +2,10 @@
 //!
 //! All agents share the connections of `lines`. Redirects are never followed (the key would travel along), servers on
 //! this machine are never reached through a proxy, nothing is retried but a request that nobody has read: its kept
-//! connection turned out to be dead before a byte of it was sent, or the other side has refused it unread. What may have
-//! been read may be billed, and is sent again by whoever keeps the books. `idle_timeout` bounds the wait for the first
-//! byte and between bytes, `progress_timeout` the time without new content, whatever keeps the connection alive; there is
-//! no bound on the whole, because long answers are long.
+//! connection turned out to be dead before a byte of it was sent, or the other side has refused it unread. What may
+//! have been read may be billed, and is sent again by whoever keeps the books. `idle_timeout` bounds the wait for the
+//! first byte and between bytes, `progress_timeout` the time without new content, also if keep-alive bytes arrive. The
+//! whole answer has no time limit.
 
 use std::path::PathBuf;
 use std::pin::pin;

@@ -32,7 +32,7 @@ struct Progress {
 }
 
 impl<'a> Patience<'a> {
-    /// With an alarm that rings once `idle_max` is over. What may be silent for so long may also come without anything new.
+    /// With an alarm after `idle_max`. The same time is allowed for bytes without new content.
     pub(crate) fn new(idle_max: Duration, progress_max: Duration, alarm: Pin<&'a mut Sleep>) -> Self {
         let progress_max = progress_max.max(idle_max);
         Self { idle_max, progress_max, since: Instant::now(), progress: None, alarm }

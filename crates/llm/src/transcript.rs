@@ -172,8 +172,8 @@ impl Transcript {
     }
 }
 
-/// A message as a model gets it: invisible characters of a text from outside could carry instructions that nobody sees.
-/// What the model said itself goes back as it was.
+/// A message as a model gets it. Text from outside is stripped of invisible characters, which could carry hidden
+/// instructions; the model's own text is returned unchanged.
 fn seen(message: &Message) -> Cow<'_, Message> {
     fn hides(part: &Part) -> bool {
         match part {

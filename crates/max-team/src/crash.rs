@@ -1,4 +1,4 @@
-//! What a crash of this program leaves behind: a message without secrets, and no image of its memory, which holds keys.
+//! Crashes of this program: the message has no secrets, and no memory image is written, because memory holds keys.
 
 use std::io::Write;
 use std::panic::{PanicHookInfo, set_hook};
@@ -7,8 +7,8 @@ use std::thread;
 use max_team_core::secret::redact;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Prepares the process for a crash. What it starts later is not affected, except that a crash of that leaves no image
-/// either unless it asks for one.
+/// Prepares the process for a crash. Child processes are not affected, except that they write no memory image either
+/// unless they ask for one.
 pub(crate) fn contain() {
     let maximum = getrlimit(Resource::Core).maximum;
     // Where the limit cannot be set there is nothing else to try.
@@ -24,7 +24,7 @@ fn tell(panic: &PanicHookInfo<'_>) {
     let trace = std::backtrace::Backtrace::capture();
     let name = thread::current().name().unwrap_or("unnamed").to_owned();
     let words = format!("thread `{name}` {panic}\n{trace}\n");
-    // Nobody is left to tell if this fails.
+    // A failure cannot be reported here.
     drop(std::io::stderr().write_all(redact(&words).as_bytes()));
 }
 

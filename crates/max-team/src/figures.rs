@@ -25,7 +25,7 @@ pub(crate) fn dollars(nano: u64) -> String {
     }
 }
 
-/// The same for what was spent; `≈ $0.31` where some of it is estimated.
+/// Formats spent money; `≈ $0.31` if a part is estimated.
 pub(crate) fn spent(nano: u64, unknown_nano: u64) -> String {
     format!("{}{}", if unknown_nano > 0 { "≈ " } else { "" }, dollars(nano))
 }

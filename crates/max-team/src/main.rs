@@ -113,7 +113,7 @@ fn is_broken_pipe(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::BrokenPipe
 }
 
-/// What stands behind the program's name, readable whatever bytes it has.
+/// The arguments as readable text, also if they are not UTF-8.
 fn words() -> impl Iterator<Item = String> {
     std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned())
 }

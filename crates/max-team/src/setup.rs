@@ -287,7 +287,7 @@ pub(crate) fn permitted(
     Ok(Settings { mode, permissions, tests: test_commands(config, root), ..settings })
 }
 
-/// The test commands of the project, which ask nobody while the sandbox is on.
+/// The test commands of the project, which need no question while the sandbox is on.
 pub(crate) fn test_commands(config: &Config, root: &Path) -> Vec<Vec<String>> {
     if config.project.sandbox { project::test_commands(&project::detect(root)) } else { Vec::new() }
 }
@@ -366,7 +366,7 @@ pub(crate) fn house(
     house_within(place, config, journal, router, what, config.project.sandbox)
 }
 
-/// The same with commands in the sandbox or not, whatever the settings say.
+/// Like `house`, but with or without a sandbox instead of by the settings.
 pub(crate) fn house_within(
     place: &Place,
     config: &Config,

@@ -20,7 +20,7 @@ const LISTED_MAX: usize = 200;
 const CAPTION_CHARS: usize = 70;
 /// Rows of a task's instructions, unless all of them are wanted.
 const INSTRUCTION_ROWS: usize = 3;
-/// What stands before each of these rows.
+/// The beginning of each of these rows.
 const INSTRUCTION_MARK: &str = "│ ";
 
 /// How much of each task's instructions is shown.
@@ -63,7 +63,7 @@ pub(crate) fn sheet(plan: &Plan, width: usize, depth: Depth<'_>, lang: Lang) -> 
     let _ = writeln!(text, "\n{}", lang.shape(draft.tasks.len(), graph.waves().len(), &path));
     let _ = writeln!(text, "{}", forecast(&proposed.forecast, lang));
     for risk in &proposed.risks {
-        let _ = writeln!(text, "! {}", clean(risk));
+        let _ = writeln!(text, "! {}", clean(&lang.told(risk)));
     }
     text
 }
@@ -94,7 +94,7 @@ fn money_range(low: u64, high: u64) -> String {
     }
 }
 
-/// What a task's owner is told to do, in rows of at most so many columns.
+/// The instructions of a task, in rows of at most this many columns.
 pub(crate) fn instructions(task: &Task, width: usize, depth: Depth<'_>, lang: Lang) -> Vec<String> {
     let words = task.description.trim();
     // One row that already stands in the caption says nothing new.
@@ -185,7 +185,7 @@ pub(crate) fn step(event: &Event, lang: Lang) -> Option<String> {
         }
         Event::TaskDone(done) => format!("{}: {}", done.task, lang.done_with(&lang.outcome(&done.result))),
         Event::TaskFailed(failed) => {
-            let error = clip(&failed.error, 300);
+            let error = clip(&lang.task_error(&failed.error), 300);
             format!("{}: {}", failed.task, lang.failed_with(&error, failed.retry_at_ms.is_some()))
         }
         Event::TaskAsked(asked) => format!("{}: {}", asked.task, lang.asks_what(&asked.question)),

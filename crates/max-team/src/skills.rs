@@ -41,7 +41,7 @@ pub(crate) fn places(place: &Place) -> Places {
     }
 }
 
-/// The project's skills that nobody has trusted as they are now.
+/// The project's skills that the user has not trusted in their present state.
 pub(crate) fn untrusted(place: &Place, root: &Path) -> Vec<String> {
     let project = Places { user: Vec::new(), builtin: false, index: None, ..places(place) };
     let is_strange = |skill: &&Skill| matches!(skill.state, State::Untrusted | State::Changed);

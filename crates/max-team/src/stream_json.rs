@@ -235,7 +235,7 @@ fn usage(usage: Usage) -> Value {
     })
 }
 
-/// The `result` object. It has every field in every ending; what is not known, or does not apply, is `null`.
+/// The `result` object. It always has every field; unknown values are `null`.
 pub(crate) struct RunResult<'a> {
     pub(crate) verdict: &'a Verdict,
     /// None if the run failed before there was one.
@@ -249,7 +249,7 @@ pub(crate) struct RunResult<'a> {
     pub(crate) api_ms: u64,
     pub(crate) first_ms: Option<u64>,
     pub(crate) denials: &'a [Value],
-    /// What was spent; none if nothing could say it in time.
+    /// The cost; `None` if it was not known in time.
     pub(crate) status: Option<&'a Status>,
     /// Agents that were stopped and have begun nothing since.
     pub(crate) stopped: &'a [&'a str],

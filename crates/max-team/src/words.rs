@@ -103,12 +103,12 @@ phrases! {
     context: "context", "上下文";
     mode: "mode", "模式";
     wants_to_use: "wants to use", "想要使用";
-    because: "asks because of", "询问依据";
+    because: "reason:", "询问原因：";
     yes_once: "yes once", "同意一次";
     yes_task: "task", "本任务";
     yes_session: "session", "本会话";
     yes_repository: "repository", "本仓库";
-    remembered_as: "a yes for longer is remembered as", "长期同意将记为";
+    remembered_as: "a longer yes adds the rule", "长期同意将添加规则";
     up_has_it: "Up brings the line back.", "按 ↑ 可取回该行。";
     no: "no", "拒绝";
     with_comment: "comment", "附言";

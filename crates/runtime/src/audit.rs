@@ -138,7 +138,7 @@ struct Writer {
 
 impl Writer {
     fn write(&mut self, text: &[u8]) -> Result<(), AuditFailure> {
-        // One that was moved or deleted meanwhile is made again.
+        // A file that was moved or deleted meanwhile is created again.
         if self.file.as_ref().is_some_and(|file| !self.is_there(file)) {
             self.file = None;
         }

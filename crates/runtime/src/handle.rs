@@ -367,7 +367,7 @@ pub struct Status {
     pub others_nano: u64,
     /// How much of that is for calls whose outcome is unknown.
     pub others_unknown_nano: u64,
-    /// The tokens of everybody else, by model.
+    /// The tokens of all other agents, by model.
     pub others_usage: BTreeMap<String, Usage>,
     /// Tokens of the history in the window, estimated.
     pub window_tokens: u64,
@@ -581,7 +581,7 @@ impl TeamHandle {
         self.house.status(session).await
     }
 
-    /// The paths of a project that a message to its lead can mention (`@path`): what the lead may see and git does not ignore.
+    /// The paths that a message to the lead can mention (`@path`): visible to the lead and not ignored by git.
     pub async fn paths(&self, root: &std::path::Path, settings: Settings, team: Option<Team>) -> Vec<String> {
         let (shared, root) = (Arc::clone(&self.house.shared), root.to_owned());
         let looked = tokio::task::spawn_blocking(move || agent::paths(&shared, &root, &settings, team.as_ref()));

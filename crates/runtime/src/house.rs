@@ -244,7 +244,7 @@ impl House {
         if resumed {
             floor.sweep_tasks().await?;
         }
-        // A commit that was killed with its supervisor may have left locks that block everybody's git.
+        // A commit that was killed with its supervisor may have left locks that block git.
         max_team_tools::git::clear_left_locks(&floor.root);
         let desk = Desk { floor: Arc::clone(floor), epoch: floor.fence.epoch };
         lock(&self.desks).insert(session, desk);
@@ -673,7 +673,7 @@ impl House {
 
     pub(crate) fn leave(&self, by: &Principal) {
         for desk in lock(&self.desks).values() {
-            // Whoever leaves twice has left once.
+            // Leaving twice counts once.
             drop(desk.floor.left_by.set(by.user.clone()));
         }
     }

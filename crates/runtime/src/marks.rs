@@ -1,4 +1,4 @@
-//! Coders whose tools that change files must wait until a snapshot of the working tree is committed.
+//! Coders whose changing tools wait until a snapshot of the working tree is committed.
 //!
 //! A snapshot takes several runs of git, so a plan takes it when the first such tool wants to run: a coder that changes
 //! nothing waits for nothing.

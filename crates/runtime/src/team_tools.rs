@@ -328,7 +328,7 @@ pub(crate) fn tool_search() -> TeamTool {
     tool(TOOL_SEARCH, Deed::Team, SEARCH_WORDS, schema)
 }
 
-/// What a call of `tool_search` looks for.
+/// The input of `tool_search`.
 pub(crate) fn searched(input: &Value) -> &str {
     input.get("query").and_then(Value::as_str).unwrap_or_default()
 }

@@ -206,7 +206,7 @@ fn start(order: &Order) -> Result<Option<Pid>, Trouble> {
     }
 }
 
-/// What the forked process does: shuts itself in where that is left to it, and becomes the command or runs the line.
+/// The forked process: enters the sandbox if that is its job, and becomes the command or runs the line.
 fn enter(order: &Order, supervisor: UnixStream) -> io::Result<u8> {
     rustix::stdio::dup2_stdin(fs::File::open("/dev/null")?)?;
     session::begin(order.nice)?;
@@ -274,8 +274,8 @@ impl Watch {
                 Some(Some(STOP)) => {}
                 Some(Some(FLOOD)) => return Ok(Some(Ended::Limit(Limit::Output))),
                 Some(Some(ENOUGH)) => return Ok(Some(Ended::Exited)),
-                // The other side is gone. The command is asked to end all the same, so that it can put away what would
-                // be in the way later: git removes its locks.
+                // The other side is gone. The command is still asked to end first, so that it can clean up: git removes
+                // its locks.
                 Some(_) => {
                     is_alone = true;
                     asked = asked.or_else(|| Some(self.ask(Ended::Cancelled)));

@@ -126,7 +126,7 @@ pub(crate) fn build_once(engine: Engine) -> Result<(), String> {
     }
 }
 
-/// What was printed in place of a report.
+/// Output that came instead of a report.
 fn complaint(said: &[u8]) -> String {
     let said = String::from_utf8_lossy(said).trim().to_owned();
     if said.is_empty() { "its supervisor was killed".to_owned() } else { said }
@@ -211,8 +211,8 @@ struct Running {
     group: Option<system::Group>,
     control: UnixStream,
     pipes: Pipes,
-    /// What came out before the walls stood: complaints of the program that builds them. `None` from when the command
-    /// may have begun.
+    /// Output before the sandbox was ready: errors of the program that builds it. `None` once the command may have
+    /// begun.
     held: Option<Vec<u8>>,
     printed: u64,
     /// Whether that was more than it may.

@@ -36,7 +36,7 @@ pub fn close_inherited() {
 /// Forks. `None` in the child, which may go on as it likes: this process must have one thread.
 #[expect(unsafe_code, reason = "the standard library has no fork")]
 pub(crate) fn fork() -> io::Result<Option<Pid>> {
-    // SAFETY: with one thread, no lock can be held by another one that the child does not have.
+    // SAFETY: with one thread, no lock can be held by a thread that the child lacks.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         pid => Ok(Pid::from_raw(pid)),
@@ -70,7 +70,7 @@ fn close_range(first: u32, last: u32) {
         return;
     }
     #[cfg(target_os = "linux")]
-    // SAFETY: only called where what is closed is not used again.
+    // SAFETY: the closed descriptor is not used again.
     unsafe {
         libc::syscall(libc::SYS_close_range, first, last, 0_u32);
     }

@@ -291,7 +291,7 @@ impl Engine {
 /// What this machine can enforce, as it was found out when it was first asked for.
 #[derive(Debug)]
 pub struct Power {
-    /// Whether we can make namespaces ourselves, or what is in the way.
+    /// Whether we can make namespaces ourselves, or the obstacle.
     pub namespaces: LazyLock<Result<(), String>>,
     /// Where a working bubblewrap is, or why there is none.
     pub bubblewrap: LazyLock<Result<PathBuf, String>>,

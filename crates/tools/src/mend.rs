@@ -1,8 +1,8 @@
 //! Calls as weak models write them: a tool's name in other capitals or behind a prefix, an input or a field as text that holds JSON.
 //!
-//! What is meant beyond doubt is put right before the call is journalled and judged; everything else is left to the tool's own check,
-//! whose error says what to write. Nothing is guessed: a name must fit exactly one tool, a text must be JSON of the type that the schema
-//! asks for.
+//! A certain correction is made before the call is journalled and judged; everything else is left to the tool's own
+//! check, whose error says what to write. Nothing is guessed: a name must fit exactly one tool, a text must be JSON of
+//! the type that the schema asks for.
 
 use serde_json::{Map, Value};
 
@@ -80,7 +80,7 @@ fn types(schema: &Value) -> Vec<&str> {
     }
 }
 
-/// What a text holds, if that is of one of these types; a list of texts may be a single one.
+/// The JSON value in a text, if it has one of these types; a single text may stand for a list of texts.
 fn read(text: &str, types: &[&str], schema: &Value) -> Option<Value> {
     let parsed = serde_json::from_str::<Value>(text).ok().or_else(|| match text.trim().to_ascii_lowercase().as_str() {
         "true" => Some(Value::Bool(true)),

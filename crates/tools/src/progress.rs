@@ -45,8 +45,8 @@ impl Progress {
         sink.tell(&words());
     }
 
-    /// Runs a command and reports the last lines of its output while it runs. What comes in is handed to the function that
-    /// `run` is given. A line is reported also where the command prints nothing more for a while.
+    /// Runs a command and reports the last lines of its output while it runs. Output is passed to the function that
+    /// `run` gets. A line is also reported if the command then prints nothing for a while.
     pub fn follow<T>(&self, run: impl FnOnce(&mut dyn FnMut(&[u8])) -> T) -> T {
         let Some(sink) = &self.0 else { return run(&mut |_| {}) };
         let printed: Mutex<(Tail, bool)> = Mutex::default();

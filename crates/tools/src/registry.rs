@@ -27,7 +27,7 @@ const VALUE_BYTES_MAX: usize = 80;
 
 /// What comes with the tool that runs commands, to look after those in the background.
 pub const COMPANIONS: [&str; 2] = ["shell_output", "shell_stop"];
-/// What a name counts for in a search, compared with a word of the description.
+/// The weight of a name in a search, compared with a word of the description.
 const NAME_WEIGHT: usize = 3;
 
 /// A tool with its validator, which is made on first use and kept.
@@ -143,7 +143,7 @@ impl Registry {
         self.entries.values().map(|entry| entry.tool.spec())
     }
 
-    /// Those that requests describe, ordered by name.
+    /// The tools that requests describe, ordered by name.
     pub fn offered(&self) -> impl Iterator<Item = &Spec> {
         self.specs().filter(|spec| !self.hidden.contains(&spec.name))
     }

@@ -308,7 +308,7 @@ pub enum ToolError {
     /// Told to the model, which can do better.
     #[error("{0}")]
     Correctable(String),
-    /// The tool never does it, whatever is approved.
+    /// The tool never does it, also with an approval.
     #[error("{words}")]
     Refused {
         /// What it would have changed.

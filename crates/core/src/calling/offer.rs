@@ -12,7 +12,7 @@ use crate::team::Definition;
 /// Finds tools that are not offered.
 pub const TOOL_SEARCH: &str = "tool_search";
 
-/// What a lead is offered that lists no tools.
+/// The tools that requests describe to a lead whose definition lists none.
 const LEAD: [&str; 9] =
     [AGENT, ASK_USER, "memory_read", SEND_MESSAGE, "skill", SPAWN_TEAMMATE, "submit_plan", "task_query", "task_update"];
 /// What every other agent is offered that lists no tools: read, edit, search, run and test.
@@ -30,7 +30,7 @@ const CORE: [&str; 12] = [
     "skill",
     "write_file",
 ];
-/// Names for what an offered tool does as well: they work when they are called, and no search shows them.
+/// Second names of described tools. A call by such a name works, but a search does not show it.
 const COVERED: [(&str, &str); 8] = [
     (TASK, AGENT),
     ("dispatch_task", AGENT),
@@ -47,7 +47,7 @@ pub fn hidden_from_lead(tools: &[String], prompt: &str) -> Vec<String> {
     hidden(tools, prompt, &LEAD)
 }
 
-/// The same for any other agent.
+/// The tools that requests describe to any other agent whose definition lists none.
 pub fn hidden_from(tools: &[String], prompt: &str) -> Vec<String> {
     hidden(tools, prompt, &CORE)
 }
@@ -62,8 +62,8 @@ pub fn is_offered(who: &Definition, tool: &str) -> bool {
     !who.hidden_tools.iter().any(|hidden| hidden == tool)
 }
 
-/// Whether a search shows a tool that is not offered: not where an offered one does the same, nor for a mailbox whose
-/// messages arrive by themselves.
+/// Whether a search shows a tool that requests do not describe. It hides second names of described tools, and mailbox
+/// tools whose messages arrive without a call.
 pub fn is_found(who: &Definition, tool: &str) -> bool {
     let has = |other: &str| is_among(&who.tools, other) && is_offered(who, other);
     let is_covered = COVERED.iter().any(|(name, by)| *name == tool && has(by));

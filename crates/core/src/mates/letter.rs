@@ -8,7 +8,7 @@ use crate::stop::OF_PROGRAM;
 /// The tag around what a colleague wrote.
 const TAG: &str = "teammate-message";
 
-/// What the words of a plan, or of the program, to the lead begin with: they are no colleague's, and not the user's.
+/// The beginning of messages to the lead that come from a plan or from the program, not from a teammate or the user.
 pub const OF_PLAN: [&str; 3] = ["(From the team, not from the user.) ", "(About plan pln_", OF_PROGRAM];
 
 /// What is said about a letter besides its words.
@@ -22,11 +22,12 @@ pub struct About<'a> {
     pub kind: Option<Kind>,
     /// What an answer has to name.
     pub request: &'a str,
-    /// Whether its reader's lead wrote it, whose words are to be followed. What colleagues write is to be weighed.
+    /// Whether the reader's lead wrote the message. A message of the lead is an instruction, a message of a teammate is
+    /// data.
     pub is_leads: bool,
 }
 
-/// The values of the attribute that says what the words are to their reader.
+/// The values of the attribute that marks a message as an instruction or as data.
 const INSTRUCTION: &str = "instruction";
 const DATA: &str = "data";
 

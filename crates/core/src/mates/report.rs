@@ -32,19 +32,19 @@ pub enum Rest {
     Stopped,
 }
 
-/// What the lead gets of a turn that is over.
+/// The report that the lead gets about a finished turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Telling {
     /// The answer. It wakes the lead: once the team rests, or at once if the turn failed.
     Report,
-    /// The answer, told with whatever begins the lead's next turn.
+    /// The answer, added to the lead's next turn without starting one.
     Note,
     /// That the teammate rests: recorded, and never read by a model.
     Idle,
 }
 
-/// What the lead is told of a turn. `owes`: the lead gave the teammate something to do, and it was still waiting for colleagues
-/// when it last reported.
+/// The report of a turn for the lead. `owes`: the lead gave the teammate a task, and the teammate was still waiting for
+/// other teammates at its last report.
 pub fn telling(trigger: Trigger, rest: Rest, owes: bool) -> Telling {
     match (trigger, rest) {
         (_, Rest::Silent) | (Trigger::Colleague, Rest::Stopped) => Telling::Idle,
@@ -60,8 +60,8 @@ pub const DONE: &str = "done";
 /// … and in one of work that failed.
 pub const FAILED: &str = "failed";
 
-/// Whether a message to the lead can wait until the team rests: a report of work that is done. One that failed cannot, nor
-/// anything that a teammate wrote to the lead itself.
+/// Whether a message to the lead can wait until all teammates are idle: only a report of finished work can. A failure,
+/// and a message that a teammate wrote to the lead, cannot.
 pub fn can_wait(message: &Envelope) -> bool {
     let reason = message.body.get("reason").and_then(Value::as_str);
     message.kind == Kind::TaskResult && message.body.get("mate").is_some() && reason == Some(DONE)

@@ -17,7 +17,7 @@ pub struct Label {
     pub path: String,
     /// Lines of content.
     pub lines: usize,
-    /// The reader's note: that the content is cut, what the file is, or why it was not included.
+    /// A note of the reader: the content is cut, the kind of file, or the reason why it was not included.
     pub note: String,
     /// Whether the content is there.
     pub is_included: bool,

@@ -9,7 +9,7 @@ use super::{ENDS, may_precede};
 pub struct OpenMention<'a> {
     /// Where its `@` stands, in bytes.
     pub start: usize,
-    /// What was typed of the path.
+    /// The typed part of the path.
     pub query: &'a str,
 }
 

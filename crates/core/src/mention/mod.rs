@@ -18,7 +18,7 @@ const PATH_BYTES_MAX: usize = 1_024;
 const STDIN: &str = "<stdin>";
 /// What ends a bare path; a path with one of these is written in quotes.
 const ENDS: &str = "\"'`<>|*，。；：！？、（）「」『』【】《》“”‘’…";
-/// What may stand behind a path and is not a part of it.
+/// Characters that may follow a path and do not belong to it.
 const TRAILING: [char; 10] = ['.', ',', ';', ':', '!', '?', ')', ']', '}', '~'];
 
 /// A path that a message mentions.

@@ -379,7 +379,7 @@ impl Plan {
         });
     }
 
-    /// Looks again at what was put off once nobody works any more on what it waited for.
+    /// Checks a deferred task again when no agent works any more on the tasks it waited for.
     fn end_deferrals(&mut self) {
         let under_way = |task: &usize| self.slots.get(*task).is_some_and(|slot| slot.state.is_under_way());
         let is_due = |task: &usize| match self.slots.get(*task).map(|slot| &slot.state) {
@@ -394,7 +394,7 @@ impl Plan {
         }
     }
 
-    /// What a task says is changed in the draft itself, which its owner is given once it begins.
+    /// Changes the task's text in the draft, which its owner gets when the task begins.
     fn change(&mut self, task: usize, changed: &TaskChanged) {
         let written = self.proposed.as_mut().and_then(|proposed| proposed.draft.tasks.get_mut(task));
         let Some(written) = written else { return };

@@ -267,9 +267,9 @@ impl Plan {
                 "this says nothing about the task: mend the environment and decide `fixed`, or change the check";
             (Cause::Environment, format!("a check cannot be started here, {}; {advice}", words.join("; ")))
         } else {
-            (Cause::Checks, format!("said to be done, but {}", words.join("; ")))
+            (Cause::Checks, format!("the task reported success, but a check failed: {}", words.join("; ")))
         };
-        // A declared file that is missing is nobody else's fault.
+        // A missing declared file cannot be caused by other tasks.
         let declared = self.draft().and_then(|draft| draft.tasks.get(task)).map_or(&[][..], |task| &task.outputs);
         let is_shared = !wrong.iter().any(|evidence| declared.contains(&evidence.what));
         let after = if is_shared { self.changing(task, &findings.beside) } else { Vec::new() };
@@ -287,7 +287,7 @@ impl Plan {
         others.filter_map(|other| self.name(*other)).collect()
     }
 
-    /// Only what a task says can be changed, and only before it begins: what it may do is what was approved.
+    /// Only the text of a task can be changed, and only before the task begins: its permissions stay as approved.
     fn change_task(&self, task: usize, title: Option<String>, description: Option<String>, by: String) -> Vec<Event> {
         match self.name(task) {
             Some(id) if self.may_change(task) && (title.is_some() || description.is_some()) => {
@@ -311,8 +311,8 @@ impl Plan {
     ) -> Event {
         let (failures, by_hand) = self.slots.get(task).map_or((0, false), |slot| (slot.failures, slot.by_hand));
         let retries = self.draft().and_then(|draft| draft.tasks.get(task)).map_or(0, |task| task.retry);
-        // Time that ran out once will run out again, no attempt mends the machine, and what somebody mended is theirs: they have
-        // to look first.
+        // A retry does not help after a timeout or a fault of the machine; and after a fix by hand, the person decides
+        // first.
         let again = !matches!(cause, Cause::Timeout | Cause::Environment) && !by_hand && failures < retries;
         let retry_at_ms = again.then(|| now.at_ms.saturating_add(backoff_ms(failures)));
         let id = self.name(task).unwrap_or_default();
@@ -338,7 +338,7 @@ impl Plan {
         vec![Event::TaskAsked(TaskAsked { task: id, attempt, question, letter, at_ms: now.at_ms })]
     }
 
-    /// The first mark counts: what an attempt before this one has changed is the task's, too.
+    /// The first mark counts: changes of earlier attempts belong to the task, too.
     fn mark(&self, task: usize, tree: Hash) -> Vec<Event> {
         match (self.name(task), self.slots.get(task)) {
             (Some(task), Some(slot)) if slot.tree.is_none() && slot.state.is_at_work() => {

@@ -70,7 +70,8 @@ pub struct Task {
     /// `impl.ok` or `impl.failed`: only then does it run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
-    /// Path globs that nobody else may change meanwhile; `None`: no restriction, an empty list: it changes nothing.
+    /// Path globs that no other task may change meanwhile. `None`: no restriction; an empty list: the task changes no
+    /// file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owns: Option<Vec<String>>,
     /// Files that must be there afterwards.

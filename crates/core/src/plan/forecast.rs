@@ -1,9 +1,9 @@
-//! What a plan will probably cost, and what it may reasonably cost, before anybody says yes to it.
+//! The likely and the high cost of a plan, for the person who approves it.
 //!
-//! Both figures come from what the same member's tasks cost before with the same model ([`History`]), or else from a few
-//! named guesses about an ordinary task, with cached input and a context that grows by every call. The high figure is
-//! the 90th percentile of the history, or three times the likely one where there is too little of it; a budget bounds
-//! both. A forecast is arithmetic over the draft: it asks nobody, and nothing is refused because of it.
+//! Both figures come from the cost of earlier tasks of the same member with the same model ([`History`]), or else from
+//! a few named guesses about an ordinary task, with cached input and a context that grows with every call. The high
+//! figure is the 90th percentile of the history, or three times the likely one if there are too few tasks; a budget
+//! bounds both. A forecast is arithmetic over the draft: it calls no model and refuses nothing.
 
 mod history;
 
@@ -24,7 +24,7 @@ const CALLS_LIKELY: u64 = 8;
 const START_TOKENS: u64 = 4_000;
 /// Tokens of a result that a task builds on.
 const RESULT_TOKENS: u64 = 800;
-/// Tokens that one call adds to the conversation: what was called and what came back.
+/// Tokens that one call adds to the conversation: tool calls and their results.
 const CALL_TOKENS: u64 = 2_000;
 /// Tokens that one answer writes.
 const ANSWER_TOKENS: u64 = 500;
@@ -59,7 +59,7 @@ pub struct Rate {
 pub struct Bounds {
     /// How many tasks may run at once, unless the plan itself wants fewer.
     pub max_parallel: usize,
-    /// What is left of the session's budget, in nano-dollars, if it has one.
+    /// The rest of the session's budget in nano-dollars, if it has one.
     pub session_nano: Option<u64>,
 }
 
@@ -90,7 +90,7 @@ pub struct Forecast {
     pub samples: u64,
 }
 
-/// Forecasts a plan. `rates` says what a task's owner costs, `None` if its model is not known.
+/// Forecasts a plan. `rates` gives the price of a task's owner, `None` if its model is unknown.
 pub fn forecast(draft: &Draft, graph: &Graph, rates: &dyn Fn(&Task) -> Option<Rate>, bounds: Bounds) -> Forecast {
     let runs = likely_runs(draft, graph);
     let mut sum = Forecast::default();
@@ -140,7 +140,7 @@ fn add(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     one.zip(other).map(|(one, other)| one.saturating_add(other))
 }
 
-/// The sum of those that are known; `None` if neither is.
+/// The sum of the known values; `None` if both are unknown.
 fn either(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     if one.is_none() && other.is_none() {
         return None;
@@ -176,7 +176,7 @@ struct Guess {
     ms: u64,
 }
 
-/// What a task costs that succeeds at its first attempt, and what it may reasonably cost.
+/// The cost of a task that succeeds at its first attempt, and its high cost.
 fn guess(task: &Task, needs: usize, rate: Option<Rate>) -> Guess {
     let past = rate.map(|rate| rate.past).unwrap_or_default();
     let most = rate.map_or(CALLS_LIKELY, |rate| u64::from(rate.rounds_max).max(1));
@@ -200,7 +200,8 @@ fn guess(task: &Task, needs: usize, rate: Option<Rate>) -> Guess {
     }
 }
 
-/// The tokens of so many calls. What the call before has sent is read from the cache; where there is none, both cost the same.
+/// The tokens of this number of calls. The input of the call before is read from the cache; without a cache, both cost
+/// the same.
 fn usage(task: &Task, needs: usize, calls: u64, rate: Option<Rate>) -> Usage {
     let output = rate.map_or(ANSWER_TOKENS, |rate| ANSWER_TOKENS.min(u64::from(rate.max_tokens)));
     let window = rate.map_or(u64::MAX, |rate| rate.context_tokens.max(1));
@@ -222,7 +223,7 @@ fn unit(price: Price) -> u64 {
     price.input.max(price.output).max(price.cache_read).max(price.cache_write)
 }
 
-/// What a task may spend, if its own budget bounds it.
+/// The bound of a task's own budget, if it has one.
 fn budget_of(task: &Task, price: Option<Price>) -> Option<u64> {
     let by_tokens = task.budget.tokens.zip(price).map(|(tokens, price)| tokens.saturating_mul(unit(price)));
     [task.budget.nano, by_tokens].into_iter().flatten().min()

@@ -141,13 +141,13 @@ pub enum Input {
         /// The files that unfinished tasks have changed so far.
         files: Vec<TaskFiles>,
     },
-    /// The lead says anew what a task is.
+    /// The lead rewrites a task.
     Change {
         /// The task's place in the plan.
         task: usize,
         /// Its new title.
         title: Option<String>,
-        /// What is to be done now.
+        /// The new instructions.
         description: Option<String>,
         /// Who says so.
         by: String,
@@ -210,7 +210,7 @@ pub struct Findings {
     pub evidence: Vec<Evidence>,
     /// What was collected.
     pub artifacts: Vec<Artifact>,
-    /// Tasks whose owners may change the files that were looked at.
+    /// Tasks whose owners may change the checked files.
     pub beside: Vec<usize>,
 }
 

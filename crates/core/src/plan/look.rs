@@ -65,7 +65,7 @@ impl Plan {
         self.ended.is_none() && self.ready.next().next().is_some()
     }
 
-    /// Whether what a task says can still be changed: the plan runs, and nobody has begun with it.
+    /// Whether a task can still be rewritten: the plan runs, and the task has not begun.
     pub fn may_change(&self, task: usize) -> bool {
         let is_new = |slot: &Slot| slot.attempt == 0 && matches!(slot.state, State::Planned | State::Approved);
         self.ended.is_none() && self.is_approved() && self.slots.get(task).is_some_and(is_new)

@@ -40,7 +40,7 @@ pub struct Plan {
     /// Tasks whose owners asked something; and those that have their answer and wait for a place.
     pub(super) asking: BTreeSet<usize>,
     pub(super) answered: BTreeSet<usize>,
-    /// Tasks that are said to be done and wait for a place to be looked at.
+    /// Tasks that were reported done and wait for a free place to be checked.
     pub(super) unchecked: BTreeSet<usize>,
     /// Tasks whose checks run again once others are through.
     #[serde(default)]

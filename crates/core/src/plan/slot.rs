@@ -114,7 +114,7 @@ pub(super) enum State {
 }
 
 impl State {
-    /// Whether somebody has it in their hands.
+    /// Whether an agent works on the task.
     pub(super) fn is_at_work(&self) -> bool {
         matches!(
             self,
@@ -126,7 +126,8 @@ impl State {
         )
     }
 
-    /// Whether files may still change because of it without a person's word: it is worked on, looked at, or tried again.
+    /// Whether the task may still change files without a decision of a person: it is being worked on, checked, or tried
+    /// again.
     pub(super) fn is_under_way(&self) -> bool {
         self.is_at_work() || matches!(self, Self::Unchecked | Self::Checking | Self::Waiting { .. })
     }

@@ -1,11 +1,11 @@
-//! Protected files: those that a program runs, or an agent obeys, without being called by the user or an approved check.
+//! Protected files: a program runs them, or an agent follows them, without a call by the user or by an approved check.
 //!
-//! One table decides for all: the gate asks a person before a change of them that it can see, whatever was allowed or
-//! approved, and the sandbox keeps those directly beneath the project's folder as they are for every command that was not
-//! approved with the file's name in sight ([`opened`]). The files that this team itself obeys (`is_held`) are refused by
-//! every tool and never opened. Files that run only when a build or a test is run (`Makefile`, `package.json`, `build.rs`,
-//! `conftest.py`) are ordinary work and not in it. Names are compared as the most forgiving file systems do: letter case
-//! does not count, invisible characters do not exist.
+//! The policy and the sandbox use the same table. The policy asks a person before each change of a protected file that it can see,
+//! also if a rule or a plan allows the change. The sandbox keeps protected files directly beneath the project's folder
+//! unchanged, except for a command that was approved with the file's name in its text ([`opened`]). Every tool refuses to
+//! change the files that configure this team (`is_held`). Files that run only in a build or a test (`Makefile`,
+//! `package.json`, `build.rs`, `conftest.py`) are not in the table. Names are compared without letter case and without
+//! invisible characters, as some file systems do.
 
 mod opened;
 mod table;
@@ -59,7 +59,7 @@ pub struct Protected {
     pub reach: Reach,
     /// The program or agent that runs or obeys it.
     pub by: &'static str,
-    /// Whether this team itself obeys it, so that no tool and no command changes it, whatever is approved.
+    /// Whether the file configures this team: then no tool and no command changes it, also with an approval.
     pub is_held: bool,
 }
 
@@ -105,14 +105,14 @@ pub fn is_final(rule: &str) -> bool {
     rule.starts_with(ONLY_THE_USER)
 }
 
-/// The row that protects a path, if one does. A folder that holds such files counts as well: what is copied onto it may
-/// bring them.
+/// The row that protects a path, if any. A folder that may hold protected files counts, too: a copy onto it may bring
+/// them.
 pub fn protected(path: &str) -> Option<&'static Protected> {
     let names: Vec<String> = path.split('/').filter(|part| !matches!(*part, "" | ".")).map(folded).collect();
     PROTECTED.iter().find(|row| row.covers(&names))
 }
 
-/// The same of what the team itself obeys.
+/// Like the function above, but only for files that configure this team.
 pub fn guarded(path: &str) -> Option<&'static Protected> {
     let names: Vec<String> = path.split('/').filter(|part| !matches!(*part, "" | ".")).map(folded).collect();
     PROTECTED.iter().find(|row| row.is_held && row.covers(&names))
@@ -235,7 +235,7 @@ mod tests {
         ] {
             assert!(protected(path).is_none(), "{path}: {:?}", protected(path));
         }
-        // What is copied onto such a folder may bring anything.
+        // A copy onto such a folder may bring any file.
         for path in [".github", ".config", "config", "sub/.github"] {
             assert!(protected(path).is_some(), "{path}");
         }

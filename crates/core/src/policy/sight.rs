@@ -304,7 +304,7 @@ fn is_public_half(glob: &Glob, path: &str) -> bool {
 /// Whether a pattern that is about environment files at large (`.env*`) fits a path only because it is the example of
 /// one (`.env.example`), which is written to be shared.
 fn is_only_example(glob: &Glob, path: &str) -> bool {
-    // Names that nobody gives to a file: a pattern that fits one of them fits all names of that form.
+    // Artificial names: a pattern that matches one of them matches all names of that form.
     const ANY: &str = "\u{1}";
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     let is_example = EXAMPLES.iter().any(|example| name.eq_ignore_ascii_case(example));

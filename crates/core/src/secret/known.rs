@@ -1,4 +1,4 @@
-//! Keys of our own: whatever they look like, they are taken out of every text.
+//! Our own keys: they are removed from every text, in any shape.
 
 use std::borrow::Cow;
 use std::sync::RwLock;

@@ -16,7 +16,7 @@ use serde_json::Value;
 pub use known::{hide, know};
 pub use stream::Redactor;
 
-/// What stands in its place.
+/// The replacement of a secret.
 const REDACTED: &str = "[redacted]";
 /// How keys of well-known issuers begin.
 const PREFIXES: [&str; 40] = [
@@ -119,7 +119,7 @@ const PARAMETERS: [&str; 17] = [
 ];
 /// Letters of a value under such a name that make it a secret.
 const VAGUE_MIN: usize = 8;
-/// What may stand between a name and the secret.
+/// Separators between a name and its secret.
 const LINKS: [&str; 10] = [" is ", ":", "=", "：", "是", "为", " ", "\"", "'", "\\"];
 /// Bytes of a parameter's name in an address.
 const PARAMETER_BYTES_MAX: usize = 32;
@@ -129,14 +129,14 @@ const PARAMETER_MIN: usize = 4;
 const TITLE_BYTES_MAX: usize = 64;
 /// Letters of a value by which it is judged: a text may be as long as it likes.
 const JUDGED_MAX: usize = 256;
-/// Links that alone do not make a secret of what follows.
+/// Separators that alone do not make the next word a secret.
 const LOOSE: [&str; 4] = [" ", "\"", "'", "\\"];
-/// What stands before the secret in a header.
+/// The scheme before the secret in a header.
 const SCHEMES: [&str; 3] = ["bearer ", "basic ", "token "];
 /// How a private key in a file begins, and how it ends.
 const BLOCK: (&str, &str) = ("-----BEGIN ", "-----END ");
 
-/// The text without what looks like a secret.
+/// The text without secrets.
 pub fn redact(text: &str) -> Cow<'_, str> {
     let known = known::hidden(text);
     if let Cow::Owned(hidden) = known {
@@ -159,7 +159,7 @@ fn redact_unknown(text: &str) -> Cow<'_, str> {
     doomed.sort_unstable();
     let (mut kept, mut from) = (String::with_capacity(text.len()), 0);
     for (start, end) in doomed {
-        // Two may overlap: whatever one of them covers goes.
+        // Overlapping ranges are merged.
         if start >= from {
             kept.push_str(text.get(from..start).unwrap_or_default());
             kept.push_str(REDACTED);
@@ -170,7 +170,7 @@ fn redact_unknown(text: &str) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
-/// The same for every text in a value, and for whatever is called like a secret. JSON in a text stays JSON.
+/// Redacts every text in a JSON value, and values under names of secrets. JSON inside a text stays JSON.
 pub fn redact_value(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(redact_json(text).unwrap_or_else(|| redact(text).into_owned())),
@@ -182,11 +182,11 @@ pub fn redact_value(value: &Value) -> Value {
     }
 }
 
-/// The same for a text that is an object or a list; nothing if it is neither.
+/// Redacts a text that is a JSON object or list; `None` for other texts.
 pub fn redact_json(text: &str) -> Option<String> {
     let parsed: Value = text.trim_start().starts_with(['{', '[']).then(|| serde_json::from_str(text).ok())??;
     let safe = redact_value(&parsed);
-    // What has no secret stays as it was written.
+    // A text without secrets keeps its exact form.
     Some(if safe == parsed { text.to_owned() } else { safe.to_string() })
 }
 
@@ -314,7 +314,7 @@ fn in_addresses(text: &str) -> Vec<(usize, usize)> {
 fn in_parameters(text: &str) -> Vec<(usize, usize)> {
     let secret = |(at, _): (usize, &str)| {
         let rest = text.get(at + 1..)?;
-        // What is longer than any name of a parameter need not be looked at.
+        // A longer word cannot be the name of a parameter.
         let head = rest.get(..rest.floor_char_boundary(PARAMETER_BYTES_MAX))?;
         let (name, _) = head.split_once('=')?;
         let known = PARAMETERS.iter().any(|known| name.eq_ignore_ascii_case(known));
@@ -328,7 +328,7 @@ fn in_parameters(text: &str) -> Vec<(usize, usize)> {
     text.match_indices(['?', '&']).filter_map(secret).collect()
 }
 
-/// What follows `Bearer` or `Basic`, wherever that stands.
+/// The word after `Bearer` or `Basic`, anywhere in a text.
 fn in_schemes(text: &str) -> Vec<(usize, usize)> {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-_.~+/=".contains(letter);
     let mut found = Vec::new();
@@ -382,7 +382,7 @@ fn stands_for_one(text: &str) -> bool {
         || matches!(text, "%s" | "%v")
 }
 
-/// What follows a word such as `password`.
+/// The value after a word such as `password`.
 fn named(text: &str) -> Vec<(usize, usize)> {
     let lower = text.to_ascii_lowercase();
     let starts = |from: usize, word: &str| lower.get(from..).is_some_and(|rest| rest.starts_with(word));
@@ -416,7 +416,7 @@ fn named(text: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// What stands there, up to where it may end.
+/// The value up to its possible end.
 fn value<'t>(runs: &mut Runs<'t>, from: usize) -> &'t str {
     let end = runs.end(from, |letter| !letter.is_whitespace() && !"\"',;，。；".contains(letter));
     let value = runs.text.get(from..end).unwrap_or_default();
@@ -431,7 +431,7 @@ fn value<'t>(runs: &mut Runs<'t>, from: usize) -> &'t str {
 struct Called<'t> {
     vague: bool,
     name: &'t str,
-    /// What stands between it and the value.
+    /// The separator before the value.
     link: &'t str,
 }
 

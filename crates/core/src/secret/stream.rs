@@ -19,7 +19,7 @@ pub struct Redactor {
 }
 
 impl Redactor {
-    /// Takes the next piece; returns what can be shown, without secrets.
+    /// Takes the next piece; returns the text that can be shown, without secrets.
     pub fn push(&mut self, piece: &str) -> String {
         self.held.push_str(piece);
         if self.held.len() > HELD_TEXT_BYTES_MAX {

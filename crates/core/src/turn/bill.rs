@@ -1,4 +1,4 @@
-//! What a call is charged: by what the provider says was used, else by an estimate.
+//! The charge of a call: by the usage that the provider reported, else by an estimate.
 
 use super::{Calling, Turn};
 use crate::chat::{Streamed, Usage};
@@ -8,7 +8,7 @@ use crate::ledger::Bill;
 use crate::limits::LOST_OUTPUT_TOKENS;
 
 impl LlmEnded {
-    /// What the call is charged; nothing if it failed before it could cost anything.
+    /// The charge of the call; `None` if it failed before it could cost anything.
     pub fn bill(&self, intent: &LlmIntent) -> Option<Bill> {
         let price = intent.model.price;
         match (&self.outcome, self.estimate) {
@@ -21,14 +21,14 @@ impl LlmEnded {
         }
     }
 
-    /// What was set aside for the call and is not charged.
+    /// The part of the reservation that is not charged.
     pub(super) fn freed_nano(&self, intent: &LlmIntent) -> u64 {
         intent.reserved_nano.saturating_sub(self.bill(intent).map_or(0, |bill| bill.nano))
     }
 }
 
 impl Turn {
-    /// The end of a call, with an estimate of what it used where the provider has not said.
+    /// The end of a call, with an estimated usage if the provider reported none.
     pub(super) fn call_ended(&self, calling: &Calling, outcome: Outcome, streamed: Streamed, ms: u64) -> LlmEnded {
         let intent = &calling.intent;
         let estimate = self.estimate(intent, &outcome, streamed);

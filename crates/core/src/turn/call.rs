@@ -232,8 +232,8 @@ impl Turn {
         finish_with(done, ended(heard, end, None))
     }
 
-    /// What an answer without tools leads to: the end, or another word to the model. Where a shape was agreed, `checked` says
-    /// whether the JSON in the text has it.
+    /// The consequence of an answer without tools: the end of the turn, or another message to the model. With an agreed
+    /// schema, `checked` says whether the JSON in the text matches it.
     fn answered_in_words(
         &self,
         heard: &Current,
@@ -298,7 +298,7 @@ impl Turn {
             fallback: !is_summary
                 && !current.fallback
                 && self.settings.as_ref().is_some_and(|settings| settings.fallback.is_some()),
-            // What had come of an answer is paid for at each try.
+            // Each attempt pays for the received part of its answer.
             can_park: !is_summary && current.is_planned() && streamed.bytes == 0,
             can_shrink: !is_summary && smaller != window,
             jitter: now.jitter,

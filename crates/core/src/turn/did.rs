@@ -1,4 +1,4 @@
-//! What a turn did with its tools: facts that stand beside what its model says, and whether it goes in circles.
+//! The actions of a turn, as the program saw them, beside the claims of its model; and the detection of repeated calls.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::hash::Hash;
 use crate::limits::{CHANGED_TOLD_MAX, REPEATS_DELEGATED_MAX, REPEATS_MAX};
 use crate::policy::{Action, Deed};
 
-/// What a turn did with its tools: facts beside what its model says.
+/// The actions of a turn, as the program saw them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Did {
@@ -15,7 +15,7 @@ pub struct Did {
     pub calls: u32,
     /// Commands among them.
     pub commands: u32,
-    /// Files that were changed by a tool that changes files, in order; not those that commands have changed.
+    /// Files that file tools changed, in order; without files that commands changed.
     pub changed: Vec<String>,
 }
 
@@ -31,8 +31,7 @@ impl Did {
         }
     }
 
-    /// What is told beside the answer of an agent that was given something to do. `may_change`: whether it has tools that change
-    /// files.
+    /// The line behind the answer of an agent that got a task. `may_change`: whether it has tools that change files.
     pub fn words(&self, may_change: bool) -> Option<String> {
         Some(match (self.calls, self.changed.as_slice(), self.commands) {
             (0, ..) => "called no tool".to_owned(),
@@ -45,7 +44,7 @@ impl Did {
 }
 
 impl Turn {
-    /// What the turn that runs did with its tools.
+    /// The actions of the running turn.
     pub fn did(&self) -> Did {
         self.current.as_ref().map(|current| current.did.clone()).unwrap_or_default()
     }

@@ -93,7 +93,7 @@ impl Turn {
         if is_shared && matches!(answer.by, By::Person(_)) { self.granted(*question, answer.until) } else { Vec::new() }
     }
 
-    /// What a yes for the session to a question that waits would grant.
+    /// The rules that an approval of the open question for the session would add.
     pub fn grants_of(&self, question: QuestionId) -> Vec<Grant> {
         self.granted(question, Until::Session)
     }
@@ -162,7 +162,7 @@ impl Turn {
     }
 }
 
-/// What began a teammate's turn, by what it is a part of and whether only colleagues have written.
+/// The cause of a teammate's turn: its assignment, and whether only teammates wrote.
 pub fn trigger(given: Option<&Assignment>, quiet: bool) -> Trigger {
     match given {
         _ if quiet => Trigger::Colleague,
@@ -183,7 +183,7 @@ pub(super) fn decides(call: &Call) -> bool {
     call.tool == TASK_UPDATE && (says("answer") || says("decision"))
 }
 
-/// Whether a call writes to others and ends the turn of its writer, who waits for what they say.
+/// Whether a call sends a message and ends the turn of its sender, who waits for the answer.
 pub(super) fn ends_turn(call: &Call) -> bool {
     call.tool == SEND_MESSAGE && call.input.get("wait").and_then(|wait| wait.as_bool()).unwrap_or_default()
 }

@@ -127,7 +127,7 @@ pub struct Halted {
     pub assignment: Option<Arc<Assignment>>,
 }
 
-/// What has stopped a turn whose next call could not be paid.
+/// The limit that stopped a turn whose next call could not be paid.
 const OUT_OF_BUDGET: &str = "budget";
 
 impl Halted {
@@ -187,7 +187,7 @@ struct Current {
     /// It has written to a colleague.
     #[serde(default)]
     wrote: bool,
-    /// What the last answer's calls came to, to tell a repeated look from one that finds something new.
+    /// The results of the last answer's calls, to tell a repeated call from one with a new result.
     #[serde(default)]
     results: Option<Hash>,
     /// What it did with its tools.
@@ -227,7 +227,7 @@ impl Current {
         }
     }
 
-    /// What is kept of it if it was stopped, or cut off by the budget: both can be gone on with.
+    /// The work to continue after a stop, or after the budget cut it off.
     fn halted(self, end: &End) -> Option<Box<Halted>> {
         let (by, who) = match end {
             End::Interrupted => (self.interrupted?, self.stopper),
@@ -398,7 +398,7 @@ pub struct Prepared {
 pub enum Obstacle {
     /// The model is told and can do better.
     Told(String),
-    /// The tool refuses, whatever is approved.
+    /// The tool refuses, also with an approval.
     Refused {
         /// What it would have changed.
         target: String,
@@ -476,7 +476,7 @@ pub enum Input {
         content: Vec<Part>,
         /// Whether it failed.
         is_error: bool,
-        /// Whether it ran, was stopped, or nobody can tell.
+        /// Whether it ran, was stopped, or has an unknown outcome.
         ending: Ending,
         /// The turn cannot go on, and why.
         fatal: Option<String>,

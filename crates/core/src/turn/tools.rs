@@ -336,7 +336,7 @@ pub(super) fn close_idle(calls: &[Call], done: &mut Vec<ToolDone>, current: &Cur
     }
 }
 
-/// What a call came to whose turn was stopped.
+/// The result of a call whose turn was stopped.
 pub(super) fn told_interrupted(current: &Current) -> String {
     let by = current.interrupted.as_deref().unwrap_or_default();
     match &current.stopper {

@@ -75,12 +75,12 @@ pub struct Verdict {
     pub plan: Option<PlanId>,
 }
 
-/// What the outcome of a turn, or of a run in which the lead says nothing more, is decided by.
+/// The facts that decide the outcome of a turn, or of a run without a further answer of the lead.
 #[derive(Debug, Default)]
 pub struct Facts<'a> {
     /// How the lead's turn ended, and why that is an error, in words.
     pub ended: Option<(&'a End, Option<String>)>,
-    /// What the run was stopped by, and the words for it, where a limit of its own stopped it.
+    /// The limit that stopped the run, with its text, if a limit of its own did.
     pub stopped: Option<(Exit, Option<String>)>,
     /// Whether an agent waits for the user's answer.
     pub is_asked: bool,
@@ -103,7 +103,7 @@ pub struct Others {
     pub is_unpaid: bool,
     /// One could not join.
     pub is_unjoined: bool,
-    /// One that works for the user has failed, and the lead says nothing.
+    /// An agent that works for the user failed, and the lead did not answer.
     pub has_failed: bool,
 }
 
@@ -183,7 +183,7 @@ impl Verdict {
             Exit::Interrupted | Exit::Terminated | Exit::Limit => STOPPED,
             Exit::Ok | Exit::Failed | Exit::Partial => "failed",
         };
-        // An error is one, whatever code it came with.
+        // An error stays an error with any exit code.
         let exit = if exit == Exit::Ok { Exit::Failed } else { exit };
         Self { exit, reason: reason.into(), error: Some(error.into()), plan: None }
     }

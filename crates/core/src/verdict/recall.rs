@@ -22,7 +22,7 @@ pub struct Refusals {
     asked: HashMap<QuestionId, QuestionAsked>,
     /// Calls that needed an approval that a headless run cannot get.
     pub unasked: Vec<QuestionAsked>,
-    /// Calls that were refused: of the lead all, of another agent those that no person was there to allow.
+    /// Refused calls: all of the lead, and those of other agents that only a person could have allowed.
     pub denied: Vec<Denied>,
 }
 
@@ -63,8 +63,8 @@ impl Refusals {
     }
 }
 
-/// Whether a refusal of an agent besides the lead is listed: its tool refuses the call, whatever is approved. A refusal by a rule
-/// is ordinary: the agent goes on without the call.
+/// Whether a refusal of an agent other than the lead is listed: only if the tool refuses the call also with an
+/// approval. After a refusal by a rule the agent goes on without the call.
 pub fn counts(refusal: &Refusal) -> bool {
     matches!(&refusal.by, By::Rule(rule) if is_final(rule))
 }

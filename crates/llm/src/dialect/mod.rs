@@ -121,7 +121,7 @@ impl Reader {
         }
     }
 
-    /// Bytes of content so far: words, thinking, calls and their input; not what only keeps the connection alive.
+    /// Bytes of content so far: text, thinking, calls and their input; without keep-alive bytes.
     pub(crate) fn content_bytes(&self) -> usize {
         match self {
             Self::Anthropic(reader) => reader.content_bytes(),

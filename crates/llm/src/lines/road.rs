@@ -253,7 +253,7 @@ where
     Ok(Reached { io: Box::new(io), speaks_two, forward: None })
 }
 
-/// The system's clock. One that says a time before 1970 gives none, and the connection is refused: rustls's own panics.
+/// The system's clock. A time before 1970 is an error that refuses the connection; the clock of rustls panics then.
 #[derive(Debug)]
 struct Clock;
 

@@ -71,7 +71,7 @@ const LIMITING: [&str; 12] = [
     "allowed_commands",
     "max",
 ];
-/// Those that are lists of what is allowed: an empty one allows nothing.
+/// Keys with allow-lists: an empty list allows nothing.
 const LISTS: [&str; 5] = ["tools", "allowed-tools", "owns", "write_globs", "allowed_commands"];
 /// Keys that mean something elsewhere and nothing that is missed here.
 const QUIET: [&str; 6] = [

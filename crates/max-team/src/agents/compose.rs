@@ -2,8 +2,8 @@
 
 use super::{PROMPTS, hands};
 
-/// The prompt of a lead with these tools. Of the built-in prompt, a list item that names a tool of a lead that this one
-/// lacks is left out, and so is a whole section whose heading does. A prompt that a user wrote stays as it is.
+/// The prompt of a lead with these tools. In the built-in prompt, list items and sections (by their heading) that name
+/// a missing tool are left out. A user's own prompt is not changed.
 pub(super) fn lead_prompt(prompt: &str, tools: &[String]) -> String {
     if is_builtin(prompt) { fitted(prompt, tools) } else { prompt.to_owned() }
 }

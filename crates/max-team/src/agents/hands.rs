@@ -48,8 +48,8 @@ pub(super) fn for_leads() -> impl Iterator<Item = &'static str> {
     TEAM.into_iter().chain(others).chain(tasks::TOOLS)
 }
 
-/// The tools of a lead: those that its definition lists, or all that a lead can have if it lists none, without those that
-/// it disallows. A lead that writes plan tasks down can also submit them, and decide about a task that fails.
+/// The tools of a lead: those that its definition lists (default: all tools of a lead), without disallowed ones. A lead
+/// that can create plan tasks can also submit a plan and decide about failed tasks.
 pub(crate) fn lead_tools(definition: &Definition) -> Vec<String> {
     let Definition { tools, disallowed_tools, inherits_tools, .. } = definition;
     let plans = ["submit_plan", "task_create"].into_iter().any(|tool| is_among(tools, tool));

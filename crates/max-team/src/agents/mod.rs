@@ -60,7 +60,7 @@ const PROMPTS: [(&str, &str); 5] = [
 /// Patterns of a member's that its lead is told.
 const PATTERNS_TOLD_MAX: usize = 3;
 
-/// What a lead is told in coordinator mode, after its own prompt.
+/// The text that follows a lead's own prompt in coordinator mode.
 const COORDINATOR: &str = include_str!("../../../../prompts/coordinator.md");
 
 /// A whole team.
@@ -136,7 +136,7 @@ pub(crate) fn leading(mut lead: Definition, members: &[Member], coordinates: boo
     if coordinates {
         lead.tools.retain(|tool| COORDINATING.contains(&tool.as_str()));
     }
-    // The built-in prompt speaks of every tool and is cut to those that are offered.
+    // The built-in prompt mentions every tool; it is cut to the described ones.
     let named = if compose::is_builtin(&lead.prompt) { "" } else { &lead.prompt };
     lead.hidden_tools = if lead.inherits_tools { hidden_from_lead(&lead.tools, named) } else { Vec::new() };
     lead.inherits_tools = false;
@@ -148,7 +148,7 @@ pub(crate) fn leading(mut lead: Definition, members: &[Member], coordinates: boo
     lead
 }
 
-/// What a lead is told about its members: a line for each.
+/// The list of members in a lead's prompt, one line each.
 fn roster(members: &[Member]) -> String {
     let mut text = String::from("# Your members\n\n");
     if members.is_empty() {
@@ -161,7 +161,7 @@ fn roster(members: &[Member]) -> String {
     text
 }
 
-/// What a member can do besides reading, in a few words: a lead plans by it, and the gate holds whoever goes beyond.
+/// A member's abilities besides reading, in a few words. A lead plans by them; the policy enforces the limits.
 fn abilities(Member { definition, constraints, .. }: &Member) -> Vec<String> {
     let has = |tools: &[&str]| tools.iter().any(|tool| definition.tools.iter().any(|own| own == tool));
     let some = |patterns: &[String]| {

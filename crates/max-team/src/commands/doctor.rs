@@ -1,7 +1,7 @@
 //! `doctor`: looks at everything that talking needs and says what it finds and what to do.
 //!
-//! It shows no key, and asks a provider only with `--online`; what it did not test is its last line. What is wrong but does not
-//! stop work is a warning; what stops work makes the exit code 1.
+//! It shows no key, and asks a provider only with `--online`; its last line names the parts that were not tested. A
+//! fault that does not stop work is a warning; any other fault makes the exit code 1.
 
 mod online;
 
@@ -278,7 +278,7 @@ fn model(config: &Config, place: &Place, online: bool, findings: &mut Findings) 
 fn foreign(place: &Place, config: Option<&Config>, findings: &mut Findings) {
     let lang = findings.lang;
     let root = config.and_then(|config| setup::project_root(place, config).ok()).unwrap_or_else(|| place.cwd.clone());
-    // What is wrong with the files themselves is said where they are used.
+    // Faults inside the files are reported where the files are used.
     if let Ok(loaded) = permissions::load(place, &root, &permissions::Flags::default()) {
         for unused in &loaded.unused {
             let what = format!("{} ({})", unused.what, unused.place);

@@ -1,4 +1,4 @@
-//! `models`: the catalogue with the user's own rows, what each model costs, and whether its key is set.
+//! `models`: the catalogue with the user's own rows, prices, and whether the key of each model is set.
 
 use max_team_core::ledger::NANO;
 use max_team_core::team::Model;
@@ -71,7 +71,7 @@ fn row(model: &Model, key: Key, lang: Lang) -> Vec<String> {
     ]
 }
 
-/// `$2.50`: what a million tokens cost of which one costs this much.
+/// `$2.50`: the price of a million tokens, from the price of one.
 fn per_million(nano: u64) -> String {
     let cents = nano.saturating_mul(PRICED_TOKENS) / (NANO / 100);
     format!("${}.{:02}", cents / 100, cents % 100)

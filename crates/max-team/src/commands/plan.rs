@@ -89,7 +89,7 @@ pub(crate) fn run(place: &Place, file: &Path, options: RunOptions) -> anyhow::Re
     talk::work(place, &flags, ready, Task::Run { draft: Box::new(read.draft), source }, options.format)
 }
 
-/// What a forecast of a file stands on: the journal, if there is one, and the budget of a run that begins now.
+/// The basis of a forecast for a file: the journal, if there is one, and the budget of a new run.
 fn basis(place: &Place, ready: &Ready) -> Basis {
     let session_nano = ready.seated.settings.budget_nano;
     match place.journal_to_look() {

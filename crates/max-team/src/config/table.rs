@@ -146,7 +146,7 @@ table! {
         max_retries: u32 as Count<0, 20> = limits::RETRIES_MAX_DEFAULT;
         /// How long to wait for the model before a request counts as failed.
         timeout: Duration as Time = Duration::from_secs(120);
-        /// How long an answer may go on without new content, whatever keeps the connection alive; at least `timeout`.
+        /// Longest time without new content in an answer, also if keep-alive bytes arrive; at least `timeout`.
         progress_timeout: Duration as Time = Duration::from_millis(limits::PROGRESS_MS_DEFAULT);
         /// The longest answer, in tokens; null takes the model's own limit.
         max_tokens: Option<u32> as Maybe<Count<1, 1_000_000>> = None;

@@ -41,7 +41,7 @@ impl Headless {
         self.tell_result(opened.session, ended, tally, stopped).await
     }
 
-    /// What is told of a run that was stopped before its end: the answer that is there, or that there is none.
+    /// The result of a run that was stopped before its end: the last answer, or a note that there is none.
     pub(super) async fn tell_stopped(
         &self,
         session: SessionId,
@@ -258,11 +258,11 @@ impl Headless {
         if self.format == Format::Text {
             return Ok(());
         }
-        // A run that was told to stop does not wait for an agent that would only count what was spent.
+        // A stopping run does not wait for an agent that would only count its cost.
         let patience = if stopped.is_some() { STOPPED_WAIT } else { Duration::MAX };
         let status = match tokio::time::timeout(patience, self.handle.status(session)).await {
             Ok(Ok(status)) => Some(status),
-            // The result is owed all the same; only what the run has cost is not in it.
+            // The result is printed in any case, without the cost.
             Ok(Err(error)) => {
                 talk(&self.lang.cost_not_known(&error.to_string()));
                 None

@@ -150,7 +150,7 @@ impl Headless {
         Ok(verdict.exit)
     }
 
-    /// Says what is to be said in an open session, follows it, and tells what came of it.
+    /// Sends the prompt to an open session, follows it, and prints the result.
     async fn attend(
         &self,
         open: &Open,
@@ -410,7 +410,7 @@ impl Headless {
         Ok(())
     }
 
-    /// What was held back of the lead's words and thoughts: the call is over.
+    /// The call is over: print the held-back text and thinking of the lead.
     fn end_pieces(&self, session: SessionId, tally: &mut Tally) -> anyhow::Result<()> {
         self.emit_piece(session, &Delta::Thinking(tally.thought.finish()))?;
         self.emit_piece(session, &Delta::Text(tally.said.finish()))
@@ -546,7 +546,7 @@ impl Headless {
     async fn note_plan(&self, plan: PlanId, from: &Origin, event: &Event, tally: &mut Tally) -> anyhow::Result<()> {
         tally.plan(plan, event);
         if let (Task::Plan { .. }, Event::PlanAsked(asked)) = (&self.task, event) {
-            // It goes into a file; here it need not wait for anybody.
+            // The plan goes into a file, so no person needs to approve it here.
             let say = Say::Reject(String::new());
             tally.sent.insert(asked.question);
             tally.asked_by.insert(asked.question, from.name.to_string());
@@ -562,7 +562,7 @@ impl Headless {
                 tally.sent.remove(&asked.question);
             }
         }
-        // A plan that is only written down is not refused by anybody.
+        // A plan that is only written to a file cannot be refused.
         let is_ours = matches!(event, Event::PlanAnswered(_) | Event::PlanEnded(_));
         if !(is_ours && matches!(self.task, Task::Plan { .. })) {
             self.tell(event);
@@ -583,7 +583,7 @@ impl Headless {
         }
     }
 
-    /// A command that failed is said, with the last lines that it printed; a member's only where somebody watches.
+    /// Reports a failed command with its last lines; a member's command only on a terminal.
     fn tell_of_command(&self, from: &Origin, done: &ToolDone, tally: &mut Tally) {
         let Some(command) = tally.commands.remove(&(from.agent, done.key.clone())) else { return };
         let is_told = self.is_watched() || (from.lead && self.format == Format::Text);
@@ -673,7 +673,7 @@ pub(crate) fn is_unfinished(end: &End) -> bool {
     matches!(end, End::Budget | End::Rounds | End::Truncated | End::Interrupted | End::Failed { .. })
 }
 
-/// Talk goes to standard error, without secrets; if nobody can hear it, that is no failure.
+/// Messages go to standard error, without secrets; a closed standard error is no failure.
 pub(crate) fn talk(words: &str) {
     // Standard error keeps nothing back: what is not one string would be several writes.
     drop(std::io::stderr().write_all(format!("max-team: {}\n", clean(&redact(words))).as_bytes()));

@@ -48,7 +48,7 @@ pub(super) struct Tally {
     pub(super) unjoined: bool,
     /// The lead has worked as long as its definition lets it.
     pub(super) is_out_of_time: bool,
-    /// Commands that run, by whose they are and their call.
+    /// Running commands, by agent and call.
     pub(super) commands: HashMap<(Option<AgentId>, String), String>,
     /// Who asked them.
     pub(super) asked_by: HashMap<QuestionId, String>,
@@ -72,7 +72,7 @@ pub(super) struct Tally {
     pub(super) for_user: HashSet<AgentId>,
     /// Whether somebody who works for the person here has written to them, and whether all of them had done what they were to.
     pub(super) written: Option<bool>,
-    /// Agents, the lead aside, whose last turn could not be paid, unless the lead has come to an answer since.
+    /// Agents other than the lead whose last turn the budget stopped, unless the lead has answered since.
     pub(super) unpaid: HashSet<AgentId>,
     /// Whether what there is to tell was answered before this run.
     pub(super) repeats: bool,
@@ -216,7 +216,8 @@ impl Tally {
         }
     }
 
-    /// The plans of whose end a lead is told: they are over, and what it is told, by others than us, names them.
+    /// Plans whose end is reported to the lead: they are over, and a message that did not come from this run names
+    /// them.
     fn reports_in(&self, told: &[Part]) -> Vec<PlanId> {
         let is_named =
             |name: String| told.iter().any(|part| matches!(part, Part::Text { text } if text.contains(&name)));
@@ -340,13 +341,13 @@ impl Tally {
         self.plans.iter().rfind(|(_, asked, _)| asked.is_some()).or(self.plans.last())
     }
 
-    /// A call of the lead's was refused, by a rule or because nobody could be asked.
+    /// A call of the lead was refused, by a rule or because no person could be asked.
     pub(super) fn refused(&mut self, done: &ToolDone) {
         let (id, tool) = (self.lines.id(&done.key), self.lines.tool(&done.key));
         self.denials.push(denial(&tool, Some(&id), done.refused.as_deref()));
     }
 
-    /// Lists a call of another agent that its tool refused, whatever is approved.
+    /// Lists a call of another agent that its tool refuses also with an approval.
     pub(super) fn denied(&mut self, event: &Event) {
         let Event::ToolDone(ToolDone { refused: Some(refusal), .. }) = event else { return };
         if counts(refusal) {

@@ -1,4 +1,4 @@
-//! What the outcome of a run without a chat, or of one turn of it, is decided by: core decides (`core::verdict`).
+//! Gathers the facts for the outcome of a run without a chat, or of one of its turns; `core::verdict` decides.
 
 use max_team_core::event::TurnEnded;
 use max_team_core::id::PlanId;

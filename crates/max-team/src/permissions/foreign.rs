@@ -29,7 +29,7 @@ pub(crate) struct Unused {
 pub(crate) struct Hook {
     /// Which tools, as it is written.
     pub(crate) matcher: String,
-    /// What it would run, as far as it is a command.
+    /// The command that it would run, if it is one.
     pub(crate) command: String,
     /// The whole entry, as a yes to going on without it covers it.
     pub(crate) entry: String,
@@ -52,10 +52,10 @@ const TOOLS: [(&str, &str); 12] = [
     ("Task", "Agent"),
     ("Agent", "Agent"),
 ];
-/// What is honoured in a project's `.claude` folder, or belongs to nobody but its program.
+/// Files of a project's `.claude` folder that Max Team uses, or that only Claude Code itself needs.
 const HONOURED: [&str; 7] =
     ["CLAUDE.md", "agents", "settings.json", "settings.local.json", "skills", "worktrees", ".gitignore"];
-/// What may lie in the user's own `.claude` folder and would have an effect; all else there is Claude Code's own.
+/// Files of the user's own `.claude` folder that would have an effect; all others are Claude Code's own.
 const OF_USER: [&str; 4] = ["commands", "hooks", "output-styles", "plugins"];
 /// How the names of tools of servers begin.
 const SERVERS: &str = "mcp__";
@@ -63,7 +63,7 @@ const SERVERS: &str = "mcp__";
 const DIGITS: usize = 16;
 
 impl Hook {
-    /// The rules that ask about what it covers.
+    /// The `ask` rules for the calls that it covers.
     pub(crate) fn rules(&self) -> Vec<String> {
         let mut rules: Vec<String> = Vec::new();
         for piece in self.matcher.split('|').map(str::trim) {
@@ -90,7 +90,7 @@ impl Hook {
     }
 }
 
-/// Which tools one alternative of a matcher covers. Whatever is not understood covers all.
+/// The tools that one alternative of a matcher covers. An alternative that cannot be parsed covers all.
 enum Reading<'m> {
     Name(&'m str),
     /// `^Web.*`
@@ -126,8 +126,8 @@ impl<'m> Reading<'m> {
     }
 }
 
-/// The hooks of a settings file: those before a tool, and the names of all other events. What is not understood, or is
-/// more than is read one by one, counts as one hook before every tool.
+/// The hooks of a settings file: those before a tool, and the names of all other events. An entry that cannot be
+/// parsed, or that exceeds the bound, counts as one hook before every tool.
 pub(super) fn hooks(node: &Node) -> (Vec<Hook>, Vec<String>) {
     let (mut before, mut others) = (Vec::new(), Vec::new());
     let Value::Map(events) = &node.value else {
@@ -194,7 +194,7 @@ pub(super) fn is_empty(node: &Node) -> bool {
     }
 }
 
-/// What lies in a `.claude` folder and has no effect here.
+/// Files in a `.claude` folder that have no effect here.
 pub(super) fn folder(folder: &Path, shown: &str, is_users: bool) -> Vec<Unused> {
     let mut found = Vec::new();
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(FOREIGN_ENTRIES_MAX);

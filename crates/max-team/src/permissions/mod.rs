@@ -79,7 +79,7 @@ pub(crate) fn load(place: &Place, root: &Path, flags: &Flags<'_>) -> Result<Load
     Ok(loaded)
 }
 
-/// What has no effect beside the settings files: commands, plugins, servers.
+/// Other files without an effect: commands, plugins, servers.
 fn lying_about(place: &Place, root: &Path) -> Vec<Unused> {
     let own = place.env.user().map(|user| user.join(".claude"));
     let theirs = root.join(".claude");
@@ -244,8 +244,8 @@ pub(crate) fn split(text: &str) -> Vec<String> {
 }
 
 impl Loaded {
-    /// Notes what a file says without an effect here, and asks about what hooks cover that are not run, but for those that
-    /// the user goes on without.
+    /// Records settings without an effect here, and adds `ask` rules for hooks that are not run, except those that the
+    /// user trusted to skip.
     fn leave(&mut self, file: &File, shown: &str, words: &[String], anchors: &Anchors<'_>) {
         for hook in file.hooks.iter().filter(|hook| !words.contains(&hook.word())) {
             let origin = Origin { scope: Scope::Hook, file: shown.to_owned(), line: hook.line };

@@ -69,7 +69,7 @@ pub(super) struct Chat {
     dialog: Dialog,
     board: Board,
     menu: MentionMenu,
-    /// What the last turn did, unfolded, while it is on the screen.
+    /// The pager with the last turn's calls, while it is open.
     pager: Option<Pager>,
     search: Option<Search>,
     hint: Option<Hint>,

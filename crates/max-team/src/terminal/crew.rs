@@ -29,7 +29,7 @@ pub(super) struct Crew {
     is_estimated: bool,
     /// What all of them have spent since they were first heard of.
     spent_nano: u64,
-    /// Tool calls that have ended since they were last taken, and whose they were.
+    /// Tool calls that ended since the last read, with their agents.
     tools: Vec<(String, ToolRow)>,
 }
 

@@ -100,7 +100,7 @@ fn unfolded(who: Option<&str>, row: &ToolRow, look: Look) -> Vec<Line<'static>> 
     lines
 }
 
-/// What a key does to the pager.
+/// Handles a key of the pager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scroll {
     Lines(isize),
@@ -147,7 +147,7 @@ impl Pager {
         if self.made_for != made_for {
             let was_last = self.first >= self.last_first();
             (self.lines, self.made_for) = (details.lines(look), made_for);
-            // What comes while the end is shown is shown.
+            // At the end, the view follows new lines.
             self.first = if was_last { usize::MAX } else { self.first };
         }
         self.rows = rows_max.saturating_sub(1);

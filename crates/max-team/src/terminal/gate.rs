@@ -357,7 +357,7 @@ fn detail(about: &About, scene: Scene<'_>, rows: usize, look: Look) -> Vec<Line<
                 words.push(Span::styled(figures, theme.faint()));
             }
             for risk in plan.proposed().iter().flat_map(|proposed| &proposed.risks) {
-                words.push(Span::styled(format!("! {}", clean_line(risk)), theme.warning()));
+                words.push(Span::styled(format!("! {}", clean_line(&lang.told(risk))), theme.warning()));
             }
         }
         About::Rest | About::Budget => {
@@ -377,7 +377,9 @@ fn detail(about: &About, scene: Scene<'_>, rows: usize, look: Look) -> Vec<Line<
                 words.push(Span::styled(clean_line(&words_of), theme.faint()));
             }
         }
-        About::Failure { error, .. } => words.push(Span::styled(clean(error).into_owned(), theme.bad())),
+        About::Failure { error, .. } => {
+            words.push(Span::styled(clean(&lang.task_error(error)).into_owned(), theme.bad()))
+        }
     }
     let mut lines: Vec<Line<'static>> =
         words.iter().flat_map(|span| indented(std::slice::from_ref(span), columns)).collect();

@@ -9,7 +9,7 @@ use super::mates::{Known, Mates};
 /// Choices that are offered at once.
 const CHOICES_MAX: usize = 8;
 
-/// What a mention can become.
+/// The completions of a mention.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Choice {
     Teammate(Known),
@@ -71,7 +71,7 @@ impl MentionMenu {
         self.choices.iter().enumerate().map(|(index, choice)| (choice, index == self.chosen))
     }
 
-    /// Where the mention begins, and what it becomes.
+    /// The start of the mention, and its completion.
     pub(super) fn chosen(&self) -> Option<(usize, String)> {
         Some((self.start?, self.choices.get(self.chosen)?.written()))
     }

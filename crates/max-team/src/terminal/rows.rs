@@ -137,7 +137,7 @@ pub(super) struct ToolRow {
     pub(super) ms: u64,
     /// The diff that it made.
     pub(super) preview: String,
-    /// What it was called with.
+    /// The input of the call.
     pub(super) input: Option<Arc<Value>>,
     /// Whether it ran a command: its result is what that printed.
     pub(super) is_command: bool,
@@ -231,13 +231,13 @@ impl Row {
 }
 
 impl ToolRow {
-    /// Bytes of what it holds, about.
+    /// The approximate size of its content in bytes.
     pub(super) fn bytes(&self) -> usize {
         let input = self.input.as_ref().map_or(0, |input| input.to_string().len());
         self.target.len() + self.result.len() + self.preview.len() + input
     }
 
-    /// The call and what came of it, in a line.
+    /// The call and its outcome, in a line.
     pub(super) fn header(&self, look: Look) -> Vec<Line<'static>> {
         let theme = look.theme;
         let (sign, style) = match self.ending {
@@ -269,7 +269,7 @@ impl ToolRow {
         lines
     }
 
-    /// What a command has printed; its first line says how it ended, and stands in the header where it failed.
+    /// The output of a command. Its first line says how it ended; for a failed command the header shows it.
     fn printed(&self) -> &str {
         if self.tool != RUN_SHELL && !self.is_error {
             return &self.result;
@@ -278,7 +278,7 @@ impl ToolRow {
         if printed.trim() == PRINTED_NOTHING { "" } else { printed }
     }
 
-    /// The first and last lines that a command has printed; of one that failed, the last.
+    /// The first and last lines of a command's output; only the last ones if it failed.
     fn excerpt(&self, look: Look) -> Vec<Line<'static>> {
         if !self.is_command || !matches!(self.ending, Ending::Ran) {
             return Vec::new();

@@ -74,7 +74,7 @@ pub(super) struct Session {
     /// What was ordered, which the journal may not have confirmed yet.
     settings: Settings,
     models: Models,
-    /// A demo: what is written here cannot be answered.
+    /// Whether this is a demo, which cannot answer messages.
     recorded: bool,
     transcript: Transcript,
     team: Option<Team>,
@@ -279,7 +279,7 @@ impl Session {
         &self.settings
     }
 
-    /// What the last turn did, unfolded.
+    /// The pager with the last turn's calls.
     pub(super) fn details(&self) -> &Details {
         &self.details
     }

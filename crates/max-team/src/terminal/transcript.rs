@@ -470,7 +470,7 @@ impl Turn {
         }
     }
 
-    /// Counts what a call used. The money of what is estimated is told by the end of the turn.
+    /// Counts the usage of a call. The end of the turn reports the cost of estimated usage.
     fn pay(&mut self, ended: &LlmEnded, price: Option<Price>) {
         let (usage, is_known) = match (&ended.outcome, ended.estimate) {
             (_, Some(usage)) => (usage, false),

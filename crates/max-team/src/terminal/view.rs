@@ -174,7 +174,7 @@ fn below(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// What a mention can become; the chosen one is in view. With room for it, the keys.
+/// The completions of a mention, scrolled to the chosen one; and the keys, if there is room.
 fn menu(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
     let theme = look.theme;
     let room = look.columns.saturating_sub(2);
@@ -257,7 +257,7 @@ fn status(chat: &Chat, look: Look, now_ms: i64) -> Vec<Line<'static>> {
     };
     let elapsed = transcript.elapsed_ms(now_ms);
     let mut parts = vec![what];
-    // What a command prints stands below its call.
+    // The output of a command is shown below its call.
     let others = transcript.running().filter(|tool| !tool.is_command);
     let progress = others.map(|tool| clean_line(tool.progress_line())).find(|words| !words.is_empty());
     parts.extend(progress);

@@ -48,7 +48,7 @@ phrases! {
 }
 
 impl Lang {
-    /// What can be done about a failed task, a command each.
+    /// The commands that decide about a failed task.
     pub(crate) fn failure_choices(self, id: &str, task: &str) -> String {
         let choices: [(&str, &str, &str); 4] = [
             ("--retry [--by MEMBER] [--with MODEL] [-m NOTE]", "try it again", "再试一次"),
@@ -381,6 +381,7 @@ impl Lang {
             About::Rest => say!(self, "the first wave is over; may the rest run?", "第一波之后是否继续？"),
             About::Start { task } => say!(self, "may task `{task}` start?", "任务 `{task}` 可以开始吗？"),
             About::Failure { task, error } => {
+                let error = self.task_error(error);
                 say!(self, "task `{task}` failed: {error}", "任务 `{task}` 失败：{error}")
             }
             About::Budget => say!(self, "the budget is used up; is there more?", "预算已用完：是否追加？"),

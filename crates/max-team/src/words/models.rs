@@ -77,7 +77,7 @@ impl Lang {
         }
     }
 
-    /// What does the job of a reserved name today.
+    /// The command that does the job of a reserved name today.
     fn instead_of(self, name: &str) -> &'static str {
         match (name, self) {
             ("acp" | "serve", Self::En) => {

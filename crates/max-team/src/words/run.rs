@@ -24,7 +24,7 @@ phrases! {
 }
 
 impl Lang {
-    /// What a demo does without where commands cannot be isolated.
+    /// The note of a demo on a machine without a sandbox.
     pub(crate) fn demo_unsandboxed(self, why: &str) -> String {
         say!(
             self,
@@ -43,7 +43,7 @@ impl Lang {
         say!(self, "the result has no cost and no usage: {error}", "结果中没有费用和用量：{error}")
     }
 
-    /// Which calls needed a yes that nobody could give.
+    /// Names calls that needed an approval in a run without a user.
     pub(crate) fn nobody_asked(self, calls: &[(String, bool)]) -> Option<String> {
         let ((first, _), more) = calls.split_first()?;
         let others = if more.is_empty() { String::new() } else { format!(" (+{})", more.len()) };

@@ -123,7 +123,7 @@ impl Lang {
         say!(self, "{task} in {wave}", "{tasks} 个任务，{waves} 波")
     }
 
-    /// What a plan will cost and take; without a range, no price is known.
+    /// The forecast of a plan; without a range, no price is known.
     pub(crate) fn forecast(self, range: Option<&str>, time: &str, calls: u64) -> String {
         let s = if calls == 1 { "" } else { "s" };
         let calls = say!(self, "{calls} model call{s}", "{calls} 次模型调用");
@@ -204,7 +204,7 @@ impl Lang {
         say!(self, "stopped by {by}", "由 {by} 停止")
     }
 
-    /// Who left while a plan ran.
+    /// Says who paused a plan by leaving.
     pub(crate) fn paused_by(self, by: &str) -> String {
         say!(self, "paused by {by}", "由 {by} 暂停")
     }
@@ -218,7 +218,7 @@ impl Lang {
         )
     }
 
-    /// That the lead says anew what a task is.
+    /// Says that the lead rewrote a task.
     pub(crate) fn task_changed_by(self, by: &str) -> String {
         say!(self, "changed by {by}", "由 {by} 更改")
     }
@@ -328,11 +328,7 @@ impl Lang {
                 say!(self, "{proof}; outcome unknown: `{commands}`", "{proof}；结果未知：`{commands}`")
             }
             None if result.evidence.iter().any(|evidence| evidence.passed_before) => {
-                say!(
-                    self,
-                    "{proof}; a check passed before, too: it proves less",
-                    "{proof}；有检查在任务之前也已通过：证明力较弱"
-                )
+                say!(self, "{proof}; a check also passed before the task", "{proof}；有检查在任务开始之前也已通过")
             }
             None => proof.to_owned(),
             Some(cached) => {

@@ -348,7 +348,12 @@ fn a_plan_file_runs_and_partial_success_is_eight() {
     assert_eq!((ran.code, ran.out.as_str()), (8, "One of two.\n"), "{ran:?}");
     let replayed = program.run(&["replay", "plan.jsonl"]);
     assert!(replayed.code == 0 && replayed.out.contains("byte for byte"), "{replayed:?}");
-    assert!(ran.err.contains("bad: failed: said to be done, but bad.txt: the file does not exist"), "{}", ran.err);
+    assert!(
+        ran.err
+            .contains("bad: failed: the task reported success, but a check failed: bad.txt: the file does not exist"),
+        "{}",
+        ran.err
+    );
     assert!(ran.err.contains("partly done: 2 of 2 ran, 1 done"), "{}", ran.err);
     let shown = program.run(&["run", "two.yaml", "--dry-run"]);
     assert!(shown.code == 0 && shown.out.contains("2 tasks in 1 wave,"), "{shown:?}");

@@ -88,7 +88,7 @@ fn a_question_shows_the_whole_command_and_what_a_yes_would_be_remembered_as() {
     let mut terminal = Terminal::open(&program, &[]);
     terminal.wait("or give a task");
     terminal.keys(&["go", "Enter"]);
-    terminal.wait("remembered as");
+    terminal.wait("adds the rule");
     let screen: String = terminal.screen().split_whitespace().collect();
     assert!(screen.contains(&long.split_whitespace().collect::<String>()), "{screen}");
     assert!(screen.contains("Bash(cargotest:*)"), "{screen}");

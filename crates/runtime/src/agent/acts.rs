@@ -377,7 +377,7 @@ impl Agent {
     }
 }
 
-/// Why what the lead says about a task does not fit how that stands.
+/// The reason why the lead's decision does not fit the state of the task.
 fn misplaced(plan: &Plan, index: usize, said: &Says) -> Option<String> {
     let view = plan.task(index)?;
     let (id, status) = (&view.task.id, view.status.name());

@@ -121,7 +121,7 @@ impl Agent {
         Ok(Done { extra: Extra { sends, ..Extra::default() }, ..Done::said(lines.join("\n")) })
     }
 
-    /// What a task in the background has come to: its answer, or the reason why there is none and what it had said.
+    /// The outcome of a background task: its answer, or the reason of the failure and its last text.
     fn came_to(&self, row: &AgentRow) -> Result<Option<String>, RuntimeError> {
         let (turn, _) = self.floor.shared.fold_agent(row.agent)?;
         let Some(last) = turn.last() else { return Ok(None) };

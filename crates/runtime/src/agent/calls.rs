@@ -64,7 +64,8 @@ impl Agent {
         }
     }
 
-    /// A lead's call of a member is a dispatch, whichever tool made it. The answer to one that it may not call names those it may.
+    /// A lead's call of a member is a dispatch, with each of the tools. If the call is not allowed, the error names the
+    /// allowed agents.
     fn to_member(&self, call: &Call) -> Call {
         let is_member = self.leads() && self.floor.mate(&call.who).is_some();
         let may_call = || self.floor.callable(self.frame.definition(), &call.who).is_ok();
@@ -397,7 +398,7 @@ impl Agent {
         self.nobody_called(words, to, &handles).map(Err)
     }
 
-    /// Who goes on for a call of `send_message`, if an agent does.
+    /// The agent that a call of `send_message` continues, if any.
     fn gone_on_with(&self, key: &str, to: &str) -> Option<AgentId> {
         match (self.addressed(key, to).ok()?, self.member(to).ok()?) {
             (Ok((row, _)), _) | (Err(_), Some(Member::Over(row, _))) => Some(row.agent),

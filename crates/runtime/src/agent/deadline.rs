@@ -36,7 +36,7 @@ impl Deadline {
 }
 
 impl Agent {
-    /// Starts the clock of a turn that has begun, and drops that of one that is over.
+    /// Starts the clock of a new turn, and drops the clock of a finished one.
     pub(super) fn keep_time(&mut self) {
         let turn = self.turn.current().filter(|_| self.lead && self.turn.is_busy());
         if self.deadline.turn == turn {

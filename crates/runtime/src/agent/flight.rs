@@ -400,7 +400,7 @@ pub(super) fn tool_ended(key: String, ran: Result<Output, ToolError>, interrupte
     Input::ToolEnded { key, content, is_error, ending, fatal, ms }
 }
 
-/// An answer whose calls are put right where it is beyond doubt what they mean.
+/// The answer with corrected calls, where the correction is certain.
 fn mended(registry: &Registry, mut answer: Answer) -> Answer {
     for part in &mut answer.message.parts {
         if let Part::ToolUse { name, input, .. } = part

@@ -164,7 +164,7 @@ impl Agent {
             let is_mates = letter.kind == Kind::TaskResult && letter.body.get("mate").is_some();
             if is_stopped && is_mates && text_at(&letter.body, "text") == STOPPED_WORDS {
                 told.push(letter.id);
-                // What it has sent since says how it went on.
+                // Its later messages show how it went on.
                 mates.extend((!is_later(at, &letter.from)).then(|| text_at(&letter.body, "mate")));
             }
         }

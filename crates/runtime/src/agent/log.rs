@@ -74,7 +74,7 @@ impl Agent {
         noted(memories.set(&scope, &Writer::Program, &key, &context, &source).await)
     }
 
-    /// Keeps the failure of an agent that was called under `agent_errors`. One that a person has stopped has not failed.
+    /// Stores the failure of a called agent under `agent_errors`. A stop by a person is no failure.
     pub(super) async fn note_error(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
         let (by, error) = (text_at(&letter.body, "by"), text_at(&letter.body, "error"));
         let is_error = letter.body.get("is_error").and_then(Value::as_bool).unwrap_or_default();
@@ -98,7 +98,7 @@ impl Agent {
     }
 }
 
-/// A note that finds no room, or whose board is being written by others, is left out.
+/// A note is dropped if the board is full or another process writes to it.
 fn noted<T>(written: Result<T, RuntimeError>) -> Result<(), RuntimeError> {
     match written {
         Ok(_) | Err(RuntimeError::Memory(_) | RuntimeError::Busy(_)) => Ok(()),

@@ -139,8 +139,8 @@ impl Agent {
         self.part(ends).await
     }
 
-    /// What is to be looked at; nothing if there are only more reports for a lead that waits until its team rests: those that
-    /// wait already are not read again for each.
+    /// The messages to handle. Empty if only further reports came for a lead that waits for its team, so that each new
+    /// report does not read all waiting ones again.
     fn mail_in_hand(&mut self, all: bool) -> Result<Option<Vec<Envelope>>, RuntimeError> {
         let was_noted = std::mem::take(&mut self.noted);
         if !self.lead || !was_noted || all || self.turn.is_busy() {

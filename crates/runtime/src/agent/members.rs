@@ -89,7 +89,7 @@ impl Agent {
         Done { extra: Extra::send(letter), ..Done::said(words) }
     }
 
-    /// What a member of a plan does for a message that came too late for its task: its answer is sent to the lead.
+    /// The work for a message that came after a member's task: the answer is sent to the lead.
     pub(super) fn told_late(&self, letters: &[Envelope]) -> Option<Assignment> {
         let letter = letters.iter().find(|letter| letter.kind == Kind::Text).filter(|_| !self.lead)?;
         let given = self.floor.row_of(self.origin.agent?)?.assignment?;
@@ -99,7 +99,7 @@ impl Agent {
         Some(Assignment { reply_to, plan: None, title, attempt, cache: None, life, ..Arc::unwrap_or_clone(given) })
     }
 
-    /// The approval of a plan covers its tasks: what a member does beside them is asked about as usual.
+    /// The approval of a plan covers only its tasks: other actions of a member ask as usual.
     pub(super) async fn leave_plan(&mut self, begin: &Input) -> Result<(), RuntimeError> {
         let Input::Begin { assignment: Some(given), .. } = begin else { return Ok(()) };
         let known = self.turn.settings().filter(|settings| settings.approved && given.plan.is_none());

@@ -45,7 +45,7 @@ impl Agent {
         read.unwrap_or_default()
     }
 
-    /// What may be a path: `@name` is a teammate where there is one of that name.
+    /// Possible paths; `@name` is a teammate if one has that name.
     fn paths_mentioned(&self, said: &str) -> Vec<Mention> {
         let mut mentions = mention::find(said);
         if mentions.is_empty() {
@@ -62,7 +62,8 @@ impl Agent {
         mentions
     }
 
-    /// What mentioned files are read with: the agent's own rules. A lead is not shown what no member of its team may see.
+    /// Mentioned files are read by the agent's own rules. A lead does not see files that are hidden from all its
+    /// members.
     fn reading(&mut self) -> Cx {
         let cx = Cx { cancel: CancellationToken::new(), ..self.context() };
         let team = self.floor.team().filter(|_| self.lead);

@@ -523,8 +523,8 @@ impl Agent {
             return if self.preparing.is_empty() { Activity::Idle } else { Activity::Busy };
         }
         if self.turn.calling().is_some() {
-            // Who waits for a model server that is away does nothing, also while it is tried again: but for the first time
-            // since the program was started.
+            // An agent that waits for an unreachable model server counts as idle, also during retries, except for the
+            // first attempt after the program's start.
             return if self.turn.is_parked() && !self.tries_first { Activity::Waiting } else { Activity::Busy };
         }
         let waits = |effect: &Effect| match effect {

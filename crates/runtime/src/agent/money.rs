@@ -15,7 +15,7 @@ use crate::census::Census;
 use crate::purse;
 use crate::shared::{lock, now_ms};
 
-/// What the other agents of a session have spent.
+/// The cost of the other agents of a session.
 #[derive(Default)]
 pub(super) struct Others {
     pub nano: u64,

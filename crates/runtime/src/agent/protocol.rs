@@ -165,8 +165,8 @@ impl Agent {
         self.commit(events, Extra::acks(vec![letter.id])).await
     }
 
-    /// The messages that tell others what a person has allowed this agent for the session. A teammate's grant goes to all
-    /// teammates; any agent's yes also goes to the agents whose question is open, where it settles an equal one.
+    /// Messages to other agents about a person's approval for the session. A teammate's grant goes to all teammates;
+    /// any agent's yes also goes to the agents whose question is open, where it settles an equal one.
     pub(super) fn sharing(&self, answered: &QuestionAnswered, at_ms: i64) -> Result<Vec<Envelope>, RuntimeError> {
         // What was allowed in a copy is looked at once more when it is merged; in the project it would not be.
         let is_here = self.frame.settings().permissions.copy.is_empty();

@@ -1,5 +1,6 @@
-//! The messages that tell what came of a turn: the result for a plan or a caller, a teammate's answer to its lead or to the user, and
-//! the line that tells a lead what the user wrote to a teammate. What a lead is told is decided in `core::mates::report`.
+//! Messages about the outcome of a turn: the result for a plan or a caller, a teammate's answer to its lead or to the
+//! user, and the line that tells a lead about the user's message to a teammate. `core::mates::report` decides what the
+//! lead gets.
 
 use max_team_core::event::{End, Short, TurnEnded};
 use max_team_core::ledger::dollars;
@@ -16,11 +17,11 @@ use super::mail::{add, derived, result_id, text_at};
 use crate::post::is_go_on;
 use crate::{rows, team_tools};
 
-/// Why a turn that was stopped did not do what it was for.
+/// The reason why a stopped turn did not finish its work.
 pub(super) const STOPPED_WORDS: &str = "it was stopped";
 
 impl Agent {
-    /// The messages that tell the plan, the caller, the lead or the user what came of this turn.
+    /// Messages to the plan, the caller, the lead or the user about the outcome of this turn.
     pub(super) fn result_letters(
         &self,
         assignment: &Assignment,
@@ -36,7 +37,7 @@ impl Agent {
         self.reports(mate, assignment, ended, (ok, &text), quiet, at_ms)
     }
 
-    /// Whether a turn did what it was for, why not, and what is told of it.
+    /// Whether a turn finished its work, else the reason, and the text for the reader.
     fn result(&self, ended: &TurnEnded, stopped_by: Option<&str>) -> (bool, String, String) {
         let (ok, error) = match self.bound_hit(ended, stopped_by) {
             Some(bound) => (false, bound),
@@ -89,7 +90,7 @@ impl Agent {
         )
     }
 
-    /// The bound that a turn has come to, in words for whoever waits for it; `None`: it was not a bound.
+    /// The limit that ended a turn, in words for the waiting caller; `None` for other endings.
     fn bound_hit(&self, ended: &TurnEnded, stopped_by: Option<&str>) -> Option<String> {
         let settings = self.frame.settings();
         match ended.end {
@@ -120,7 +121,7 @@ impl Agent {
         mine.is_some_and(|mine| shared.is_none_or(|left| mine < left))
     }
 
-    /// The messages of a teammate whose turn is over. `text` is what it says, or why it failed.
+    /// The messages of a teammate after a turn. `text` is its answer, or the reason of the failure.
     pub(super) fn reports(
         &self,
         mate: &Teammate,
@@ -161,7 +162,7 @@ impl Agent {
         std::iter::once(answer).chain(copy).collect()
     }
 
-    /// The line that tells its lead what the user wrote to a teammate.
+    /// The line for the lead about the user's message to a teammate.
     pub(super) fn users_words(&self, words: &str, about: &str, at_ms: i64) -> Option<Envelope> {
         let (mate, lead) = (self.turn.mate()?, &self.turn.engaged()?.reply_to);
         if words.trim().is_empty() || is_go_on(words) {
@@ -181,7 +182,7 @@ impl Agent {
     }
 }
 
-/// Whether a turn did what it was for; if not, why.
+/// Whether a turn finished its work; if not, the reason.
 pub(super) fn outcome(ended: &TurnEnded) -> (bool, String) {
     let failed = |words: &str| (false, words.to_owned());
     match &ended.end {

@@ -1,4 +1,4 @@
-//! What a user and the team say while a turn runs.
+//! Messages of the user and the team that come during a turn.
 //!
 //! It stays in the mailbox until something takes it out: the turn's next call, in the commit that promises it; the next
 //! turn, if there is no such call or the user wants it to wait; or the user, who takes it back. All three are done by the
@@ -100,8 +100,8 @@ impl Agent {
         }
     }
 
-    /// What goes with a commit that tells a turn something: the receipts, and for a teammate the lines that tell its lead what the
-    /// user has said.
+    /// The additions to a commit that takes messages into a turn: the receipts and, for a teammate, the lines for its
+    /// lead about the user's messages.
     pub(super) fn take_in(&self, steered: &Steered, extra: &mut Extra, at_ms: i64) {
         extra.acks.extend(steered.envelopes.iter().chain(&steered.letters));
         let said = self.steering.letters.iter().filter(|spoken| steered.envelopes.contains(&spoken.id));

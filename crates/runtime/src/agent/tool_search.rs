@@ -1,7 +1,7 @@
 //! `tool_search`: tools that an agent has and that its requests do not describe.
 //!
-//! What a search finds is described in every request from the next one on. That follows from the history, so it is the same
-//! after a crash; a conversation in which nothing is searched for keeps one list of tools, which a provider's cache serves.
+//! A tool that a search found is described in all later requests. This follows from the history, so it is the same
+//! after a crash. A conversation without searches keeps one list of tools, which a provider can cache.
 
 use max_team_core::calling::offer::{TOOL_SEARCH, is_found, is_offered};
 use max_team_core::chat::Message;
@@ -52,7 +52,7 @@ impl Frame {
         }
     }
 
-    /// The same for everything that the calls of a conversation made its agent need.
+    /// Like `reveal`, for all tools that earlier calls of the conversation made necessary.
     pub(crate) fn reveal_from(&mut self, history: &[Message]) {
         let calls = history.iter().flat_map(Message::tool_uses);
         let tools: Vec<String> = calls.flat_map(|(_, tool, input)| needed(self, tool, input)).collect();
@@ -71,7 +71,7 @@ impl Agent {
         }
     }
 
-    /// What a search is answered with.
+    /// The result of a search.
     pub(super) fn search_tools(&self, query: &str) -> Done {
         let about = |tool: &str| {
             let spec = self.frame.registry.get(tool).map(|tool| tool.spec());

@@ -90,7 +90,7 @@ impl Floor {
             let about = if definition.description.is_empty() { &definition.role } else { &definition.description };
             Callee { name: definition.name.clone(), about: about.clone() }
         };
-        // A host that only questions experts is not told about members, though it may call one that the user names.
+        // A lead that only asks experts gets no list of members, but may call a member that the user names.
         let tells_members = assigns_work(&caller.tools) || caller.may_call.is_some();
         let is_told = |own: &&Definition| own.place != Place::Member || tells_members;
         let mut callees: Vec<&Definition> = callable(&team, caller).filter(is_told).collect();
@@ -125,8 +125,8 @@ impl Floor {
         self.team().map_or(0, |team| team.call_depth.min(CALL_DEPTH_MAX))
     }
 
-    /// An agent with the tools that it has for this caller. A member that its lead asks (`caller.tools` is `None`) is the same
-    /// on every way to it: it has what the team's file gives it.
+    /// An agent with its tools for this caller. A member that its lead asks (`caller.tools` is `None`) always has the
+    /// tools of the team's file.
     pub(crate) fn called(&self, mate: Mate, caller: Caller<'_>) -> Mate {
         let own = &mate.definition;
         if caller.tools.is_none() && self.mate(&own.name).is_some() {
@@ -142,7 +142,8 @@ impl Floor {
         Mate { definition: definition.into(), ..mate }
     }
 
-    /// The same as a teammate: it can be written to and uses the shared list. Whoever takes tasks from it is offered its tools.
+    /// The agent as a teammate: it gets messages and uses the shared list. Requests describe the list's tools to
+    /// teammates that take tasks from it.
     pub(crate) fn as_teammate(own: Definition, plans: bool, claims: bool) -> Definition {
         let plan = plans.then_some(EXIT_PLAN_MODE);
         let given = || MATES.into_iter().chain(tasks::TOOLS).chain(plan);

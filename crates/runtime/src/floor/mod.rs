@@ -229,7 +229,7 @@ impl Floor {
         Arc::clone(purse)
     }
 
-    /// What is known before a plan of this session is forecast.
+    /// The basis of forecasts in this session.
     pub(crate) fn basis(&self) -> Basis {
         Basis::read(&self.shared.journal, self.purse.left_later().nano)
     }

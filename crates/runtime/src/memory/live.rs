@@ -10,7 +10,7 @@ use crate::prompt::fill;
 
 const FILES: &str = include_str!("../../../../prompts/files.md");
 
-/// What the files say.
+/// The contents of the files.
 #[derive(Debug, Default)]
 pub(crate) struct Live {
     /// How the lead speaks: `soul.md`.

@@ -177,7 +177,7 @@ impl<'j> Memories<'j> {
         Err(RuntimeError::Busy(scope.stream()))
     }
 
-    /// Forgets where these sessions stood, on every board, and erases what was ever noted about it.
+    /// Removes the state of these sessions from every board, and erases all its earlier versions.
     pub(crate) async fn forget_dialogs(&self, sessions: &[SessionId]) -> Result<(), RuntimeError> {
         let key = Key::of(Section::DialogContext);
         let is_theirs = |source: &Source| source.session.is_some_and(|session| sessions.contains(&session));
@@ -276,7 +276,7 @@ impl<'j> Memories<'j> {
     async fn commit(&self, change: Change, by: &Writer) -> Result<bool, RuntimeError> {
         let mut commit = commit_at(now_ms());
         if *by != Writer::Program {
-            // Whoever gave the command is told that it is done.
+            // The caller is told that the write is done, so it must survive a power cut.
             commit.strength = Strength::Full;
         }
         commit.actor = actor(by);

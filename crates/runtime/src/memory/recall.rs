@@ -191,8 +191,8 @@ impl Memories<'_> {
     }
 }
 
-/// What a turn is told: what its lead is always told, what the user's words find beyond that, and, in the first turn of a
-/// session, where the last conversation in the project stood, unless it is one of those that `begins` names.
+/// The memory text of a turn: the fixed facts for the lead, facts that match the user's message and, in the first turn
+/// of a session, the state of the last conversation in the project, unless it is one of those in `begins`.
 pub(crate) fn recalled(
     memories: &Memories<'_>,
     project: &Scope,
@@ -259,7 +259,7 @@ fn line(fact: &Fact) -> String {
     let words = visible(&fact.value.to_string()).replace('<', "\\u{3c}");
     let day = rfc3339(fact.at_ms);
     let day = day.split_once('T').map_or(day.as_str(), |(day, _)| day);
-    // A value in other words than the user's is told with what the user said.
+    // A value that is not in the user's own words is shown with the quote.
     let quote = visible(&fact.source.quote).replace('<', "\\u{3c}");
     let said = match quote.is_empty() || is_verbatim(&fact.value, &fact.source.quote) {
         true => String::new(),

@@ -62,15 +62,15 @@ impl Leaves {
     }
 }
 
-/// What the commands of a task's checks are run with.
+/// The environment of a task's check commands.
 pub(crate) struct Checker<'a> {
     pub root: &'a Path,
     pub task: &'a Task,
     /// What its owner works under; `None`: the team has no such member any more.
     pub owner: Option<&'a Settings>,
-    /// What the plan was approved with.
+    /// The risks that were approved with the plan.
     pub risks: &'a [String],
-    /// What the commands are kept within.
+    /// The sandbox of the commands.
     pub walls: &'a Walls,
 }
 
@@ -103,7 +103,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether anything has to be looked at; what is only words needs no look, and there is no diff of who did nothing.
+/// Whether the task has anything to check: a plain text answer has not, and a coder that changed nothing has no diff.
 pub(crate) fn needs_a_look(task: &Task, leaves: Leaves, acted: bool) -> bool {
     let leaves_any = match leaves {
         Leaves::Diff => acted,
@@ -238,7 +238,7 @@ fn not_started(error: &command::CommandError) -> Option<i32> {
     }
 }
 
-/// What a check came to, in words.
+/// The outcome of a check, in words.
 fn told(ran: &command::Ran) -> String {
     if ran.ok() {
         return format!("exit 0 after {} ms", ran.ms);

@@ -1,4 +1,4 @@
-//! What a forecast stands on: the tasks of the last plans in the journal, and what is left of the session's budget.
+//! The basis of a forecast: the tasks of the last plans in the journal, and the rest of the session's budget.
 
 use max_team_core::limits::{HISTORY_PLANS_MAX, HISTORY_TASKS_MAX};
 use max_team_core::plan::{History, Sample, Status, TaskView};
@@ -8,12 +8,12 @@ use crate::census::Census;
 use crate::error::RuntimeError;
 use crate::rows::{self, CostRow};
 
-/// What is known before a plan is forecast.
+/// The basis of a forecast.
 #[derive(Debug, Clone, Default)]
 pub struct Basis {
     /// Tasks of earlier plans, of every session.
     pub history: History,
-    /// What is left of the session's budget, in nano-dollars, if it has one.
+    /// The rest of the session's budget in nano-dollars, if it has one.
     pub session_nano: Option<u64>,
 }
 
@@ -40,7 +40,7 @@ fn samples(journal: &Journal) -> Result<Vec<Sample>, RuntimeError> {
     Ok(samples)
 }
 
-/// What a task took, if a model has worked at it.
+/// The cost and time of a task, if a model worked on it.
 fn sample(journal: &Journal, view: &TaskView<'_>) -> Result<Option<Sample>, RuntimeError> {
     let is_over = matches!(view.status, Status::Done | Status::Failed);
     let is_served = view.result.is_some_and(|result| result.cached.is_some());

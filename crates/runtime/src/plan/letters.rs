@@ -40,7 +40,7 @@ const STOPPED: &str = include_str!("../../../../prompts/stopped.md");
 const CODE_DIFF: &str = "code_diff";
 /// Tasks that a report names one by one; of more, those that did not go well.
 const REPORT_TASKS_MAX: usize = 60;
-/// Characters of what stands beside a task's result in a report: its error or what proves it.
+/// Characters of a task's error or evidence in a report.
 const REPORT_CHARS_MAX: usize = 600;
 
 /// What a member is told that the lead gives one thing to do.
@@ -139,7 +139,7 @@ fn task_text(
     fill(TASK, &values)
 }
 
-/// The tasks that are worked on at the same time, with what each of them owns: their files are theirs.
+/// The tasks that run at the same time, with the files that each owns.
 fn beside(plan: &Plan, tasks: &[String]) -> String {
     let views: Vec<TaskView<'_>> = tasks.iter().filter_map(|task| plan.task(plan.graph()?.index(task)?)).collect();
     if views.is_empty() {
@@ -273,12 +273,12 @@ pub(super) fn news(plan: &Plan, id: PlanId, event: &Event, replaced: bool) -> Op
     }
 }
 
-/// Whether somebody said yes.
+/// Whether the plan was approved.
 pub(super) fn is_yes(say: &Say) -> bool {
     matches!(say, Say::Approve | Say::FirstWave)
 }
 
-/// Whether the answer is the one that lets a plan begin, and not one about more money or a later task.
+/// Whether the answer approves the start of the plan, not more budget or a later task.
 fn has_just_begun(plan: &Plan) -> bool {
     plan.is_approved()
         && plan.tasks().all(|view| view.attempt == 0 || (view.attempt == 1 && view.status == Status::Dispatched))
@@ -337,7 +337,7 @@ pub(crate) fn summary(plan: &Plan) -> String {
     text
 }
 
-/// What the owner of a task says, as far as a report has room for it.
+/// The answer of a task's owner, cut to the room in a report.
 fn told_result(view: &TaskView<'_>, most: usize) -> String {
     let output = view.result.map_or("", |result| result.output.trim());
     let told = beginning(output, most);

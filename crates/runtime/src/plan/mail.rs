@@ -116,7 +116,7 @@ impl PlanLoop {
             _ if ok => {
                 let written = self.plan.draft()?.tasks.get(task)?;
                 let leaves = self.leaves(task);
-                // Who has only looked has changed nothing; an attempt before may have.
+                // An attempt without changing calls changed nothing, but an earlier attempt may have.
                 let acted = attempt > 1 || body.get("acted").and_then(Value::as_bool).unwrap_or(true);
                 let looked = !self.is_apart(task) && !check::needs_a_look(written, leaves, acted);
                 let findings = looked.then(|| check::words(leaves, &output));

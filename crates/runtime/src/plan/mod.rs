@@ -195,7 +195,7 @@ impl PlanLoop {
     async fn work(&mut self) -> Result<(), RuntimeError> {
         self.floor.plan_purse(self.id, Some(self.plan.budget()));
         self.recover().await?;
-        // Those who have begun have changed nothing yet, or it would be written down how the tree was.
+        // An active task without a recorded snapshot has changed nothing yet: the snapshot is committed before the first change.
         let active: Vec<usize> = self.plan.active().collect();
         self.hold_unmarked(&active);
         self.reseat()?;
@@ -237,7 +237,7 @@ impl PlanLoop {
         }
     }
 
-    /// The process closes: if the user leaves while the plan runs, the log says so, and what has changed so far.
+    /// The process closes. If the plan runs, the log records that the user left, and the files changed so far.
     async fn pause(&mut self) -> Result<(), RuntimeError> {
         let Some(by) = self.floor.left_by.get().filter(|_| self.plan.is_moving() && !self.plan.is_parked()) else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Checks that run before a task has changed anything: one that passes then proves less afterwards.
+//! Runs a task's checks before the task changes anything. A check that already passes then does not show that the task was done.
 //!
 //! They run while the owners of a wave make their first model calls, each distinct command once, and cost no time: as soon as
 //! an owner wants to change something, those that are not through yet are ended, and nothing is known of them.
@@ -27,7 +27,7 @@ pub(super) struct Probe {
 const CHANGING: [&str; 4] = ["write_file", "edit_file", "run_shell", "run_test"];
 
 impl PlanLoop {
-    /// Runs the checks of tasks that have just been given out, those that are not running yet.
+    /// Starts the checks of newly assigned tasks, unless they already run.
     pub(super) fn probe(&mut self, events: &[Event], beginning: &Beginning) {
         for event in events {
             let Event::TaskAssigned(TaskAssigned { task, attempt: 1, .. }) = event else { continue };
@@ -76,7 +76,7 @@ impl PlanLoop {
         }
     }
 
-    /// Something is about to change: what is not through yet would no longer say how things were before.
+    /// A file is about to change: a check that still runs would no longer show the state before the task.
     pub(super) fn end_probes(&mut self) {
         self.probes.values().for_each(|probe| probe.cancel.cancel());
     }
@@ -91,8 +91,8 @@ impl PlanLoop {
         self.plan.task(index).is_some_and(|view| view.attempt == 1 && !view.task.verify.is_empty())
     }
 
-    /// The tasks under way whose owners may change the files that the checks of another one look at. One that is done in a
-    /// worktree is not disturbed.
+    /// The active tasks whose owners may change files that another task's checks read. A task in a worktree is not
+    /// disturbed.
     pub(super) fn beside(&self, index: usize) -> Vec<usize> {
         if self.is_apart(index) {
             return Vec::new();

@@ -249,7 +249,8 @@ fn is_known(owner: &Settings, projects: &[Project], argv: &[String]) -> bool {
     own.is_some_and(|allowed| pattern::commands(allowed, &words)) && !changes_files(argv)
 }
 
-/// Whether a command by its own words writes or deletes files. A check looks; one that changes files is put before a person.
+/// Whether a command names files that it writes or deletes. A check should only read; one that changes files needs a
+/// person's approval.
 fn changes_files(argv: &[String]) -> bool {
     let is_change = |effect: &Effect| matches!(effect, Effect::Write(_) | Effect::Delete(_) | Effect::Discard);
     look(argv).effects.iter().any(is_change)

@@ -150,7 +150,7 @@ pub(super) fn commands(body: &str, with: &Fill<'_>) -> Vec<String> {
     found
 }
 
-/// Commands whose placeholders can never be filled in, whatever the arguments are: the line of the text, and why.
+/// Commands whose placeholders can never be filled in: the line of the text, and the reason.
 pub fn misplaced(body: &str, names: &[String]) -> Vec<(usize, String)> {
     // One argument: `$1` and what follows may be `awk`'s own.
     let with = Fill { arguments: "x", names, ..Fill::default() };
@@ -188,7 +188,7 @@ pub(super) struct Blank {
     pub meaning: Meaning,
 }
 
-/// What a placeholder stands for.
+/// The value of a placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// All arguments.

@@ -27,7 +27,7 @@ const CONTRACT: &str = "skill.yaml";
 const IN_PROJECT: [&str; 4] = ["skills", ".max-team/skills", ".agents/skills", ".claude/skills"];
 /// Bytes of a file that are read to know what it is for.
 const FRONT_BYTES: usize = 4 << 10;
-/// Texts about a folder of skills, which nobody takes for one.
+/// Files about a folder of skills, which are no skills themselves.
 const PAGES: [&str; 5] = ["readme", "license", "changelog", "agents", "claude"];
 /// Folders that hold no skills.
 const PASSED: [&str; 3] = ["node_modules", "target", "__pycache__"];

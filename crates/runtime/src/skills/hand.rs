@@ -15,7 +15,7 @@ use super::tool::{Asked, SKILL, arguments};
 use super::{Misfit, Skill};
 use crate::shared::lock;
 
-/// What stands before a skill that somebody carries out for somebody else.
+/// The text before a skill that a called agent carries out.
 const CARRY_OUT: &str = "Carry this skill out; your answer goes to whoever asked for it.\n\n";
 
 /// What an agent has to use skills with.

@@ -48,7 +48,7 @@ pub(super) fn filled(command: &str, with: &Fill<'_>, words: &[String]) -> Result
     };
     let line = Line::Plain(parts.iter().map(|part| template.fill(part)).collect::<Result<_, _>>().map_err(refused)?);
     let text = line.to_string();
-    // What is judged and run is read from this text again.
+    // The judged and executed command is parsed from this text again.
     if read(&text) == line {
         Ok((text, is_used))
     } else {
@@ -106,7 +106,7 @@ impl Template {
     }
 }
 
-/// What a word with marks becomes.
+/// The replacement of a word with marks.
 fn values(word: &str, mark: &str, slots: &[Slot]) -> Vec<String> {
     let (mut text, mut rest) = (String::new(), word);
     while let Some((before, after)) = rest.split_once(mark) {

@@ -199,7 +199,7 @@ impl Skill {
         self.state == State::Ready && self.head.for_models
     }
 
-    /// Who carries it out in the place of whoever asks for it; nobody: its text is for whoever does.
+    /// The agent that carries the skill out; `None`: the caller follows its text itself.
     pub fn done_by(&self) -> Option<String> {
         let contractor = self.contract.as_ref().map(|_| format!("skill:{}", self.name));
         contractor.or_else(|| self.head.fork.as_ref().map(|fork| fork.agent.clone()))

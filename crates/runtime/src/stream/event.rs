@@ -384,7 +384,7 @@ pub enum TaskStep {
     Checking,
     /// Its checks failed beside others, and run again once those are through.
     Deferred,
-    /// The lead said anew what it is.
+    /// The lead rewrote the task.
     Changed,
     /// It waits for money.
     Paused,
@@ -420,7 +420,7 @@ pub enum ApprovalStep {
 pub enum BudgetStep {
     /// A call was paid.
     Spent,
-    /// What a call cost is estimated: the provider has not told what it used.
+    /// The cost of the call is an estimate: the provider did not report its usage.
     Unknown,
     /// There is too little left to go on.
     Reached,

@@ -77,7 +77,7 @@ impl Sayer {
         self.pass_on(pieces, text);
     }
 
-    /// Says what was held back: the answer is over.
+    /// The answer is over: emits the held-back text.
     pub(crate) fn finish(&mut self, pieces: &Pieces) {
         let text = self.redactor.finish();
         self.pass_on(pieces, text);

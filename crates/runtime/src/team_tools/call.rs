@@ -159,9 +159,9 @@ fn clipped(words: &str, most: usize) -> String {
     }
 }
 
-/// What a model is told about the agents it may call. Every request carries this text and any file can add to it, so
-/// it is bounded: descriptions as far as there is room, then names, then the number of the rest. An agent that is not
-/// listed can still be called by its name.
+/// The list of agents that a model may call. It is part of every request, and any file can add to it, so it is bounded:
+/// descriptions as far as there is room, then names, then the number of the rest. An agent that is not listed can still
+/// be called by its name.
 fn about(callees: &[Callee]) -> String {
     let mut told = Vec::new();
     let mut left = CALLEES_ABOUT_BYTES_MAX;

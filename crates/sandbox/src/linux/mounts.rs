@@ -138,7 +138,8 @@ impl Root {
         attach(mount, &self.place(path, true)?)
     }
 
-    /// Covers a file or folder. One that has vanished since it was found is not made: it would appear in the project.
+    /// Covers a file or folder. A path that has vanished meanwhile is not created, because it would appear in the
+    /// project.
     fn hide(&self, path: &Path, cover: &OwnedFd) -> io::Result<()> {
         match self.open(&self.0, path.strip_prefix("/").map_err(|_| Errno::INVAL)?) {
             Err(Errno::NOENT) => Ok(()),

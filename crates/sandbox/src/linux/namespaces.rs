@@ -20,7 +20,7 @@ use super::view::View;
 use crate::session;
 use crate::spec::{Network, Spec};
 
-/// Settings of the system that keep user namespaces from us: the file, the value that does, and what it is called.
+/// System settings that forbid user namespaces: the file, the forbidding value, and the name.
 const LOCKS: [(&str, &str, &str); 3] = [
     ("/proc/sys/user/max_user_namespaces", "0", "user.max_user_namespaces"),
     ("/proc/sys/kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone"),
@@ -104,7 +104,7 @@ fn start_loopback() -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// What was refused, with the setting that refuses it where there is one.
+/// The refused step, with the setting that forbids it, if known.
 fn denied(what: &str) -> String {
     let is_set =
         |(file, value, _): &&(&str, &str, &str)| fs::read_to_string(file).is_ok_and(|text| text.trim() == *value);

@@ -27,7 +27,7 @@ pub(super) const SECRETS: [&str; 9] = [
     "/etc/krb5.keytab",
 ];
 
-/// Switches of the kernel. Root may turn them, whatever else was taken from it.
+/// Kernel settings. Root may change them even without capabilities.
 const SWITCHES: [&str; 7] =
     ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/acpi", "/proc/scsi", "/proc/mtrr"];
 
@@ -53,7 +53,7 @@ pub(super) enum Put {
 /// The file tree, beside `/proc` and `/dev`, which every command has.
 #[derive(Debug)]
 pub(super) struct View {
-    /// Links: where each is, and what it says.
+    /// Links: path and target.
     pub(super) links: Vec<(PathBuf, PathBuf)>,
     /// Folders of the system, read-only.
     pub(super) system: Vec<&'static str>,
@@ -89,7 +89,7 @@ impl View {
     }
 }
 
-/// What is put in, from the top down.
+/// The mounts, from the top down.
 fn puts(walls: &Walls) -> Vec<(PathBuf, Put)> {
     let mut puts = vec![(PathBuf::from(TMP), Put::Fresh)];
     puts.extend(walls.home.iter().map(|home| (home.clone(), Put::Fresh)));

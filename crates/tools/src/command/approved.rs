@@ -15,7 +15,7 @@ use max_team_sandbox::Appeared;
 /// The notes of all commands that run.
 static RUNNING: Mutex<Vec<Weak<Mutex<Vec<PathBuf>>>>> = Mutex::new(Vec::new());
 
-/// What was approved since a command began.
+/// Files that were approved since a command began.
 #[derive(Debug)]
 pub(super) struct Approved(Arc<Mutex<Vec<PathBuf>>>);
 
@@ -29,7 +29,7 @@ impl Approved {
         Self(own)
     }
 
-    /// Moves approved files back to their names; what is left was made by the command.
+    /// Moves approved files back to their names; the remaining files were made by the command.
     pub(super) fn give_back(&self, appeared: Vec<Appeared>) -> Vec<Appeared> {
         let notes = std::mem::take(&mut *lock(&self.0));
         let is_left = |Appeared { path, moved }: &Appeared| {
@@ -42,7 +42,7 @@ impl Approved {
                     let _ = fs::rename(from, note);
                 }
             }
-            // A folder that held nothing but what was approved has no reason to stay.
+            // A folder that held only approved files is removed.
             moved.symlink_metadata().is_ok() && !(moved.is_dir() && fs::remove_dir(moved).is_ok())
         };
         appeared.into_iter().filter(is_left).collect()

@@ -22,7 +22,7 @@ const THEIRS: &str = "[if the user made it while the command ran, tell them wher
 const NO_BARE_REPOSITORY: [(&str, &str); 3] =
     [("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "safe.bareRepository"), ("GIT_CONFIG_VALUE_0", "explicit")];
 
-/// Where build tools put what they make when nothing of the project can be written: a folder that goes with the command.
+/// The output folder of build tools in a read-only project; it is removed with the command.
 const SCRATCH: [(&str, &str); 4] = [
     ("CARGO_TARGET_DIR", "/tmp/target"),
     ("GOCACHE", "/tmp/go-build"),

@@ -121,8 +121,8 @@ fn too_many(root: &Path, what: &str, advice: &str) -> CommandError {
 /// Says whether to go into what is looked at.
 type Look<'a> = dyn FnMut(&Path, &str, bool) -> Result<bool, CommandError> + 'a;
 
-/// What there is of a row of the table of protected files, beneath a project's folder: the files that fit its pattern, and
-/// what those that are links lead to. A name without a `*` counts whether it is there or not.
+/// The paths of a row of the table of protected files, beneath a project's folder: files that match its pattern, and
+/// the targets of links among them. A name without a `*` counts also if it does not exist.
 pub(super) fn named(root: &Path, row: &Protected) -> Result<Vec<PathBuf>, CommandError> {
     let (folder, name) = row.split();
     let folder = root.join(folder);

@@ -153,8 +153,8 @@ impl Walls {
         Ok(std::iter::once((root, sight)).chain(also).collect())
     }
 
-    /// What is there that commands may not make and of which only a pattern knows the name: protected files, and what
-    /// rules keep from being changed. A look that fails is no look.
+    /// Existing files that match a pattern of files that commands may not create: protected files, and files that rules
+    /// protect. A failed scan is an error.
     pub(super) fn kept(&self) -> Result<Standing, CommandError> {
         let mut standing = Standing::default();
         if !self.on {

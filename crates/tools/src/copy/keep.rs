@@ -76,7 +76,7 @@ impl<'a> Keep<'a> {
         let entries = fs::read_dir(self.home).map_err(|err| failed(self.home, &err))?;
         let is_left = |name: &OsStr| name.to_str().is_some_and(|name| name.starts_with(NOW));
         for entry in entries.flatten().filter(|entry| is_left(&entry.file_name())) {
-            // One that stays is in no way: no look uses its name again.
+            // A leftover does no harm: its name is not used again.
             let _ = fs::remove_file(entry.path());
         }
         copy_list(&self.home.join(FIRST), &self.home.join(&self.now))

@@ -109,7 +109,8 @@ fn replace(text: &str, args: &EditFile) -> Result<String, String> {
     Ok(text.replace(old, new))
 }
 
-/// The same in the text as a model sees it: invisible characters inside what is replaced go with it, others stay.
+/// Searches the text as a model sees it: invisible characters inside the replaced part are removed with it, others
+/// stay.
 fn replace_seen(text: &str, fitted: &[(String, String)], args: &EditFile) -> Result<String, String> {
     let (plain, places) = stripped_with_places(text);
     let Some((old, new)) = fitted.iter().find(|(old, _)| plain.contains(old.as_str())) else {

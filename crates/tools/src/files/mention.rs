@@ -100,7 +100,7 @@ fn full(bytes_max: usize) -> String {
     format!("a message can include at most {files} and {bytes} of text")
 }
 
-/// What a spelling means.
+/// The meaning of a spelling.
 enum Found {
     Place(Place),
     /// Something that lies outside the project folder, which the user hears about.

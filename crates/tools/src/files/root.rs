@@ -168,7 +168,7 @@ impl Root {
         dir.is_ok_and(|dir| statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW).is_ok())
     }
 
-    /// Where something is out of sight, a link is followed only to what can be seen by its own name, too.
+    /// If some files are hidden, a link is followed only to a target that is visible by its own name.
     fn open_beneath(&self, path: &Path, flags: OFlags, sight: &Sight) -> Result<OwnedFd, Errno> {
         match self.how {
             #[cfg(target_os = "linux")]
@@ -182,8 +182,8 @@ impl Root {
         }
     }
 
-    /// Opens what links lead to, and asks the kernel what that is called: whatever moves meanwhile, this is what was
-    /// opened.
+    /// Opens the target of a link, and asks the kernel for the name of the opened file, so that a rename meanwhile does
+    /// not matter.
     #[cfg(target_os = "linux")]
     fn through_links(&self, path: &Path, flags: OFlags, sight: &Sight) -> Result<OwnedFd, Errno> {
         let name = |fd: BorrowedFd<'_>| {

@@ -110,7 +110,7 @@ impl<'a> Slot<'a> {
         Ok(Some(Self { root, place, dir, name }))
     }
 
-    /// What is there now; anything but a regular file that we may replace is refused.
+    /// The file as it is now. Refuses anything but a regular file, and a file that is read-only.
     pub(crate) fn look(&self) -> Result<Option<Old>, ToolError> {
         let Some((old, _)) = self.open()? else { return Ok(None) };
         // We could rename over it all the same; but this is how people say "hands off", even to root.
@@ -122,7 +122,7 @@ impl<'a> Slot<'a> {
         Ok(Some(old))
     }
 
-    /// The same for whoever knows its permissions: if nobody may write what is expected there, it was not the user who said so.
+    /// Like `look`, but accepts a read-only file where the expected state is read-only, too: a tool set that permission, not the user.
     pub(super) fn look_at(&self, from: &State) -> Result<Option<Old>, ToolError> {
         let is_closed = |mode: u16| !Mode::from_raw_mode(RawMode::from(mode)).intersects(WRITE);
         if from.mode().is_some_and(is_closed) { Ok(self.open()?.map(|(old, _)| old)) } else { self.look() }
@@ -138,7 +138,7 @@ impl<'a> Slot<'a> {
         file.sync_all().map_err(|err| self.trouble(errno(&err)))
     }
 
-    /// What is there now, whoever may write it; anything but a regular file is refused.
+    /// The file as it is now, also if it is read-only. Refuses anything but a regular file.
     fn open(&self) -> Result<Option<(Old, File)>, ToolError> {
         let shown = self.place.to_string();
         let file = match open_part_file(self.dir.as_fd(), self.name.as_ref()) {

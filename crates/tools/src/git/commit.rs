@@ -30,7 +30,7 @@ const TRAILER: &str = "Call-Key";
 const RECENT_MAX: &str = "200";
 /// Held while a commit of this process is made.
 static COMMITS: Mutex<()> = Mutex::new(());
-/// What a caller is told while another commit is under way.
+/// The error while another commit is running.
 const BUSY: &str = "another git command is at work in this repository; nothing was committed, try again";
 /// Bytes of a message.
 const MESSAGE_BYTES_MAX: usize = 8 << 10;
@@ -192,7 +192,7 @@ fn call(cx: &Cx, args: GitCommit, intent: &Action, _: bool) -> Result<Output, To
         claim.end(made.as_ref().is_err_and(is_killed));
     }
     match (made, find(&repo, key)?) {
-        // Where git was killed, too: what it had done by then is done.
+        // Also if git was killed: the commit exists.
         (_, Some(commit)) => {
             Ok(Output::text(format!("committed as `{commit}` ({})", many(chosen.files.len(), "file"))))
         }

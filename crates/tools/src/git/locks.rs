@@ -20,7 +20,7 @@ const NOTE: &str = "max-team-commit";
 const NOTE_BYTES_MAX: u64 = 4 << 10;
 /// Locks beside the one of the branch. A git in a process namespace of its own has the number 2, every time.
 const LOCKS: [&str; 3] = ["index.lock", "HEAD.lock", "next-index-2.lock"];
-/// What the lock of the branch is called in a note.
+/// The name of the branch's lock in a note.
 const BRANCH: &str = "branch";
 
 /// Where a repository is kept: the working tree, git's folder for it, and the one that all working trees share.
@@ -96,8 +96,8 @@ pub(super) struct Claim<'a> {
 }
 
 impl<'a> Claim<'a> {
-    /// Claims it, and removes what a killed commit has left; `None` while another commit of ours is under way, or a running
-    /// git keeps such locks from being removed.
+    /// Claims it, and removes leftovers of a killed commit; `None` while another commit of ours runs, or a running git
+    /// uses these locks.
     pub(super) fn take(places: Places<'a>) -> io::Result<Option<Self>> {
         let Some(mut note) = open(&places, true)? else { return Ok(None) };
         // A lock of ours that a running git keeps from being removed blocks this commit, too; its note must stay.
@@ -111,7 +111,7 @@ impl<'a> Claim<'a> {
         Ok(Some(Self { places, note }))
     }
 
-    /// Ends it. If git did not end by itself, what it left is removed.
+    /// Releases it. If git was killed, its leftovers are removed.
     pub(super) fn end(self, is_killed: bool) {
         let removed = if is_killed { sweep(&self.places, &self.note) } else { Ok(true) };
         // A note that stays is read by the next commit.
@@ -184,7 +184,7 @@ fn sweep(places: &Places<'_>, mut note: &File) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Whether a git that runs now works in these folders, or may: one whose folder cannot be seen counts.
+/// Whether a running git works in these folders; a git process with an unknown folder counts.
 #[cfg(target_os = "linux")]
 fn is_at_work(places: &Places<'_>) -> bool {
     let is_git = |process: &PathBuf| {

@@ -1,8 +1,8 @@
 //! Patterns of file names in a line (`src/*.rs`), replaced by the names that they stand for.
 //!
-//! They are looked up when the line is read, so that what is judged is what runs. That is only the same as what a shell
-//! would do while nothing in the line has changed a file before, and only for a command that reads what it is given;
-//! any other line with a pattern is left to a shell, and somebody is asked.
+//! They are expanded when the line is read, so that the judged command is the one that runs. The result equals a
+//! shell's only if nothing earlier in the line changes a file and the command only reads its arguments; any other line
+//! with a pattern is left to a shell and asks a person.
 
 use std::fs;
 use std::path::Path;
@@ -77,7 +77,7 @@ fn replace(part: &mut Part, patterns: &[&Pattern], folder: &Path, root: &Path) -
             return Err(format!("a pattern that fits more than {GLOB_NAMES_MAX} files"));
         }
     }
-    // Each name must be one that the command is judged by, as a place that it reads.
+    // The command must be judged as a reader of each name.
     let effects = program::look(&argv).effects;
     let is_read = |name: &String| effects.iter().any(|effect| matches!(effect, Effect::Read(path) if path == name));
     let changes = effects.iter().any(|effect| matches!(effect, Effect::Write(_) | Effect::Delete(_)));
@@ -125,7 +125,7 @@ fn names(pattern: &str, folder: &Path, root: &Path) -> Result<Vec<String>, Strin
     Ok(names)
 }
 
-/// The names in a folder; `None`: it is no folder. One that leads out of the project is not looked into.
+/// The names in a folder; `None` if it is no folder. A folder outside the project is an error.
 fn entries(folder: &Path, root: &Path) -> Result<Option<Vec<String>>, String> {
     let (Ok(real), Ok(root)) = (folder.canonicalize(), root.canonicalize()) else { return Ok(None) };
     if !real.starts_with(&root) {

@@ -291,7 +291,7 @@ fn bounded(parts: Vec<Part>, patterns: Vec<Pattern>) -> Result<(Vec<Part>, Vec<P
     }
 }
 
-/// What stands between two pieces: spaces, line ends, lines that go on, comments. Whether a line ends there.
+/// Reads the gap between two pieces: spaces, line ends, continued lines, comments. Returns whether a line ends there.
 fn gap(text: &str, from: usize, to: usize) -> Result<bool, String> {
     let mut rest = text.get(from..to).ok_or("it cannot be parsed")?;
     let (mut ends, mut is_open, mut goes_on) = (false, from == 0, false);

@@ -130,7 +130,7 @@ fn is_named(private: &[String], host: &str) -> bool {
     private.iter().any(|name| name.eq_ignore_ascii_case(host))
 }
 
-/// The system's clock. One that says a time before 1970 gives none, and the connection is refused: rustls's own panics.
+/// The system's clock. A time before 1970 is an error that refuses the connection; the clock of rustls panics then.
 #[derive(Debug)]
 struct Clock;
 

@@ -1,7 +1,8 @@
 //! `http_get`: a page of the web, as text.
 //!
-//! The gate judges the host and its port. A redirect on the same host and port is followed; one to another is told, so
-//! that the gate judges it when the model asks for it. HTML becomes readable text, JSON is laid out, what is no text is refused.
+//! The policy judges the host and its port. A redirect on the same host and port is followed; any other redirect is
+//! reported, so that the policy judges it when the model asks for it. HTML becomes readable text, JSON is formatted,
+//! other content is refused.
 
 use std::io;
 

@@ -18,7 +18,7 @@ pub(crate) use geocode::geocode;
 pub use get::HttpGet;
 pub(crate) use get::http_get;
 
-/// What the gate judges of an address: the host, with its port where that is not the scheme's own.
+/// The part of an address that the policy judges: the host, with its port if that is not the scheme's default.
 fn host(url: &reqwest::Url) -> String {
     let name = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"))

@@ -149,7 +149,7 @@ pub struct TaskResult {
     /// What it used, over all attempts.
     #[serde(default)]
     pub spent: Spent,
-    /// Commands that a crash interrupted: their outcome is unknown, and what they left proves nothing.
+    /// Commands that a crash interrupted: their outcome is unknown, and files that they left prove nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
     /// Nobody was asked: it had been answered before.
@@ -195,16 +195,16 @@ pub struct Evidence {
     pub ok: bool,
     /// What was seen.
     pub detail: String,
-    /// What the command exited with, if it is one and did.
+    /// The exit code, if a command ran and exited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<i32>,
-    /// Whether the command also passed before the task began, so that it proves less.
+    /// Whether the command also passed before the task began: then its success does not show that the task was done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub passed_before: bool,
 }
 
 impl Evidence {
-    /// A file, a command or a merge, and what was seen of it.
+    /// Evidence from a file, a command or a merge.
     pub fn new(what: impl Into<String>, ok: bool, detail: impl Into<String>) -> Self {
         Self { what: what.into(), ok, detail: detail.into(), code: None, passed_before: false }
     }
@@ -214,9 +214,9 @@ impl Evidence {
         !self.ok && matches!(self.code, Some(126 | 127))
     }
 
-    /// What a reader of a result should know about a check that passed.
+    /// A reason to doubt a check that passed, for readers of the result.
     pub fn caveat(&self) -> Option<&'static str> {
-        (self.ok && self.passed_before).then_some("passed before, too: proves less")
+        (self.ok && self.passed_before).then_some("also passed before the task")
     }
 }
 
@@ -289,7 +289,7 @@ pub struct TaskFailed {
     pub cause: Cause,
     /// Why, in words.
     pub error: String,
-    /// What was looked at.
+    /// The evidence so far.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
     /// What its owner said.
@@ -334,7 +334,7 @@ pub struct TaskDeferred {
     pub evidence: Vec<Evidence>,
 }
 
-/// The lead says anew what a task is, which has not begun.
+/// The lead rewrites a task that has not begun.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskChanged {
     /// The task.
@@ -342,7 +342,7 @@ pub struct TaskChanged {
     /// Its new title; without it, the old one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What is to be done now; without it, as before.
+    /// The new instructions; `None`: unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Who said so.
@@ -391,7 +391,7 @@ pub struct TaskRuled {
     pub ruling: Ruling,
     /// Who said so, by name.
     pub by: String,
-    /// Who decided: a person, the lead or a rule of the code. Older entries do not say.
+    /// The decider: a person, the lead or a rule of the code. Older entries lack it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub who: Option<By>,
 }

@@ -8,7 +8,7 @@ const HIGH_PERCENT: usize = 90;
 /// A task that was done before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample {
-    /// Who did it.
+    /// The member.
     pub member: String,
     /// The model that answered.
     pub model: String,
@@ -38,7 +38,7 @@ pub struct PastTasks {
 }
 
 impl History {
-    /// The tasks of a member. What they cost counts only for the model that it was paid to.
+    /// The tasks of a member. Their cost counts only for the same model.
     pub fn of(&self, member: &str, model: &str) -> PastTasks {
         let own: Vec<&Sample> = self.0.iter().filter(|sample| sample.member == member && sample.calls > 0).collect();
         let mut paid: Vec<u64> =

@@ -115,10 +115,10 @@ impl Case<'_> {
             Deed::Answer => said(Verdict::Allow, Free::Answer.words()),
             Deed::Team => self.team(target),
             Deed::Ask => self.deny(Subject::Tool).unwrap_or_else(|| self.question("a question to the user")),
-            // What was allowed was to work in a copy; no rule says that it is to be taken.
-            Deed::Merge => self.question("what an agent did in a copy is taken by a person"),
-            // Whoever leads it can always be asked.
-            Deed::Propose => said(Verdict::Ask, "what a teammate means to do is decided by its lead or a person"),
+            // A rule can allow work in a worktree, but not its merge.
+            Deed::Merge => self.question("a person decides about changes in a worktree"),
+            // Also in modes that ask nobody: the lead can always answer.
+            Deed::Propose => said(Verdict::Ask, "the lead or a person approves a teammate's plan"),
             Deed::Read => self.place(place::Touch::Read, "", target),
             Deed::ReadLinked => self.place(place::Touch::ReadLinked, "", target),
             Deed::Write => self.place(place::Touch::Write, "", target),
@@ -292,10 +292,10 @@ fn constrained(rule: String) -> Judgement {
     Judgement { hint, ..said(Verdict::Deny, &rule) }
 }
 
-/// How the reason begins where a person is asked whatever rules and modes say.
+/// The beginning of the reason of a question that no rule and no mode can avoid.
 const ALWAYS_ASKED: &str = "always asked: ";
 
-/// Whether a question that is asked because of this rule is asked whatever rules and modes say.
+/// Whether no rule and no mode can avoid a question with this reason.
 pub fn always_asks(rule: &str) -> bool {
     rule.starts_with(ALWAYS_ASKED)
 }

@@ -196,7 +196,8 @@ impl Case<'_> {
         place.ends().find_map(|end| match (self.inside(end), touch) {
             (None, Touch::Delete) => Some(format!("it deletes `/{end}`, which is outside the project")),
             (Some(path), Touch::Delete) if path == "." => Some("it deletes the whole project".to_owned()),
-            // The project itself holds such a file, too: what is put into it is judged by its own name.
+            // The project folder itself may hold protected files, too, but each new file in it is judged by its own
+            // name.
             (Some(path), _) if path == "." => None,
             (Some(path), _) => protected(&path).map(|why| format!("`{path}`: {why}")).or_else(|| named(end)),
             (None, _) => {

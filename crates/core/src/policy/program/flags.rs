@@ -138,7 +138,7 @@ fn short<'a>(row: &Row, word: &'a str, words: &mut impl Iterator<Item = &'a str>
         let mut own = flags(row).filter(|flag| flag.name.len() == letter.len_utf8() + 1);
         let Some(flag) = own.find(|flag| flag.name.strip_prefix('-').is_some_and(|name| name.starts_with(letter)))
         else {
-            // The letters behind it may be flags, or its value: what they could do is taken to be done.
+            // The letters after it may be flags or its value: their possible effects all count.
             if seen.unknown.last() != Some(&word) {
                 seen.unknown.push(word);
             }

@@ -55,8 +55,8 @@ const STEPS: [&str; 3] = ["run", "test", "x"];
 /// Programs that take `NAME=value` words for variables which their recipes run.
 const ASSIGNING: [&str; 4] = ["make", "gmake", "just", "env"];
 
-/// Inserts values into one command of a line. `fill` gives what a word with a mark becomes; `may_be_program` is set for
-/// values of our own (paths), which may also name the program.
+/// Inserts values into one command of a line. `fill` replaces a word with a mark; `may_be_program` is set for our own
+/// values (paths), which may also name the program.
 pub fn insert(
     template: &Part,
     mark: &str,
@@ -199,7 +199,7 @@ fn language(name: &str, rest: &[String], mark: &str, facts: &Facts) -> Result<()
     Ok(())
 }
 
-/// What a command starts, and how much else it does.
+/// The programs that a command starts, and its other effects.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Shape {
     programs: Vec<String>,

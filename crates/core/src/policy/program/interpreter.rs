@@ -3,7 +3,7 @@
 use super::{Effect, Facts, look_at, task};
 
 const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "fish", "pwsh"];
-/// Flags of interpreters whose value is code that they load, or a folder of it.
+/// Flags of interpreters whose value is a file or folder of code to load.
 const LOADS: [&str; 15] = [
     "--cwd",
     "-r",
@@ -22,7 +22,7 @@ const LOADS: [&str; 15] = [
     "-d",
 ];
 
-/// What a shell or an interpreter does; `None`: it is neither.
+/// The effects of a shell or an interpreter; `None` for other programs.
 pub(super) fn look(program: &str, words: &[&str]) -> Option<Facts> {
     if SHELLS.contains(&program) {
         return Some(shell(program, words));

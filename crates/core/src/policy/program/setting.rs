@@ -11,7 +11,7 @@ const PROGRAMS: [&str; 17] = [
     "cc", "cpp", "cxx", "ld", "ar", "as", "ranlib", "strip", "make", "path", "jvm", "rustc", "cargo", "python", "java",
     "go", "node",
 ];
-/// What is in the names of settings that bring in programs or code.
+/// Parts of the names of settings that load programs or code.
 const PARTS: [&str; 24] = [
     "agent",
     "argline",
@@ -39,7 +39,7 @@ const PARTS: [&str; 24] = [
     "wrapper",
 ];
 
-/// What a setting does besides choosing; `None`: nothing.
+/// The side effect of a setting; `None` if it has none.
 pub(super) fn setting(text: &str) -> Option<Effect> {
     let (name, value) = text.split_once('=').unwrap_or((text, ""));
     // `-p:Name=Value`, `-DNAME:STRING=value`.
@@ -95,7 +95,7 @@ const PAGERS: [&str; 4] = ["PAGER", "GIT_PAGER", "MANPAGER", "SYSTEMD_PAGER"];
 /// Variables that are lists of folders with code.
 const FOLDERS: [&str; 3] = ["PYTHONPATH", "NODE_PATH", "RUBYLIB"];
 
-/// What a variable before a command does.
+/// The effect of a variable before a command.
 pub(in crate::policy) fn variable(name: &str, value: &str) -> Vec<Effect> {
     if SAFE.contains(&name) || name.starts_with("LC_") || (PAGERS.contains(&name) && matches!(value, "" | "cat")) {
         return Vec::new();

@@ -15,7 +15,7 @@ use crate::commands::print;
 use crate::exit::{Exit, Stop};
 use crate::setup::Place;
 
-/// Prints or writes a seal over a journal that holds; of one that does not, says what is wrong.
+/// Prints or writes a seal over a valid journal; for a damaged one, reports the damage.
 pub(super) fn write(place: &Place, file: Option<&Path>) -> anyhow::Result<Exit> {
     let (report, rows) = verify::check(place, None)?;
     if !report.is_sound() {

@@ -20,7 +20,7 @@ pub(super) fn verify(place: &Place, seal: Option<&Path>, json: bool) -> anyhow::
     told(place, &report, &rows, json)
 }
 
-/// What is wrong with the log and its file, and with the rows that follow from a log that holds.
+/// Faults of the log and its file and, if the log is valid, of the rows derived from it.
 pub(super) fn check(place: &Place, seal: Option<ExternalSeal>) -> Result<(Report, Drifted), Stop> {
     let checked = find(place).and_then(|journal| {
         let report = journal.verify_against(seal)?;

@@ -18,10 +18,10 @@ const ANSWER_TOKENS_MAX: u32 = 16;
 /// How long the answer may take.
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
 
-/// What is asked.
+/// The prompt of the test request.
 const QUESTION: &str = "Reply with the word ok.";
 
-/// What has to be mended.
+/// The part that needs a fix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// The key is wrong, or may not use the model.
@@ -38,7 +38,7 @@ pub(crate) enum Trouble {
     Request,
 }
 
-/// Asks once and says what came of it.
+/// Sends one request and reports the result.
 pub(super) fn ask(chosen: &Chosen, findings: &mut Findings) {
     let lang = findings.lang;
     // An answer of a few tokens leaves no room to think in.
@@ -75,7 +75,7 @@ fn call(chosen: &Chosen, model: &Model) -> Result<Answer, (Failure, String)> {
     }
 }
 
-/// What a failed request says about key, server, model and address.
+/// The conclusion of a failed request about key, server, model and address.
 fn judge(failure: &Failure, detail: &str) -> Trouble {
     match failure {
         Failure::Auth => Trouble::Key,

@@ -223,7 +223,7 @@ impl Chat {
         }
     }
 
-    /// The draft has changed: what a mention at the cursor can become is looked for anew.
+    /// The draft has changed: search the completions of a mention at the cursor again.
     pub(super) fn update_menu(&mut self) {
         let (draft, cursor) = self.editor.draft();
         if self.menu.update(draft, cursor, self.session.mates()) {

@@ -236,7 +236,7 @@ pub(super) fn at_work(house: &mut House) {
         house.begin(task);
     }
     house.stage.wait(4_000);
-    house.fails("writer", "said to be done, but `src/write.rs` does not exist");
+    house.fails("writer", "the task reported success, but a check failed: src/write.rs: the file does not exist");
     house.stage.wait(30_000);
     house.step(Input::Woke);
     house.begin("writer");

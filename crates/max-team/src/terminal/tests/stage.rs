@@ -306,7 +306,7 @@ pub(crate) fn merges(key: &str, preview: &str) -> Event {
         tool: "dispatch_task".into(),
         action: Action { deed: Deed::Merge, ..edit("agt_01a1dfae29d575888718e5a0ab5218de", preview) },
         class: Class::Idempotent,
-        rule: "what an agent did in a copy is taken by a person".into(),
+        rule: "a person decides about changes in a worktree".into(),
         memory: Memory::Nothing,
     })
 }

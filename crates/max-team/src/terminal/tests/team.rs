@@ -120,7 +120,7 @@ fn failed(columns: u16, rows: u16, lang: Lang) -> House {
         if house.plan.needs_ruling() {
             break;
         }
-        house.fails("design", "said to be done, but docs/format.md: no such file");
+        house.fails("design", "the task reported success, but a check failed: docs/format.md: the file does not exist");
         house.stage.wait(600_000);
         house.step(Input::Woke);
         if !house.plan.needs_ruling() {

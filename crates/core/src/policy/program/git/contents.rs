@@ -13,7 +13,7 @@ const NAMES_ONLY: [&str; 9] = [
     "-s",
     "--dirstat",
 ];
-/// Letters that put contents into a log, or tell what is in them.
+/// Flags that show contents in a log, or facts about contents.
 const CONTENTS: [char; 9] = ['p', 'u', 'U', 'L', 'c', 'm', 'S', 'G', 'W'];
 /// The same in words; git takes them cut short.
 const CONTENT_WORDS: [&str; 10] = [
@@ -37,7 +37,8 @@ pub(super) fn are_shown(sub: &str, args: &[&str]) -> bool {
         "diff" | "diff-tree" | "diff-index" | "diff-files" => !names_only() || patches(args),
         // `HEAD:src/main.rs` is that file, or the names in that folder, and nothing else.
         "show" if are_files(args) => false,
-        // Whatever is asked of a commit, a blob is shown whole; of names, only this one is surely a commit's.
+        // Options for commits do not apply to a blob, which is shown whole. Of all names, only this one is certainly a
+        // commit.
         "show" => !names_only() || patches(args) || !revisions(args).all(is_head),
         "stash" => args.first() == Some(&"show") || patches(args),
         "cat-file" if are_files(args) => false,

@@ -1,4 +1,4 @@
-//! Sub-commands with several forms: one lists, another changes, a third discards what was never committed.
+//! Sub-commands with several forms: one lists, another changes, a third discards uncommitted work.
 
 use super::{Effect, Facts, places, remotes};
 use crate::policy::program::by_row;
@@ -38,7 +38,7 @@ fn has(seen: &Seen<'_>, names: &[&str]) -> bool {
     seen.names.iter().any(|name| names.contains(name))
 }
 
-/// What is known of such a sub-command; `None`: its row says it.
+/// The effects of such a sub-command; `None`: the row of the table holds.
 pub(super) fn look(sub: &str, args: &[&str]) -> Option<Facts> {
     let looks = |is: bool| is.then(|| Facts { is_whole: true, effects: Vec::new(), head: 2 });
     let first = args.first().copied().unwrap_or_default();

@@ -1,15 +1,15 @@
 //! Git: general options before the sub-command, and sub-commands that are several in one.
 //!
-//! Git runs what its configuration names (pagers, drivers, helpers, hooks), so whatever changes the configuration for a
-//! call runs something that cannot be seen. What shows contents out of the history is told apart, because names that
-//! are out of sight in the folder may be in there.
+//! Git runs programs that its configuration names (pagers, drivers, helpers, hooks), so an option that changes the
+//! configuration may run an unknown program. Commands that show contents of the history are treated separately, because
+//! the history may hold files that are hidden in the folder.
 
 mod contents;
 mod forms;
 
 use super::{Effect, Facts, by_row, flags, host, table};
 
-/// Keys that name no program, whatever their value. One that ends in `.` stands for its whole section.
+/// Keys that never name a program. A key that ends in `.` stands for its whole section.
 const SAFE_KEYS: [&str; 44] = [
     "advice.",
     "branch.sort",
@@ -231,7 +231,7 @@ fn remotes(words: &[&str]) -> Vec<Effect> {
     words.iter().filter_map(told).collect()
 }
 
-/// Words that are revisions or paths: both are taken for paths, and what stands behind `rev:` is one.
+/// Words that are revisions or paths. Both count as paths, and so does the part after `rev:`.
 fn places(words: &[&str]) -> Vec<Effect> {
     let path = |word: &&str| match word.split_once(':') {
         // `:/words` is a revision by its message, `:!path` and `:(magic)path` leave out or choose paths.

@@ -27,7 +27,7 @@ pub(super) const ROWS: &[Row] = &[
     row("xz", Runs, Reads, "--files< --files0< -S= --suffix= -T= -F= -C="),
     row("zstd", Runs, Reads, "-o> --output-dir-flat> --output-dir-mirror> -D< --filelist< --patch-from< --trace> -T="),
     row("cpio", Runs, Reads, "-F# --file# -O> -I< --rsh-command! -D< --directory< -E< --pattern-file<"),
-    // Files by name, and what is done with each.
+    // Files by name, with the effect on each.
     row(
         "fd",
         Runs,
@@ -84,7 +84,7 @@ pub(super) const ROWS: &[Row] = &[
         "--options# --homedir# -o> --output> --agent-program! --dirmngr-program! --photo-viewer# --exec-path# --keyring< --log-file>",
     ),
     row("ssh-keygen", Runs, Text, "-f> -D# -w# -P# -N= -C= -t= -b="),
-    // Containers: what runs inside is anybody's, and a mount reaches everywhere.
+    // Containers: the program inside is unknown, and a mount can reach any file.
     row("docker", Runs, Text, DOCKER),
     row("docker run", Runs, Text, CONTAINER),
     row("docker create", Runs, Text, CONTAINER),
