@@ -418,7 +418,7 @@ fn mail_of_a_session_that_rests_is_stopped_and_read_on() {
     assert_eq!(begun().len(), 1);
     ok(program.run(&["-c", "-p", ""]));
     let [_, told] = begun().try_into().unwrap();
-    assert!(told.contains("mind the gap") && told.contains("Read what has come"), "{told}");
+    assert!(told.contains("mind the gap") && told.contains("Read the messages that came"), "{told}");
 }
 
 #[test]

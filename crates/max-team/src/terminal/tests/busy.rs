@@ -306,7 +306,7 @@ fn what_waits_is_what_is_there() {
     stage.chat.done(Done::Continued { lead: false, outcome: Ok((Vec::new(), 1)) });
     stage.paint();
     let said = orders(&stage);
-    assert!(matches!(said.as_slice(), [only] if only.starts_with("say Read what has come")), "{said:?}");
+    assert!(matches!(said.as_slice(), [only] if only.starts_with("say Read the messages that came")), "{said:?}");
 }
 
 #[test]
@@ -371,7 +371,7 @@ fn what_comes_after_a_stop_is_counted_by_the_mail() {
     stage.chat.done(Done::Held { read: true, outcome: Ok(1) });
     stage.paint();
     let said = orders(&stage);
-    assert!(matches!(said.as_slice(), [only] if only.starts_with("say Read what has come")), "{said:?}");
+    assert!(matches!(said.as_slice(), [only] if only.starts_with("say Read the messages that came")), "{said:?}");
 }
 
 /// A session that is opened says what waits in it, whoever has written it.

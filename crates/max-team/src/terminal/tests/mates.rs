@@ -387,7 +387,7 @@ fn letters_of_a_session_are_shown_again() {
     let at = |words: &str| screen.find(words).unwrap_or_else(|| panic!("{words}: {screen}"));
     assert!(at("what was last written") < at("users(id, name)"));
     assert!(at("users(id, name)") < at("Got it.") && at("Got it.") < at("use tabs"), "{screen}");
-    let others = ["said in the conversation", "of a call", "taken back", "Read what has come"];
+    let others = ["said in the conversation", "of a call", "taken back", "Read the messages that came"];
     assert!(others.iter().all(|words| !screen.contains(words)), "{screen}");
 }
 
