@@ -174,7 +174,7 @@ pub(crate) fn open(place: &Place, router: Router) -> Result<Open, Stop> {
     let (approve, max_parallel) = (Approve::Plan, PARALLEL_DEFAULT);
     let ways = Ways { approve, max_parallel, call_depth: CALL_DEPTH_DEFAULT, coordinator: false };
     let Seated { definition, settings, team, .. } = Who::Team(led).seat(&chosen, &settings, ways)?;
-    Ok(Open { which: Which::New, definition, settings, schema: None, team })
+    Ok(Open { which: Which::New, definition, settings, mode_is_named: false, schema: None, team })
 }
 
 #[cfg(test)]

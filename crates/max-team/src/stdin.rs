@@ -24,6 +24,15 @@ pub(crate) fn is_piped() -> bool {
     matches!(kind, Ok(FileType::Fifo | FileType::RegularFile | FileType::Socket))
 }
 
+/// Whether piped text begins with a no: the answer to the first question of a demo.
+pub(crate) fn says_no() -> Result<bool, Stop> {
+    if !is_piped() {
+        return Ok(false);
+    }
+    let piped = piped(true)?.to_lowercase();
+    Ok(matches!(piped.split_whitespace().next(), Some("n" | "no" | "否")))
+}
+
 /// The prompt with piped text added. Without either there is nothing to do, unless a session is continued.
 pub(crate) fn prompt(given: &str, continues: bool) -> Result<String, Stop> {
     let piped = piped(!given.is_empty() || continues)?;

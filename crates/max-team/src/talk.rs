@@ -81,7 +81,8 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
         }
         None => Vec::new(),
     };
-    let open = Open { which, definition, settings, schema, team: colleagues };
+    let mode_is_named = talk.team.permission_mode.is_some();
+    let open = Open { which, definition, settings, mode_is_named, schema, team: colleagues };
     let (open, limit) = as_agreed(place, &journal, &root, task.as_ref(), open)?;
     let what = if task.is_some() { "a headless run" } else { "a chat" };
     let team = setup::house(place, &config, journal, chosen.router.clone(), what)?;
@@ -179,7 +180,7 @@ impl Ready {
 pub(crate) fn work(place: &Place, talk: &Talk, ready: Ready, task: Task, format: Format) -> anyhow::Result<Exit> {
     let Ready { config, chosen, root, seated: Seated { definition, settings, team, crew } } = ready;
     let record = asked_for(place, talk.record.as_deref())?;
-    let open = Open { which: Which::New, definition, settings, schema: None, team };
+    let open = Open { which: Which::New, definition, settings, mode_is_named: false, schema: None, team };
     warm(&chosen.router, &chosen.model.provider);
     let journal = place.begin(&config)?;
     let house = setup::house(place, &config, journal, chosen.router.clone(), "a plan")?;
@@ -256,7 +257,7 @@ pub(crate) fn skill(
 
 /// A session with an agent that carries out a skill by itself.
 fn contracted(which: Which, name: &str, contract: &Contract, settings: Settings) -> Open {
-    Open { which, definition: skills::hand(name, contract), settings, schema: None, team: None }
+    Open { which, definition: skills::hand(name, contract), settings, mode_is_named: false, schema: None, team: None }
 }
 
 /// How long a skill may take.
@@ -330,6 +331,7 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
     let mut scratch = tempfile::Builder::new().prefix("max-team-demo-").tempdir()?;
     // Somebody who watched may want to look at what was done.
     let yes = options.yes || !std::io::stdin().is_terminal();
+    let refuses = yes && !options.yes && stdin::says_no()?;
     scratch.disable_cleanup(options.keep || !yes);
     let folder = scratch.path().canonicalize()?;
     setup::check_name(&folder, None)?;
@@ -352,6 +354,7 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
         first: Some(tape.prompt.to_owned()),
         no_color: options.no_color,
         yes,
+        refuses,
         objection: tape.objection.map(str::to_owned),
         scratch: true,
         ..Seating::at(root)
@@ -426,6 +429,8 @@ struct Seating {
     no_color: bool,
     /// Answer yes to everything and leave when the first words are answered: nobody sits there.
     yes: bool,
+    /// Answer no instead.
+    refuses: bool,
     /// What is then said about the first plan instead of yes.
     objection: Option<String>,
     /// Its journal is thrown away afterwards.
@@ -441,9 +446,9 @@ struct Seating {
 impl Seating {
     /// In a folder, where somebody sits and types.
     fn at(root: PathBuf) -> Self {
-        let (no_color, yes, scratch, mates) = (false, false, false, Vec::new());
+        let (no_color, yes, refuses, scratch, mates) = (false, false, false, false, Vec::new());
         let (first, propose, objection, crew, record) = (None, None, None, None, None);
-        Self { root, first, propose, no_color, yes, objection, scratch, crew, mates, record }
+        Self { root, first, propose, no_color, yes, refuses, objection, scratch, crew, mates, record }
     }
 }
 
@@ -458,7 +463,7 @@ fn chat(
     let terminal = is_terminal();
     let proposed = seating.propose.is_some();
     // Leaving a demo is never a failure.
-    let watched = seating.scratch && !seating.yes;
+    let watched = seating.scratch && (!seating.yes || seating.refuses);
     let plain = seating.yes || !terminal || place.env.get("TERM").is_none_or(|term| term == "dumb");
     let chosen = chosen.map(Arc::new);
     let lang = place.lang(config);
@@ -483,6 +488,7 @@ fn chat(
         lang,
         plain,
         yes: seating.yes,
+        refuses: seating.refuses,
         objection: seating.objection,
         scratch: seating.scratch,
         mates: seating.mates,

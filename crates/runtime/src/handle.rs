@@ -186,15 +186,19 @@ pub enum Which {
     Fork(Box<Forked>),
 }
 
-/// How to open a session. A resumed one keeps its agent and history; the settings and its words are those given now.
+/// How to open a session. A resumed one keeps its agent and history, and at least the constraints that it had before
+/// (`core::resume`); the model and everything else are those given now.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Open {
     /// Which.
     pub which: Which,
-    /// Who leads it. One that exists goes on with whoever has led it, as written here if it is the same.
+    /// The lead. A resumed session takes this definition over if it is the same agent and has no more tools than before.
     pub definition: Definition,
     /// What the lead works under.
     pub settings: Settings,
+    /// Whether the user named the mode for this run; otherwise a resumed session keeps its own mode where that is stricter.
+    #[serde(default)]
+    pub mode_is_named: bool,
     /// The user's JSON Schema for a structured answer.
     pub schema: Option<serde_json::Value>,
     /// The colleagues of the lead; without them it works alone.
@@ -264,6 +268,8 @@ pub struct Opened {
     pub session: SessionId,
     /// Its lead.
     pub agent: AgentId,
+    /// What its lead works under.
+    pub settings: Arc<Settings>,
     /// Whether it existed before.
     pub resumed: bool,
     /// Whether a turn or unread mail was waiting, which now goes on.

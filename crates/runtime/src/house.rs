@@ -4,6 +4,7 @@
 //! starts the loop. Saying something is one transaction: the words in the session's stream and the letter in the
 //! lead's mailbox; the loop hears of it afterwards. Nothing lives only in a channel.
 
+mod resume;
 mod withdraw;
 
 use std::collections::HashMap;
@@ -44,6 +45,8 @@ use crate::session::{self, SessionRow, Sessions};
 use crate::shared::{Shared, append, commit_at, lock, new_id, now_ms};
 use crate::skills::Places;
 use crate::worktree::{self, Waiting};
+
+pub(crate) use resume::Bound;
 
 /// How long whoever wants to put files back waits until everybody has sat down.
 const REST_WAIT: Duration = Duration::from_secs(2);
@@ -141,10 +144,7 @@ impl House {
         lock(&self.shared.stored).clear();
         let epoch = self.shared.journal.claim(&resource, &self.shared.worker).await?;
         let fence = Fence { resource, worker: self.shared.worker.id(), epoch };
-        let cap = crate::plan::cap(&open.settings);
-        let team = open.team.clone();
-        let floor = Floor::new(Arc::clone(&self.shared), session, agent, fence.clone(), root, team, cap);
-        let opened = self.seat(&Arc::new(floor), by, &open, resumed).await;
+        let opened = self.open_claimed((session, agent, root), fence.clone(), by, open, resumed).await;
         drop(opening);
         if opened.is_err() {
             // What could not be opened is not kept from others, and whoever sits there already goes home.
@@ -155,6 +155,27 @@ impl House {
             self.give_back(&fence.resource, epoch).await;
         }
         opened
+    }
+
+    /// Opens a session that this process owns: from here on, a new one and a resumed one differ in their history alone.
+    async fn open_claimed(
+        self: &Arc<Self>,
+        (session, lead, root): (SessionId, AgentId, PathBuf),
+        fence: Fence,
+        by: Principal,
+        open: Open,
+        resumed: bool,
+    ) -> Result<Opened, RuntimeError> {
+        let (turn, head) = if resumed { self.shared.fold_agent(lead)? } else { (Turn::new(), 0) };
+        let bound = Bound::read(&turn);
+        let open = match &bound {
+            Some(bound) => bound.open(open, &self.shared.tools),
+            None => open,
+        };
+        let cap = crate::plan::cap(&open.settings);
+        let mut floor = Floor::new(Arc::clone(&self.shared), session, lead, fence, root, open.team.clone(), cap);
+        floor.bound = bound;
+        self.seat(&Arc::new(floor), by, &open, turn, head, resumed).await
     }
 
     /// What this process owned is anybody's. Where that cannot be written, it owns nothing any more.
@@ -192,15 +213,12 @@ impl House {
         floor: &Arc<Floor>,
         by: Principal,
         open: &Open,
+        turn: Turn,
+        head: u64,
         resumed: bool,
     ) -> Result<Opened, RuntimeError> {
         let (session, lead) = (floor.session, floor.lead);
-        let (turn, head) = if resumed { self.shared.fold_agent(lead)? } else { (Turn::new(), 0) };
-        // Whoever has led it before goes on, as it is written now.
-        let known = turn.identity().map(|(_, _, definition)| definition);
-        let is_other =
-            |known: &&Arc<Definition>| (&known.name, known.place) != (&open.definition.name, open.definition.place);
-        let definition = known.filter(is_other).map_or_else(|| Arc::new(open.definition.clone()), Arc::clone);
+        let definition = Arc::new(open.definition.clone());
         let coordinates = open.team.as_ref().is_some_and(|team| team.coordinator);
         let copy = self.copy_for(floor, &turn, &definition, open).await?;
         let (copy, settings) = copy.map_or((None, open.settings.clone()), |(copy, settings)| (Some(copy), settings));
@@ -225,6 +243,7 @@ impl House {
         let opened = Opened {
             session,
             agent: lead,
+            settings: Arc::clone(seat.frame.settings()),
             resumed,
             continuing: is_at_work || is_busy || begins,
             lead_goes_on: (is_busy && !is_stopped) || begins,
@@ -442,8 +461,12 @@ impl House {
             Command::Interrupt { session } => self.interrupt(session, &order, false).await,
             Command::Halt { session } => self.interrupt(session, &order, true).await,
             Command::Configure { session, settings } => {
-                self.floor(session)?.set_mode(settings.mode);
-                self.floor(session)?.cap(crate::plan::cap(&settings));
+                let floor = self.floor(session)?;
+                // A person names the mode.
+                let settings =
+                    floor.bound.as_ref().map_or(settings.clone(), |bound| bound.lead_settings(settings, true));
+                floor.set_mode(settings.mode);
+                floor.cap(crate::plan::cap(&settings));
                 let by = By::person(&order.by);
                 self.tell(session, Control::Configure { settings: Box::new(settings), by }).await
             }
@@ -512,12 +535,15 @@ impl House {
         let Some(Lead { definition, constraints, model }) = lead else { return Ok(()) };
         let status = self.status(session).await?;
         let (turn, _) = self.shared.fold_agent(floor.lead)?;
-        let is_other = turn.identity().is_some_and(|(_, _, known)| known.name != definition.name);
-        // A face that waits for an answer of a shape has its own way to lead, and whoever has led before goes on.
-        if status.settings.structured || is_other {
+        let is_same = |known: &Definition| (&known.name, known.place) == (&definition.name, definition.place);
+        let is_other = turn.identity().is_some_and(|(_, _, known)| !is_same(known));
+        let is_beyond = floor.bound.as_ref().is_some_and(|bound| !bound.goes_on_as(&definition));
+        // A face that waits for an answer of a shape has its own way to lead, and the lead of before goes on.
+        if status.settings.structured || is_other || is_beyond {
             return Ok(());
         }
         let settings = status.settings.leading_under(&constraints);
+        let settings = floor.bound.as_ref().map_or(settings.clone(), |bound| bound.lead_settings(settings, true));
         let coordinates = now.is_some_and(|team| team.coordinator);
         let copy = match settings.permissions.copy.as_str() {
             "" => Ok(None),

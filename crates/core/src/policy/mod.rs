@@ -299,6 +299,9 @@ pub struct Answer {
     /// Of what is in a copy: it is to go. Whoever only says no has dropped nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub drop: bool,
+    /// The user wrote something instead of yes or no: the call is not run, and the user is asked again if it is made again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub put_off: bool,
     /// Whose answer it is.
     pub by: By,
 }
@@ -332,7 +335,7 @@ impl Settled {
 impl Answer {
     /// Yes or no to this one question, without a word.
     pub fn new(allow: bool, by: By) -> Self {
-        Self { allow, always: false, until: Until::default(), comment: String::new(), drop: false, by }
+        Self { allow, always: false, until: Until::default(), comment: String::new(), drop: false, put_off: false, by }
     }
 
     /// The answer to what becomes of a copy.

@@ -404,6 +404,12 @@ impl Call {
 /// Never "the user refused" when nobody was asked.
 fn refusal_words(answer: &policy::Answer) -> String {
     match &answer.by {
+        By::Person(_) if answer.put_off => {
+            let words = &answer.comment;
+            format!(
+                "Not run: the user has not decided about this call, and wrote: {words}\nIf you still need it, call again."
+            )
+        }
         By::Person(_) => format!("The user said no.{}", they_say(" ", answer)),
         By::Lead(lead) => format!("`{lead}` said no.{}", they_say(" ", answer)),
         By::Rule(rule) => format!("Not allowed by {rule}; nobody was asked."),

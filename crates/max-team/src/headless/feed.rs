@@ -14,6 +14,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::Headless;
+use super::questions::Words;
 use super::tally::Tally;
 use super::vigil::Vigil;
 use crate::exit::{Exit, Stop};
@@ -186,6 +187,10 @@ impl Headless {
     /// Says the next line. If too many wait already it stays the next: some will have been taken up when more is heard.
     async fn say(&self, session: SessionId, next: &mut Option<String>, tally: &mut Tally) -> anyhow::Result<()> {
         let Some(text) = next.take() else { return Ok(()) };
+        // A question that waited since before is answered with the first words.
+        if self.answer_waiting(session, &text, tally).await? == Words::ByLead {
+            return Ok(());
+        }
         let (key, cwd) = (EnvelopeId::new(new_id()), self.cwd.display().to_string());
         let command = Command::Say { session, text: text.clone() };
         match self.handle.command(Order { by: self.by.clone(), cwd, key, command }).await {

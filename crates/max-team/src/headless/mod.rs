@@ -47,6 +47,7 @@ use ear::{Ear, Heard};
 pub(crate) use feed::Fault;
 pub(crate) use max_team_core::verdict::{Verdict, end_name};
 pub(crate) use out::Out;
+use questions::Words;
 use tally::Tally;
 use vigil::Vigil;
 
@@ -168,11 +169,17 @@ impl Headless {
             tally.stream = Some(self.handle.stream(Scope::Session(session), here)?);
         }
         tally.open(opened);
+        if opened.resumed && opened.continuing {
+            // Results of calls that were made before this run name their calls.
+            self.handle.agent_events(opened.agent)?.iter().for_each(|(_, event)| tally.lines.hear(event));
+        }
         let has_members = open.team.as_ref().is_some_and(|team| !team.members.is_empty());
         tally.team = has_members || !self.mates.is_empty();
-        let command = self.first(opened);
-        let waits_for = command.is_some().then_some(key);
         self.recruit(session, &mut tally).await?;
+        let words = self.open_questions(session, opened, &mut tally).await?;
+        let command = self.first(opened, words);
+        // Words to a lead that is busy come into the turn that it is in, which is waited for without them.
+        let waits_for = (command.is_some() && words == Words::Unheard).then_some(key);
         if let Some(command) = command {
             self.order(key, command).await?;
         }
@@ -183,12 +190,17 @@ impl Headless {
             // Stopped before the run: what the lead says in it is not cut short by that.
             tally.outlived.extend(self.handle.is_stopped(*plan)?.then_some(*plan));
         }
-        self.open_questions(session, opened, &mut tally).await?;
         if matches!(self.task, Task::Listen) {
             let (stopped, exit) = self.listen(opened, &mut notices, signals, &mut tally).await?;
+            self.tell_of_more_refusals(&tally);
             return self.finish_listening(opened, &tally, notices, signals, (stopped, exit)).await;
         }
-        let stopped = if waits_for.is_some() || opened.continuing || goes_on || !tally.joining.is_empty() {
+        let stopped = if waits_for.is_some()
+            || words != Words::Unheard
+            || opened.continuing
+            || goes_on
+            || !tally.joining.is_empty()
+        {
             let followed = self.follow(session, started, waits_for, &mut notices, signals, &mut tally);
             let stopped = match self.in_time(started, followed).await {
                 Ok(stopped) => stopped?,
@@ -204,6 +216,7 @@ impl Headless {
             self.repeat(opened, &mut tally)?;
             None
         };
+        self.tell_of_more_refusals(&tally);
         if stopped.is_some() {
             self.tell_of_stop(session, stopped)?;
         }
@@ -229,9 +242,11 @@ impl Headless {
     }
 
     /// What is ordered first.
-    fn first(&self, opened: &Opened) -> Option<Command> {
+    fn first(&self, opened: &Opened, words: Words) -> Option<Command> {
         let session = opened.session;
         match &self.task {
+            Task::Say(_) if words == Words::ByLead => None,
+            Task::Say(text) if words == Words::ByAnother => Some(Command::Say { session, text: text.clone() }),
             Task::Say(text) if text.is_empty() => {
                 // Together with what waits: nothing is open that it could come between.
                 let is_stopped = opened.lead_halts || self.is_cut(opened.last.as_ref());
@@ -552,9 +567,14 @@ impl Headless {
             tally.asked_by.insert(asked.question, from.name.to_string());
             self.heard(Command::Decide { question: asked.question, say }).await?;
         }
-        if let (true, Event::PlanAsked(asked)) = (self.yes, event)
-            && asked.about == About::Proposal
+        let is_approved = self.yes && matches!(event, Event::PlanAsked(asked) if asked.about == About::Proposal);
+        if let Event::PlanAsked(_) = event
+            && !is_approved
+            && !matches!(self.task, Task::Plan { .. })
         {
+            self.lang.answered_with(&self.handle.plan(plan)?).iter().for_each(|words| talk(words));
+        }
+        if let (true, Event::PlanAsked(asked)) = (is_approved, event) {
             let command = Command::Decide { question: asked.question, say: Say::Approve };
             tally.sent.insert(asked.question);
             tally.asked_by.insert(asked.question, from.name.to_string());
@@ -611,6 +631,13 @@ impl Headless {
         tally.refusals_told += 1;
         if tally.refusals_told <= REFUSALS_TOLD_MAX {
             talk(&self.lang.refused_call(&from.name, &called(&refusal.tool, &refusal.target), rule));
+        }
+    }
+
+    /// How many refused calls were not named.
+    fn tell_of_more_refusals(&self, tally: &Tally) {
+        if let Some(more) = tally.refusals_told.checked_sub(REFUSALS_TOLD_MAX).filter(|more| *more > 0) {
+            talk(&self.lang.more_refused(more));
         }
     }
 

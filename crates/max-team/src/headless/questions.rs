@@ -2,35 +2,63 @@
 //! plans do.
 //!
 //! The agent that asked waits; the run ends once every agent rests or waits, and goes on with `-c` when the answer is there.
-//! Anything else that needs a yes (a command, a web page) is refused: the agent can do without it and says so. So is
-//! everything where the run listens for further messages, and what waited before the user went on with other words.
+//! `core::unattended` decides which questions wait; this carries it out.
 
 use max_team_core::event::{QuestionAsked, Refusal};
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId};
 use max_team_core::policy::{Answer, By, Deed, always_asks};
+use max_team_core::unattended::{Question, on_question, on_reopening};
 use max_team_runtime::{Asked, Command, Opened, Order, Origin, RuntimeError, new_id};
 
 use super::tally::{Tally, denial};
 use super::{Headless, Task, called, talk};
+use crate::commands::short;
 
 impl Headless {
-    /// Questions that were open when the session was opened. A plan of a teammate is its lead's to answer.
+    /// Takes in the questions that were open when the session was opened, and gives them the user's words, if there are some.
+    /// Returns what is left to be said to the lead.
     pub(super) async fn open_questions(
         &self,
         session: SessionId,
         opened: &Opened,
         tally: &mut Tally,
-    ) -> anyhow::Result<()> {
-        let goes_on = matches!(&self.task, Task::Say(text) if text.is_empty());
-        for asked in opened.asked.iter().filter(|asked| asked.action.deed != Deed::Propose) {
-            if goes_on && self.waits(asked.action.deed) {
-                let what = called(&asked.tool, &asked.action.target);
-                tally.waiting.push(Waiting { question: asked.question, agent: asked.agent, what });
-            } else {
-                self.refuse(session, asked, None, tally).await?;
+    ) -> anyhow::Result<Words> {
+        let words = match &self.task {
+            Task::Say(text) => text.as_str(),
+            _ => "",
+        };
+        let brings_words = !words.is_empty() || matches!(self.task, Task::Listen);
+        for asked in &opened.asked {
+            match on_reopening(asked.action.deed, brings_words) {
+                Question::Waits => tally.waiting.push(Waiting::new(asked, asked.agent == Some(opened.agent))),
+                Question::Refused => self.refuse(session, asked, None, tally).await?,
+                Question::Left => {}
             }
         }
-        Ok(())
+        if words.is_empty() { Ok(Words::Unheard) } else { self.answer_waiting(session, words, tally).await }
+    }
+
+    /// Gives the user's words to every question that waits.
+    pub(super) async fn answer_waiting(
+        &self,
+        session: SessionId,
+        words: &str,
+        tally: &mut Tally,
+    ) -> anyhow::Result<Words> {
+        let mut heard = Words::Unheard;
+        for Waiting { question, deed, who, what, is_leads, .. } in std::mem::take(&mut tally.waiting) {
+            let answer = Answer::in_words(deed, words.to_owned(), By::person(&self.by));
+            let is_put_off = answer.put_off;
+            tally.sent.insert(question);
+            tally.asked_by.insert(question, who);
+            if !self.heard(Command::Answer { session, question, answer }).await? {
+                tally.sent.remove(&question);
+                continue;
+            }
+            talk(&if is_put_off { self.lang.call_put_off(&what) } else { self.lang.words_answer(&what) });
+            heard = if is_leads || heard == Words::ByLead { Words::ByLead } else { Words::ByAnother };
+        }
+        Ok(heard)
     }
 
     /// An agent asks.
@@ -42,18 +70,19 @@ impl Headless {
         asked: &QuestionAsked,
         tally: &mut Tally,
     ) -> anyhow::Result<()> {
-        if self.waits(asked.action.deed) {
-            let what = called(&asked.tool, &asked.action.target);
-            tally.waiting.push(Waiting { question: asked.question, agent: from.agent, what });
-            return Ok(());
-        }
         let key = from.lead.then_some(asked.key.as_str());
-        self.refuse(session, &asked_by(from, at_ms, asked), key, tally).await
-    }
-
-    /// Whether a question waits for the user.
-    fn waits(&self, deed: Deed) -> bool {
-        matches!(deed, Deed::Ask | Deed::Write) && !matches!(self.task, Task::Listen)
+        let asked = asked_by(from, at_ms, asked);
+        match on_question(asked.action.deed, matches!(self.task, Task::Listen)) {
+            Question::Waits => {
+                let waiting = Waiting::new(&asked, from.lead);
+                let id = short(&asked.question);
+                talk(&self.lang.question_waits(&from.name, &waiting.what, &id, asked.action.deed == Deed::Ask));
+                tally.waiting.push(waiting);
+                Ok(())
+            }
+            Question::Refused => self.refuse(session, &asked, key, tally).await,
+            Question::Left => Ok(()),
+        }
     }
 
     /// Says which questions wait and how to go on; nothing where none does.
@@ -110,13 +139,36 @@ impl Headless {
     }
 }
 
+/// Which agents the user's words have reached as the answer to a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Words {
+    /// None: no question waited.
+    Unheard,
+    /// The lead.
+    ByLead,
+    /// Another agent, and not the lead.
+    ByAnother,
+}
+
 /// A question that waits in the user's inbox.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) question: QuestionId,
     pub(super) agent: Option<AgentId>,
+    deed: Deed,
+    /// The agent that asks.
+    who: String,
     /// The call that it is about, for people.
     what: String,
+    is_leads: bool,
+}
+
+impl Waiting {
+    fn new(asked: &Asked, is_leads: bool) -> Self {
+        let what = called(&asked.tool, &asked.action.target);
+        let (question, agent, deed, who) = (asked.question, asked.agent, asked.action.deed, asked.by.clone());
+        Self { question, agent, deed, who, what, is_leads }
+    }
 }
 
 /// A question as it was just heard.

@@ -222,8 +222,6 @@ pub(super) type Work = (Vec<AgentRow>, Option<(AgentRow, Vec<(i64, Event)>)>);
 #[derive(Debug)]
 pub(super) struct Arrival {
     pub(super) opened: Box<Opened>,
-    /// What it was opened with.
-    pub(super) settings: Box<Settings>,
     /// What was said in it.
     pub(super) events: Vec<(i64, Event)>,
 }
@@ -461,10 +459,10 @@ impl Desk {
             if let Some(lead) = crew.lead {
                 definition = lead.definition;
                 settings.model = lead.model.unwrap_or(settings.model);
-                settings = settings.under(&lead.constraints);
+                settings = settings.leading_under(&lead.constraints);
             }
         }
-        let open = Open { which, definition, settings: settings.clone(), schema: None, team };
+        let open = Open { which, definition, settings, mode_is_named: false, schema: None, team };
         let opened = self.handle.open(self.by.clone(), &self.cwd, open).await?;
         let events = if opened.resumed { self.handle.events(opened.session) } else { Ok(Vec::new()) };
         // One of the two is left: this one if the other cannot be read.
@@ -472,7 +470,7 @@ impl Desk {
         if left != opened.session || events.is_err() {
             self.handle.close(left).await;
         }
-        Ok(Arrival { opened: Box::new(opened), settings: Box::new(settings), events: events? })
+        Ok(Arrival { opened: Box::new(opened), events: events? })
     }
 }
 

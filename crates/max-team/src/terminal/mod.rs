@@ -93,6 +93,8 @@ pub(crate) struct ChatOptions {
     pub(crate) plain: bool,
     /// Everything is answered yes and nothing is read: for runs that nobody watches. Wants `plain`.
     pub(crate) yes: bool,
+    /// Answer no instead of yes.
+    pub(crate) refuses: bool,
     /// What `yes` says about the first plan instead.
     pub(crate) objection: Option<String>,
     /// A demo: its models are a recording, and its session is gone with the program.
@@ -144,6 +146,7 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
         lang,
         plain,
         yes,
+        refuses,
         objection,
         scratch,
         mates,
@@ -151,14 +154,13 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
     } = options;
     // First listen, then open: what happens in between is then heard, or in the journal, or both.
     let notices = handle.watch();
-    let settings = open.settings.clone();
     let definition = open.definition.clone();
     let team = open.team.clone();
     let opened = handle.open(by.clone(), &cwd, open).await?;
     let has_past = opened.resumed || !opened.history.is_empty();
     let events = if has_past { handle.events(opened.session)? } else { Vec::new() };
     let place = cwd.display().to_string();
-    let session = Session::new(lang, definition.name.clone(), settings, models, &opened);
+    let session = Session::new(lang, definition.name.clone(), models, &opened);
     let mut session = session.with_team(team.clone()).with_keys(while_busy);
     session.find_teams(teams);
     session.set_recorded(scratch);
@@ -178,7 +180,7 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
     }
     let link = Link::new(Desk { handle, by, cwd, home: home.clone(), definition, team, look, session: opened.session });
     if plain {
-        let yes = yes.then_some(plain::Yes { objection });
+        let yes = yes.then_some(plain::Yes { refuses, objection });
         return plain::run(session, begun, link, notices, yes, shutdown).await;
     }
     let theme = Theme { color };

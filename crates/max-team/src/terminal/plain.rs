@@ -30,6 +30,8 @@ const LINES_AHEAD: usize = 1;
 /// Everything is answered yes beforehand.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Yes {
+    /// No instead: the user said so on standard input.
+    pub(super) refuses: bool,
     /// But for the first plan, about which this is said.
     pub(super) objection: Option<String>,
 }
@@ -308,7 +310,7 @@ mod tests {
 
     fn plain(can_ask: bool) -> Plain<Vec<u8>> {
         let opened = stage::opened();
-        let session = Session::new(Lang::En, "Max".into(), stage::settings(), stage::models(), &opened);
+        let session = Session::new(Lang::En, "Max".into(), stage::models(), &opened);
         Plain { echo: false, ..Plain::new(session, Vec::new(), can_ask) }
     }
 
@@ -451,7 +453,7 @@ mod tests {
     #[test]
     fn a_yes_beforehand_may_object_once() {
         let mut plain = plain(false);
-        plain.yes = Some(Yes { objection: Some("too much".into()) });
+        plain.yes = Some(Yes { refuses: false, objection: Some("too much".into()) });
         for want in [Say::Changes("too much".into()), Say::Approve] {
             proposes(&mut plain);
             let acts = plain.session.take_acts();

@@ -142,7 +142,8 @@ use mates::Files;
 pub(crate) use mates::Teams;
 
 impl Session {
-    pub(super) fn new(lang: Lang, who: String, settings: Settings, models: Models, opened: &Opened) -> Self {
+    pub(super) fn new(lang: Lang, who: String, models: Models, opened: &Opened) -> Self {
+        let settings = Settings::clone(&opened.settings);
         Self {
             lang,
             who,
@@ -587,9 +588,9 @@ impl Session {
     }
 
     /// Another session is talked in from now on.
-    fn opened(&mut self, Arrival { opened, settings, events }: Arrival, news: News) -> Vec<Item> {
+    fn opened(&mut self, Arrival { opened, events }: Arrival, news: News) -> Vec<Item> {
         let said = self.hear_of_crew(news);
-        self.settings = *settings;
+        self.settings = Settings::clone(&opened.settings);
         if self.is_stopped() && opened.session == self.id {
             let mut items = said;
             items.extend(self.begin(&opened, events));

@@ -624,7 +624,6 @@ fn a_session_that_has_stopped_is_opened_again_by_what_is_said_next() {
     stage.key(KeyCode::Enter);
     let arrival = || Arrival {
         opened: Box::new(Opened { resumed: true, continuing: true, ..stage::opened() }),
-        settings: Box::new(stage::settings()),
         events: vec![(1, stage::started("go"))],
     };
     stage.chat.done(Done::Opened { outcome: Ok(arrival()), news: News::default() });

@@ -76,6 +76,40 @@ impl Lang {
         self.then_go_on(&words, session)
     }
 
+    /// That a question has begun to wait, and the command that answers it.
+    pub(crate) fn question_waits(self, who: &str, what: &str, id: &str, is_asked: bool) -> String {
+        let answer = match (self, is_asked) {
+            (Self::En, true) => format!("`max-team approve {id} -m ANSWER`"),
+            (Self::Zh, true) => format!("`max-team approve {id} -m 答复`"),
+            (Self::En, false) => format!("`max-team approve {id}` or `max-team deny {id} -m WHY`"),
+            (Self::Zh, false) => format!("`max-team approve {id}` 或 `max-team deny {id} -m 原因`"),
+        };
+        say!(self, "{who} waits for your answer: {what}; {answer}", "{who} 等待您的答复：{what}；{answer}")
+    }
+
+    /// That the user's words have answered a question that waited.
+    pub(crate) fn words_answer(self, what: &str) -> String {
+        say!(self, "answered with your words: {what}", "已用您的话答复：{what}")
+    }
+
+    /// That the user's words were passed on instead of a decision about a call.
+    pub(crate) fn call_put_off(self, what: &str) -> String {
+        say!(
+            self,
+            "not run, your words were passed on instead: {what}; to allow a call, answer it with `max-team approve` first",
+            "未执行，已转告您的话：{what}；如要允许某个调用，请先用 `max-team approve` 答复"
+        )
+    }
+
+    /// How many refused calls were not named.
+    pub(crate) fn more_refused(self, count: usize) -> String {
+        say!(
+            self,
+            "{count} more calls were refused; `max-team trace` lists them",
+            "另有 {count} 个调用被拒绝；可用 `max-team trace` 查看"
+        )
+    }
+
     /// Which call was refused by a rule or the permission mode.
     pub(crate) fn refused_call(self, who: &str, call: &str, rule: &str) -> String {
         let hint = match self {

@@ -215,6 +215,15 @@ fn a_demo_without_a_terminal_goes_through() {
     }
 }
 
+/// A no on standard input refuses the plan.
+#[test]
+fn a_no_on_standard_input_counts() {
+    let program = Program::alone();
+    let ran = program.pipe(&["demo"], b"n");
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
+    assert!(ran.out.contains("(standard input)") && !ran.out.contains("4 done"), "{ran:?}");
+}
+
 /// Where the system grants no isolation of any kind, one line says so and everything is shown.
 #[cfg(target_os = "linux")]
 #[test]

@@ -161,16 +161,16 @@ fn a_question_waits_in_the_inbox_and_the_run_goes_on_with_the_answer() {
     assert!(server.requests()[1].contains("The user answers: blue"), "{}", server.requests()[1].body);
 }
 
-/// Whoever goes on with other words has decided against the change that waits.
+/// A change that waits is not made when the user goes on with other words.
 #[test]
-fn other_words_refuse_the_change_that_waits() {
-    let server = ModelServer::start([write_note(), Reply::text("I could not."), Reply::text("Four.")]);
+fn other_words_put_the_change_off_that_waits() {
+    let server = ModelServer::start([write_note(), Reply::text("Four.")]);
     let program = Program::with(&server);
     assert_eq!(program.run(&["-p", "write"]).code, 5);
     let ran = program.run(&["-c", "-p", "2+2?"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "Four.\n"), "{ran:?}");
-    assert!(ran.err.contains("cannot ask: write_file"), "{ran:?}");
-    assert!(server.requests()[1].contains("nobody could be asked") && !program.project().join("notes").exists());
+    assert!(ran.err.contains("not run, your words were passed on instead: write_file"), "{ran:?}");
+    assert!(server.requests()[1].contains("wrote: 2+2?") && !program.project().join("notes").exists());
 }
 
 #[test]

@@ -145,6 +145,7 @@ pub(crate) fn open(which: Which, approve: Approve) -> Open {
         which,
         definition: Arc::unwrap_or_clone(lead.definition),
         settings: lead.settings,
+        mode_is_named: false,
         schema: None,
         team: Some(team),
     }

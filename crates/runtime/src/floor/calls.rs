@@ -28,6 +28,9 @@ impl Floor {
         for mate in members.iter_mut().chain(&mut experts) {
             mate.settings.mode = mode.map_or(mate.settings.mode, |mode| mate.definition.mode_in(mode));
         }
+        if let Some((bound, mode)) = self.bound.as_ref().zip(mode) {
+            bound.bind_mates(members.iter_mut().chain(&mut experts), mode);
+        }
         let mut team = lock(&self.team);
         if let Some(known) = &*team {
             let mut former = lock(&self.former);

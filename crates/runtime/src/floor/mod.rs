@@ -37,6 +37,7 @@ use tokio::task::JoinSet;
 use crate::agent::Frame;
 use crate::error::RuntimeError;
 use crate::handle::{Mate, Team};
+use crate::house::Bound;
 use crate::marks::Marks;
 use crate::paths::Paths;
 use crate::plan::Basis;
@@ -60,6 +61,8 @@ pub(crate) struct Floor {
     pub fence: Fence,
     pub root: PathBuf,
     team: Mutex<Option<Arc<Team>>>,
+    /// What bound this session before it was opened here; `None` for a new one.
+    pub bound: Option<Bound>,
     pub purse: Arc<Purse>,
     /// Held while somebody decides about money.
     pub spending: Mutex<()>,
@@ -125,6 +128,7 @@ impl Floor {
             fence,
             root,
             team: Mutex::new(team.map(Arc::new)),
+            bound: None,
             purse: Arc::new(Purse::new(cap, None)),
             spending: Mutex::new(()),
             plan_purses: Mutex::new(HashMap::new()),

@@ -104,7 +104,7 @@ fn open(which: Which) -> Open {
     let tools = ["read_file", "edit_file"].map(str::to_owned).to_vec();
     let definition =
         Definition { name: "solo".into(), role: "r".into(), prompt: "p".into(), tools, ..Definition::default() };
-    Open { which, definition, settings: Settings::new(model), schema: None, team: None }
+    Open { which, definition, settings: Settings::new(model), mode_is_named: false, schema: None, team: None }
 }
 
 async fn order(team: &TeamHandle, command: Command) -> Result<(), RuntimeError> {

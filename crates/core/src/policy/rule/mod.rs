@@ -117,6 +117,13 @@ pub struct Rule {
     flaw: Option<Flaw>,
 }
 
+impl Rule {
+    /// Whether it says the same as another one, wherever each is written.
+    pub fn means(&self, other: &Self) -> bool {
+        (self.list, &self.text, &self.anchor) == (other.list, &other.text, &other.anchor)
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 struct Written {
     list: List,

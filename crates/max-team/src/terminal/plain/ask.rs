@@ -19,6 +19,8 @@ use super::Plain;
 pub(super) const NOBODY: &str = "no terminal to ask on";
 /// Who says yes beforehand.
 const YES: &str = "`--yes`";
+/// Who says no beforehand.
+const STDIN: &str = "standard input";
 
 impl<W: Write> Plain<W> {
     /// Puts the first question to the user, or answers for nobody.
@@ -35,7 +37,7 @@ impl<W: Write> Plain<W> {
             }
             if self.yes.is_some() {
                 self.ask(&question)?;
-                self.say_yes(&question)?;
+                self.say_beforehand(&question)?;
                 continue;
             }
             self.say_for_nobody(&question)?;
@@ -105,22 +107,26 @@ impl<W: Write> Plain<W> {
         Ok(())
     }
 
-    /// What was said yes to beforehand.
-    fn say_yes(&mut self, question: &Question) -> io::Result<()> {
-        let by = By::Rule(YES.to_owned());
+    /// Gives the answer that was given beforehand.
+    fn say_beforehand(&mut self, question: &Question) -> io::Result<()> {
+        let refuses = self.yes.as_ref().is_some_and(|yes| yes.refuses);
+        let (source, by) =
+            if refuses { (STDIN, By::Person(STDIN.to_owned())) } else { ("--yes", By::Rule(YES.to_owned())) };
         let (answer, shown) = match &question.matter {
+            Matter::Permit(_) if refuses => (Answer::new(false, by), "n (standard input)"),
             Matter::Permit(_) => (Answer::new(true, by), "y (--yes)"),
             // A yes is no answer to this.
             Matter::Words(_) => (Answer::new(false, by), "(--yes)"),
             Matter::Plan { about, .. } => {
                 let mut objection = || self.yes.as_mut()?.objection.take();
                 let say = match about {
+                    _ if refuses => Say::Reject(String::new()),
                     About::Proposal => objection().map_or(Say::Approve, Say::Changes),
                     About::Rest | About::Start { .. } => Say::Approve,
                     About::Failure { .. } => Say::Rule(Ruling::GiveUp),
                     About::Budget => Say::Reject(String::new()),
                 };
-                writeln!(self.out, "{} (--yes)", self.session.lang.said(&say))?;
+                writeln!(self.out, "{} ({source})", self.session.lang.said(&say))?;
                 self.at_line_start = true;
                 self.session.decide(question.id, say);
                 return Ok(());

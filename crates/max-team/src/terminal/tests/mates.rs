@@ -690,11 +690,8 @@ fn a_line_for_a_teammate_of_a_session_that_has_stopped_is_not_lost() {
     let stopped = || Notice::Stopped { session: stage::session_id(), whole: true, error: Arc::new(full()) };
     stage.chat.notice(&stopped());
     stage.say("@bob one more thing");
-    let arrival = Arrival {
-        opened: Box::new(Opened { resumed: true, continuing: true, ..stage::opened() }),
-        settings: Box::new(stage::settings()),
-        events: Vec::new(),
-    };
+    let arrival =
+        Arrival { opened: Box::new(Opened { resumed: true, continuing: true, ..stage::opened() }), events: Vec::new() };
     stage.chat.done(Done::Opened { outcome: Ok(arrival), news: News::default() });
     stage.paint();
     let Some(Act::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };

@@ -99,11 +99,7 @@ fn letters_are_not_shown_twice_in_one_chat() {
             stage.chat.notice(&Notice::Stopped { session: session_id(), whole: true, error });
             stage.say("more");
         }
-        let arrival = Arrival {
-            opened: Box::new(Opened { resumed: true, ..stage::opened() }),
-            settings: Box::new(stage::settings()),
-            events: Vec::new(),
-        };
+        let arrival = Arrival { opened: Box::new(Opened { resumed: true, ..stage::opened() }), events: Vec::new() };
         stage.chat.done(Done::Opened { outcome: Ok(arrival), news: News::default() });
         let (id, body) = (EnvelopeId::new(Uuid::from_u128(8)), json!({ "text": "use tabs" }));
         let envelope = Envelope::new(id, "user/me", "agent/b", Kind::UserInput, body, 0);

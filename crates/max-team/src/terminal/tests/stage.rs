@@ -70,6 +70,7 @@ pub(crate) fn opened() -> Opened {
         held: 0,
         session: session_id(),
         agent: AgentId::new(Uuid::from_u128(2)),
+        settings: settings().into(),
         resumed: false,
         continuing: false,
         lead_goes_on: false,
@@ -108,13 +109,13 @@ impl Stage {
 
     /// With a team, or after a resume.
     pub(super) fn led(columns: u16, rows: u16, color: bool, lang: Lang, team: Option<Team>, opened: &Opened) -> Self {
-        let session = Session::new(lang, "Max".into(), settings(), models(), opened).with_team(team);
+        let session = Session::new(lang, "Max".into(), models(), opened).with_team(team);
         Self::of(columns, rows, color, session, opened)
     }
 
     /// With what Enter does while a turn runs.
     pub(super) fn keyed(while_busy: WhileBusy, opened: &Opened) -> Self {
-        let session = Session::new(Lang::En, "Max".into(), settings(), models(), opened).with_keys(while_busy);
+        let session = Session::new(Lang::En, "Max".into(), models(), opened).with_keys(while_busy);
         Self::of(80, 24, true, session, opened)
     }
 

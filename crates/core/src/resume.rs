@@ -1,0 +1,179 @@
+//! What a resumed session works under: at least the constraints that it had before.
+//!
+//! A session is opened with a definition and settings, from flags and files that need not be the same the next time. Both
+//! are in the journal. What was refused or asked about before stays so; today's flags and files can only add to it.
+//! A user who names a mode for this run (`--permission-mode`, a key in the chat) has decided that anew.
+
+use crate::policy::rule::List;
+use crate::policy::{Permissions, Rule};
+use crate::team::{Constraints, Definition, Isolation, Settings};
+
+impl Settings {
+    /// Today's settings for a session that worked under `before`. `mode_is_named`: the user named today's mode for this run.
+    #[must_use]
+    pub fn resuming(mut self, before: &Settings, mode_is_named: bool) -> Self {
+        if !mode_is_named && before.mode.is_stricter(self.mode) {
+            self.mode = before.mode;
+        }
+        self.within
+            .extend(before.within.iter().filter(|mode| !self.within.contains(mode)).copied().collect::<Vec<_>>());
+        self.permissions = self.permissions.resuming(&before.permissions);
+        self.budget_nano = self.budget_nano.or(before.budget_nano);
+        self.budget_tokens = self.budget_tokens.or(before.budget_tokens);
+        if before.owns.is_some() {
+            self.owns.clone_from(&before.owns);
+        }
+        self.turn_ms = self.turn_ms.into_iter().chain(before.turn_ms).min();
+        let constraints = self.constraints.resuming(&before.constraints);
+        self.under(&constraints)
+    }
+}
+
+impl Permissions {
+    /// Today's permissions with everything that `before` denies or asks about.
+    #[must_use]
+    pub fn resuming(mut self, before: &Permissions) -> Self {
+        let is_new = |rule: &&Rule| rule.list != List::Allow && !self.rules.iter().any(|own| own.means(rule));
+        let rules: Vec<Rule> = before.rules.iter().filter(is_new).cloned().collect();
+        self.rules.extend(rules);
+        let guarded: Vec<String> = before.guarded.iter().filter(|file| !self.guarded.contains(file)).cloned().collect();
+        self.guarded.extend(guarded);
+        self.no_reads_outside |= before.no_reads_outside;
+        self.no_writes_outside |= before.no_writes_outside;
+        self.never_asks |= before.never_asks;
+        self
+    }
+}
+
+impl Constraints {
+    fn resuming(&self, before: &Self) -> Self {
+        // `meet` orders its lists: the same constraints in another order would be journalled as a change.
+        if self == before { self.clone() } else { self.meet(before) }
+    }
+}
+
+impl Definition {
+    /// Whether a session that this agent has led goes on with `today`: it is the same agent, with nothing that it lacked before.
+    pub fn goes_on_as(&self, today: &Definition) -> bool {
+        (&self.name, self.place) == (&today.name, today.place) && !today.widens(self)
+    }
+
+    /// Whether it may use a tool, call an agent or change a place that `before` may not.
+    fn widens(&self, before: &Definition) -> bool {
+        let is_new = |tool: &&String| !before.tools.contains(tool) && !self.disallowed_tools.contains(tool);
+        let inherits = self.inherits_tools && !before.inherits_tools;
+        let tools = inherits || (!before.inherits_tools && self.tools.iter().any(|tool| is_new(&tool)));
+        let given_back =
+            self.inherits_tools && before.disallowed_tools.iter().any(|tool| !self.disallowed_tools.contains(tool));
+        let calls = before.may_call.as_ref().is_some_and(|known| {
+            self.may_call.as_ref().is_none_or(|names| names.iter().any(|name| !known.contains(name)))
+        });
+        let mode = before.mode.is_some_and(|known| self.mode.is_none_or(|mode| known.is_stricter(mode)));
+        let leaves_worktree = before.isolation == Isolation::Worktree && self.isolation.is_none();
+        tools || given_back || calls || mode || leaves_worktree
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::rule::{Anchors, Origin, Scope};
+    use crate::policy::{Action, Deed, Mode, Verdict, judge};
+    use crate::team::{Model, Place};
+
+    fn settings(constraints: Constraints) -> Settings {
+        let model = Model {
+            provider: "p".into(),
+            name: "m".into(),
+            context_tokens: 1_000,
+            max_tokens: 100,
+            thinking_tokens: 0,
+            price: None,
+        };
+        Settings::new(model).under(&constraints)
+    }
+
+    fn rule(list: List, text: &str, line: u32) -> Rule {
+        let origin = Origin { scope: Scope::User, file: "settings.json".into(), line };
+        Rule::new(list, text, origin, &Anchors { root: "/p", base: "/p", home: "/h" })
+    }
+
+    fn verdict(settings: &Settings, deed: Deed, path: &str) -> Verdict {
+        judge(&settings.rules(), "a_tool", &Action { deed, ..Action::read(path) }).verdict
+    }
+
+    #[test]
+    fn what_was_refused_stays_refused() {
+        let constraints = Constraints {
+            blocked_patterns: vec!["secret*".into()],
+            write_patterns: Some(vec!["docs/**".into()]),
+            ..Constraints::default()
+        };
+        let before = Settings { mode: Mode::AcceptEdits, ..settings(constraints) };
+        let today = Settings { mode: Mode::AcceptEdits, ..settings(Constraints::default()) };
+        for (deed, path) in [(Deed::Read, "secret.txt"), (Deed::Write, "src/a.rs")] {
+            assert_ne!(verdict(&today, deed, path), Verdict::Deny, "{path}");
+            assert_eq!(verdict(&today.clone().resuming(&before, false), deed, path), Verdict::Deny, "{path}");
+        }
+        assert_eq!(verdict(&today.clone().resuming(&before, false), Deed::Write, "docs/a.md"), Verdict::Allow);
+        // Twice is once, so that nothing is journalled again.
+        let once = today.clone().resuming(&before, false);
+        assert_eq!(today.resuming(&once, false), once);
+    }
+
+    #[test]
+    fn the_stricter_mode_counts_unless_the_user_names_one() {
+        let with = |mode| Settings { mode, ..settings(Constraints::default()) };
+        for (before, today, named, want) in [
+            (Mode::Plan, Mode::Default, false, Mode::Plan),
+            (Mode::Plan, Mode::AcceptEdits, true, Mode::AcceptEdits),
+            (Mode::AcceptEdits, Mode::Default, false, Mode::Default),
+            (Mode::Default, Mode::Default, false, Mode::Default),
+        ] {
+            assert_eq!(with(today).resuming(&with(before), named).mode, want, "{before:?} {today:?}");
+        }
+    }
+
+    #[test]
+    fn rules_that_take_away_are_kept_once_and_permissions_are_not() {
+        let rules = vec![rule(List::Deny, "Bash", 1), rule(List::Ask, "Edit", 2), rule(List::Allow, "WebFetch", 3)];
+        let before = Permissions { rules, never_asks: true, ..Permissions::default() };
+        let today = Permissions { rules: vec![rule(List::Deny, "Bash", 7)], ..Permissions::default() };
+        let both = today.resuming(&before);
+        let texts: Vec<&str> = both.rules.iter().map(|rule| rule.text.as_str()).collect();
+        assert_eq!(texts, ["Bash", "Edit"], "a rule that moved to another line is the same rule");
+        assert!(both.never_asks);
+    }
+
+    #[test]
+    fn a_budget_is_kept_until_another_one_is_given() {
+        let before = Settings { budget_nano: Some(5), ..settings(Constraints::default()) };
+        assert_eq!(settings(Constraints::default()).resuming(&before, false).budget_nano, Some(5));
+        let more = Settings { budget_nano: Some(9), ..settings(Constraints::default()) };
+        assert_eq!(more.resuming(&before, false).budget_nano, Some(9));
+    }
+
+    #[test]
+    fn a_definition_is_taken_over_if_it_gives_nothing_more() {
+        let tools = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let before = Definition { name: "x".into(), tools: tools(&["a", "b"]), ..Definition::default() };
+        let table = [
+            (Definition { prompt: "new".into(), ..before.clone() }, true),
+            (Definition { tools: tools(&["a"]), ..before.clone() }, true),
+            (Definition { tools: tools(&["a", "c"]), ..before.clone() }, false),
+            (Definition { inherits_tools: true, tools: Vec::new(), ..before.clone() }, false),
+            (Definition { place: Place::Lead, ..before.clone() }, false),
+            (Definition { name: "y".into(), ..before.clone() }, false),
+        ];
+        for (today, want) in table {
+            assert_eq!(before.goes_on_as(&today), want, "{today:?}");
+        }
+        let bound = Definition {
+            may_call: Some(tools(&["leo"])),
+            mode: Some(Mode::Plan),
+            isolation: Isolation::Worktree,
+            ..before.clone()
+        };
+        assert!(bound.goes_on_as(&bound) && before.goes_on_as(&bound) && !bound.goes_on_as(&before));
+    }
+}

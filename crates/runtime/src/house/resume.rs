@@ -1,0 +1,65 @@
+//! Opening a session again under at least the constraints that it had before. `core::resume` decides; this applies it to the
+//! lead and to the agents that it can call, when the session is opened and when definitions are read again later.
+
+use std::sync::Arc;
+
+use max_team_core::policy::Mode;
+use max_team_core::team::{Definition, Settings};
+use max_team_core::turn::Turn;
+use max_team_tools::Registry;
+
+use crate::handle::{Mate, Open, Team};
+use crate::skills::SKILL;
+
+/// The lead of a resumed session and its settings, as the journal had them when the session was opened again.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    definition: Arc<Definition>,
+    settings: Arc<Settings>,
+}
+
+impl Bound {
+    /// `None` for a new session.
+    pub(crate) fn read(lead: &Turn) -> Option<Self> {
+        let ((_, _, definition), settings) = (lead.identity()?, lead.settings()?);
+        Some(Self { definition: Arc::clone(definition), settings: Arc::clone(settings) })
+    }
+
+    /// Today's way to open the session, within this bound.
+    pub(super) fn open(&self, mut open: Open, tools: &Registry) -> Open {
+        if !self.definition.goes_on_as(&open.definition) {
+            open.definition = Definition::clone(&self.definition);
+            // A tool that the program no longer has would keep the session from being opened.
+            open.definition.tools.retain(|tool| tools.get(tool).is_some() || tool == SKILL);
+        }
+        let own = &open.definition;
+        open.settings.rounds_max =
+            own.rounds_max.map_or(open.settings.rounds_max, |max| max.min(open.settings.rounds_max));
+        open.settings = self.lead_settings(open.settings, open.mode_is_named);
+        open.settings.mode = own.mode_in(open.settings.mode);
+        if let Some(Team { members, experts, .. }) = &mut open.team {
+            self.bind_mates(members.iter_mut().chain(experts), open.settings.mode);
+        }
+        open
+    }
+
+    /// Settings for the lead, within this bound.
+    pub(super) fn lead_settings(&self, settings: Settings, mode_is_named: bool) -> Settings {
+        settings.resuming(&self.settings, mode_is_named)
+    }
+
+    /// Whether a definition that was read again can lead the session.
+    pub(super) fn goes_on_as(&self, today: &Definition) -> bool {
+        self.definition.goes_on_as(today)
+    }
+
+    /// Binds the agents that the lead can call to the session's mode and to the rules that were in force before. The lead's own
+    /// constraints bind them when it calls them.
+    pub(crate) fn bind_mates<'m>(&self, mates: impl Iterator<Item = &'m mut Mate>, session: Mode) {
+        for mate in mates {
+            mate.settings.mode = mate.definition.mode_in(session);
+            let own = std::mem::take(&mut mate.settings.permissions);
+            mate.settings.permissions = own.resuming(&self.settings.permissions);
+        }
+    }
+}
