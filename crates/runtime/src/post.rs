@@ -140,7 +140,7 @@ impl<'j> Post<'j> {
     }
 
     fn inbox_where(&self, is_wanted: impl Fn(&InboxRow) -> bool) -> Result<Vec<Pending>, RuntimeError> {
-        let mut plans = HashMap::new();
+        let (mut plans, mut stopping) = (HashMap::new(), HashMap::new());
         let mut pending = Vec::new();
         for (_, row) in rows::rows::<InboxRow>(self.journal, rows::INBOX)? {
             if !is_wanted(&row) || self.is_stopped(&row.address)? {
@@ -151,11 +151,33 @@ impl<'j> Post<'j> {
                 Some(plan) => self.of_plan(row, plan, noted, &mut plans)?,
                 None => Some(self.of_agent(row, noted)?),
             };
-            pending.extend(found);
+            if let Some(found) = found
+                && !self.is_moot(&found, &mut stopping)?
+            {
+                pending.push(found);
+            }
         }
         // Of those that were asked in the same moment the first is the first that was decided, as faces have heard it.
         pending.sort_by_key(|pending: &Pending| (pending.row.at_ms, pending.row.question));
         Ok(pending)
+    }
+
+    /// Whether a question belongs to a plan, or to a task of one, that the user has stopped: an answer changes nothing.
+    fn is_moot(
+        &self,
+        pending: &Pending,
+        stopping: &mut HashMap<PlanId, Option<Option<String>>>,
+    ) -> Result<bool, RuntimeError> {
+        let Some(plan) = pending.plan else { return Ok(false) };
+        let stopped = match stopping.entry(plan) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => place.insert(Census::new(self.journal).stopping(plan)?),
+        };
+        Ok(match stopped {
+            None => false,
+            Some(None) => true,
+            Some(task) => *task == pending.task,
+        })
     }
 
     /// Whether somebody was told to stop and has not read it: nothing comes of an answer to what it asks.
@@ -226,11 +248,28 @@ impl<'j> Post<'j> {
 
     /// Why there is no such question: somebody was faster, or nobody ever asked.
     fn gone(&self, id: &str) -> RuntimeError {
+        match self.find_stopped(id) {
+            Ok(Some(plan)) => return RuntimeError::PlanStopping(plan),
+            Ok(None) => {}
+            Err(error) => return error,
+        }
         match self.find_answered(id) {
             Ok(Some(row)) => RuntimeError::Answered { by: row.by.name(), said: row.said, at_ms: row.at_ms },
             Ok(None) => RuntimeError::NoQuestion(id.to_owned()),
             Err(error) => error,
         }
+    }
+
+    /// The plan that is meant by its id or its question's, if the user has stopped it.
+    fn find_stopped(&self, id: &str) -> Result<Option<PlanId>, RuntimeError> {
+        for (_, row) in rows::rows::<InboxRow>(self.journal, rows::INBOX)? {
+            let Some(plan) = plan_at(&row.address) else { continue };
+            let is_meant = means(id, &row.question.to_string()) || means(id, &plan.to_string());
+            if is_meant && Census::new(self.journal).stopping(plan)? == Some(None) {
+                return Ok(Some(plan));
+            }
+        }
+        Ok(None)
     }
 
     fn find_answered(&self, id: &str) -> Result<Option<AnsweredRow>, RuntimeError> {

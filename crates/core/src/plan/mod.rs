@@ -21,6 +21,7 @@ pub mod machine;
 mod ready;
 mod settle;
 mod slot;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -32,5 +33,6 @@ pub use graph::{Flaw, Graph};
 pub use input::{Findings, Input, Now, Report};
 pub use look::Told;
 pub use machine::{Effect, Plan, Status, TaskView, Waits};
+pub use state::PlanState;
 
 use crate::policy::pattern::overlap;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use max_team_core::event::Event;
 use max_team_core::id::PlanId;
 use max_team_core::plan::event::About;
-use max_team_core::plan::{Plan, Status, TaskView, mermaid};
+use max_team_core::plan::{Plan, PlanState, Status, TaskView, mermaid};
 use max_team_core::time::rfc3339;
 use max_team_runtime::{Census, PlanLine};
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ pub(crate) fn run(place: &Place, command: &args::Plans) -> anyhow::Result<Exit> 
                 _ if *json => format!("{}\n", whole(&census, id, &plan)?),
                 (Some(draft), Some(graph)) if *mermaid => self::mermaid(draft, graph),
                 (Some(draft), _) if *yaml => plan_file::write(draft),
-                _ => show(&plan, Depth::of(*full, "--full"), desk.lang),
+                _ => show(&plan, census.plan_state(&plan).map_err(stop)?, Depth::of(*full, "--full"), desk.lang),
             }
         }
     };
@@ -65,46 +65,56 @@ fn find(census: &Census<'_>, id: Option<&str>) -> anyhow::Result<PlanId> {
     }
 }
 
-/// How a plan stands, in a few words.
-fn stands(census: &Census<'_>, line: &PlanLine, lang: Lang) -> anyhow::Result<(String, usize, usize)> {
+/// The state of a plan and what it waits for or how it ended, in words, with its tasks.
+struct Stands {
+    state: PlanState,
+    /// Empty where the state says everything.
+    detail: &'static str,
+    done: usize,
+    tasks: usize,
+}
+
+fn stands(census: &Census<'_>, line: &PlanLine, lang: Lang) -> anyhow::Result<Stands> {
     if let Some(row) = &line.end {
-        return Ok((lang.plan_end(row.end).to_owned(), row.tally.done, row.tally.tasks));
+        let state = PlanState::of_end(row.end);
+        let how = Some(lang.plan_end(row.end)).filter(|how| *how != lang.plan_state(state));
+        return Ok(Stands { state, detail: how.unwrap_or_default(), done: row.tally.done, tasks: row.tally.tasks });
     }
     let plan = census.plan(line.row.plan).map_err(stop)?;
+    let state = census.plan_state(&plan).map_err(stop)?;
     let asked = plan.asked().next().map(|(_, about)| match about {
-        About::Proposal => lang.waits_for_approval(),
-        About::Rest | About::Start { .. } => lang.waits_for_you(),
-        About::Failure { .. } => lang.waits_for_ruling(),
-        About::Budget => lang.waits_for_budget(),
+        About::Proposal => lang.for_approval(),
+        About::Rest | About::Start { .. } => lang.for_start(),
+        About::Failure { .. } => lang.for_ruling(),
+        About::Budget => lang.for_budget(),
     });
-    let working = plan.active().next().is_some();
-    let stopping = census.stopping(line.row.plan).map_err(stop)?;
-    let words = match (asked, working) {
-        _ if stopping == Some(None) => lang.stopping().to_owned(),
-        (Some(asked), false) => asked.to_owned(),
-        (Some(asked), true) => format!("{}{}{asked}", lang.task_status(Status::Running), lang.semicolon()),
-        (None, _) => lang.task_status(Status::Running).to_owned(),
+    let detail = match state {
+        PlanState::Stopped => lang.stop_not_read(),
+        PlanState::Waiting if plan.is_parked() => lang.for_server(),
+        PlanState::Waiting => asked.unwrap_or_else(|| lang.for_answer()),
+        _ => asked.unwrap_or_default(),
     };
-    let total = plan.draft().map_or(0, |draft| draft.tasks.len());
-    Ok((words, plan.tally().done, total))
+    let tasks = plan.draft().map_or(0, |draft| draft.tasks.len());
+    Ok(Stands { state, detail, done: plan.tally().done, tasks })
 }
 
 fn list(census: &Census<'_>, lines: &[PlanLine], as_json: bool, lang: Lang) -> anyhow::Result<String> {
     let mut rows = Vec::new();
     let mut values = Vec::new();
     for line in lines {
-        let (state, done, tasks) = stands(census, line, if as_json { Lang::En } else { lang })?;
+        let Stands { state, detail, done, tasks } = stands(census, line, if as_json { Lang::En } else { lang })?;
         let row = &line.row;
         if as_json {
-            let session = row.session;
             values.push(json!({
-                "plan": row.plan, "session": session, "goal": row.goal, "by": row.by, "created_at": rfc3339(row.at_ms),
-                "state": state, "open": line.end.is_none(), "tasks": tasks, "done": done,
+                "plan": row.plan, "session": row.session, "goal": row.goal, "by": row.by, "created_at": rfc3339(row.at_ms),
+                "state": state, "detail": detail, "open": line.end.is_none(), "tasks": tasks, "done": done,
                 "tally": line.end.as_ref().map(|row| row.tally),
             }));
         } else {
             let goal = clip(&row.goal, GOAL_CHARS);
             let counts = format!("{done}/{tasks}");
+            let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
+            let state = format!("{}{detail}", lang.plan_state(state));
             rows.push(vec![short(&row.plan), local(row.at_ms), short(&row.session), counts, state, goal]);
         }
     }
@@ -115,7 +125,7 @@ fn list(census: &Census<'_>, lines: &[PlanLine], as_json: bool, lang: Lang) -> a
     })
 }
 
-fn show(plan: &Plan, depth: Depth<'_>, lang: Lang) -> String {
+fn show(plan: &Plan, state: PlanState, depth: Depth<'_>, lang: Lang) -> String {
     let mut text = sheet::sheet(plan, sheet::WIDTH, depth, lang);
     let now_ms = desk::now_ms();
     for view in plan.tasks() {
@@ -127,6 +137,8 @@ fn show(plan: &Plan, depth: Depth<'_>, lang: Lang) -> String {
     if let Some(end) = plan.ended() {
         let tally = plan.tally();
         text.push_str(&format!("{}\n", lang.came_to(end, &tally, &money(tally.spent.nano))));
+    } else {
+        text.push_str(&format!("{}\n", lang.plan_stands(state)));
     }
     text
 }
@@ -156,6 +168,7 @@ fn whole(census: &Census<'_>, id: PlanId, plan: &Plan) -> anyhow::Result<Value> 
         "goal": plan.draft().map(|draft| &draft.goal),
         "created_at": rfc3339(created),
         "approved": plan.is_approved(),
+        "state": census.plan_state(plan).map_err(stop)?,
         "ended": plan.ended(),
         "tally": plan.tally(),
         "forecast": plan.forecast(),

@@ -55,7 +55,13 @@ pub(crate) fn run(place: &Place, options: &args::Halt) -> anyhow::Result<Exit> {
         for plan in &targets.plans {
             let session = desk.census().session_of(*plan).map_err(stop)?;
             match desk.owner(session)? {
-                None => talk(&format!("{} {}: {}", desk.lang.plan_word(), short(plan), desk.lang.noted(session))),
+                None => {
+                    let words = match &options.task {
+                        Some(task) => desk.lang.task_stop_noted(task, session),
+                        None => desk.lang.plan_stop_noted(session),
+                    };
+                    talk(&format!("{} {}: {words}", desk.lang.plan_word(), short(plan)));
+                }
                 Some(owner) => told(&desk, &mut watch, *plan, options.task.as_deref(), &owner).await?,
             }
         }

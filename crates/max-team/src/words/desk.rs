@@ -31,6 +31,13 @@ phrases! {
     no_plans_yet: "no plans yet; ask Max for something that takes several members",
         "还没有计划；请向 Max 交代需要多位成员完成的事";
     waits_for_you: "waits for you", "等待您处理";
+    for_approval: "your approval", "您的批准";
+    for_start: "your go-ahead", "您的许可";
+    for_ruling: "a decision on a failed task", "对失败任务的决定";
+    for_budget: "a larger budget", "更多预算";
+    for_server: "the model server", "模型服务";
+    for_answer: "your answer", "您的答复";
+    stop_not_read: "ends when next opened", "下次打开时结束";
     why_word: "WHY", "原因";
     session_word: "session", "会话";
     done_word: "done", "已完成";
@@ -433,6 +440,26 @@ impl Lang {
             ),
             None => say!(self, "it is noted", "已记下"),
         }
+    }
+
+    /// That a plan is stopped while no process has its session open.
+    pub(crate) fn plan_stop_noted(self, session: Option<SessionId>) -> String {
+        let session = session.map(|session| session.to_string()).unwrap_or_default();
+        say!(
+            self,
+            "stopped: no task begins any more, and the plan ends when its session is next opened (`max-team -r {session}`)",
+            "已停止：不再开始任何任务；下次打开会话时计划结束（`max-team -r {session}`）"
+        )
+    }
+
+    /// That a task is stopped while no process has its session open.
+    pub(crate) fn task_stop_noted(self, task: &str, session: Option<SessionId>) -> String {
+        let session = session.map(|session| session.to_string()).unwrap_or_default();
+        say!(
+            self,
+            "task `{task}` is given up when the session is next opened (`max-team -r {session}`)",
+            "任务 `{task}` 将在下次打开会话时放弃（`max-team -r {session}`）"
+        )
     }
 
     /// What is said where somebody runs it and has not listened.

@@ -3,8 +3,8 @@
 //! Words that a member, a file or an error says are passed through as they are.
 
 use max_team_core::calling::cache::Age;
-use max_team_core::plan::Status;
 use max_team_core::plan::event::{PlanEnd, Proof, Ruling, Say, Tally, TaskResult};
+use max_team_core::plan::{PlanState, Status};
 
 use super::{Lang, plural};
 
@@ -293,6 +293,25 @@ impl Lang {
             PlanEnd::Replaced => ("replaced", "被替换"),
         };
         if self == Self::En { en } else { zh }
+    }
+
+    /// The state of a plan.
+    pub(crate) fn plan_state(self, state: PlanState) -> &'static str {
+        match (self, state) {
+            (Self::En, state) => state.name(),
+            (Self::Zh, PlanState::Running) => "运行中",
+            (Self::Zh, PlanState::Waiting) => "等待中",
+            (Self::Zh, PlanState::Paused) => "已暂停",
+            (Self::Zh, PlanState::Stopped) => "已停止",
+            (Self::Zh, PlanState::Done) => "完成",
+            (Self::Zh, PlanState::Failed) => "失败",
+        }
+    }
+
+    /// The state of a plan in a line of its own.
+    pub(crate) fn plan_stands(self, state: PlanState) -> String {
+        let state = self.plan_state(state);
+        say!(self, "state: {state}", "状态：{state}")
     }
 
     pub(crate) fn came_to(self, end: PlanEnd, tally: &Tally, money: &str) -> String {

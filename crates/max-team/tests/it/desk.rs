@@ -80,7 +80,7 @@ fn the_desk_speaks_chinese_too() {
     shows(&["inbox"], &["是否执行此计划？", "2 个任务", "write (leo)，在 design 之后", "-m 原因"]);
     shows(&["inbox", &id], &["关键路径", "必须存在"]);
     shows(&["ps"], &["姓名", "已停止", "没有进程运行此会话"]);
-    shows(&["plans", "list"], &["提出时间", "等待您的批准"]);
+    shows(&["plans", "list"], &["提出时间", "等待中: 您的批准"]);
     shows(&["plans", "show"], &["计划 pln_", "关键路径"]);
     shows(&["sessions", "list"], &[&session]);
     shows(&["trace"], &["会话", "计划"]);
@@ -93,7 +93,7 @@ fn the_desk_speaks_chinese_too() {
     shows(&["-p", ""], &["-p 需要提示"]);
     shows(&["-r", &session, "-p", ""], &["计划在等待人工批准", "关键路径"]);
     shows(&["deny", &id, "-m", "以后再说"], &["已拒绝", "已记下"]);
-    shows(&["stop"], &["没有进程运行该会话"]);
+    shows(&["stop"], &["下次打开会话时计划结束"]);
     shows(&["-r", &session, "-p", ""], &["由 owner（cli） 停止"]);
     // As the settings say, whatever the locale.
     let program = program.file(".max-team/config.yaml", "ui: {language: en}\n");
@@ -126,7 +126,7 @@ fn a_parked_plan_is_listed_shown_and_approved_once() {
     let shown = ok(program.run(&["inbox", &id])).out;
     assert!(shown.contains("critical path: design → write") && shown.contains("must exist: hello.txt"), "{shown}");
     let stands = ok(program.run(&["plans", "list"])).out;
-    assert!(stands.contains("waits for your approval") && stands.contains("0/2"), "{stands}");
+    assert!(stands.contains("waiting: your approval") && stands.contains("0/2"), "{stands}");
 
     let yes = ok(program.run(&["approve", &id]));
     assert!(yes.out.contains("approved") && yes.err.contains(&format!("max-team -r {session}")), "{yes:?}");
@@ -313,7 +313,9 @@ fn ctrl_c_pauses_a_plan_that_asks_while_it_works() {
     assert_eq!(ran.code, 130, "{ran:?}");
     assert!(ran.err.contains("the plan is paused: go on with"), "{ran:?}");
     let plans = ok(program.run(&["plans", "list"])).out;
-    assert!(!plans.contains("stopp"), "{plans}");
+    assert!(plans.contains("paused") && !plans.contains("stopp") && !plans.contains("running"), "{plans}");
+    assert_eq!(ok(program.run(&["plans", "list", "--json"])).json()[0]["state"], "paused");
+    assert_eq!(ok(program.run(&["plans", "show", "--json"])).json()["state"], "paused");
     assert!(ok(program.run(&["inbox"])).out.contains("may task `speak` start?"));
     gate.open();
     let on = program.run(&["-c", "-p", ""]);
@@ -459,9 +461,12 @@ fn what_nobody_runs_is_stopped_and_says_how_to_go_on() {
     assert!(rows.iter().all(|row| row["reason"]["blocked"] == why.as_str()), "{people}");
     assert!(ok(program.run(&["ps"])).out.contains(&why));
     let noted = ok(program.run(&["stop"]));
-    assert!(noted.err.contains("it is noted"), "{noted:?}");
-    // It would count for nothing.
-    let late = program.run(&["approve"]);
+    assert!(noted.err.contains("stopped: no task begins any more"), "{noted:?}");
+    let plan = ok(program.run(&["plans", "list", "--json"])).json()[0].clone();
+    assert_eq!((&plan["state"], &plan["open"]), (&json!("stopped"), &json!(true)), "{plan}");
+    // An answer would count for nothing.
+    assert_eq!(ok(program.run(&["inbox", "--json"])).out, "[]\n");
+    let late = program.run(&["approve", plan["plan"].as_str().unwrap()]);
     assert!(late.code == 5 && late.out.is_empty() && late.err.contains("is being stopped"), "{late:?}");
     gate.open();
     assert_eq!(program.run(&["-r", session, "-p", ""]).code, 130);

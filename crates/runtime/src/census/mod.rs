@@ -19,7 +19,7 @@ use max_team_core::event::Event;
 use max_team_core::id::{AgentId, PlanId, SessionId, TurnId};
 use max_team_core::mates::CommandBegun;
 use max_team_core::message::Kind;
-use max_team_core::plan::Plan;
+use max_team_core::plan::{Plan, PlanState};
 use max_team_core::turn::Turn;
 use max_team_journal::{Entry, Journal, WorkerInfo};
 
@@ -140,6 +140,16 @@ impl<'j> Census<'j> {
             return Ok(Some(row.session));
         }
         Ok(rows::row::<String>(self.journal, rows::PLAN_OPEN, &key)?.and_then(|session| session.parse().ok()))
+    }
+
+    /// The state of a plan, in one word.
+    pub fn plan_state(&self, plan: &Plan) -> Result<PlanState, RuntimeError> {
+        let owner = plan.session().map(|session| self.owner(session)).transpose()?.flatten();
+        let is_told_to_stop = match plan.id() {
+            Some(id) => self.stopping(id)? == Some(None),
+            None => false,
+        };
+        Ok(plan.state(owner.is_some(), is_told_to_stop))
     }
 
     /// What of an open plan somebody has stopped and is not over yet: all of it, or one of its tasks.

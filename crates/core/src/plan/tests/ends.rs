@@ -315,3 +315,24 @@ fn a_plan_stops_when_its_time_is_over() {
     play.ended(PlanEnd::Stopped);
     assert_eq!(play.plan.pending(), []);
 }
+
+#[test]
+fn a_plan_has_one_state() {
+    let mut play = Play::proposed(proposal(draft(vec![task("a")])));
+    let state = |play: &Play, owner, stop| play.plan.state(owner, stop);
+    assert_eq!(state(&play, false, false), PlanState::Waiting, "it asks whether it may run");
+    assert_eq!(state(&play, false, true), PlanState::Stopped, "a stop that was not read yet counts");
+    play = Play::running(vec![task("a")], 1);
+    assert_eq!(state(&play, true, false), PlanState::Running);
+    assert_eq!(state(&play, false, false), PlanState::Paused, "no process runs it");
+    for (end, want) in [
+        (PlanEnd::Done, PlanState::Done),
+        (PlanEnd::Partial, PlanState::Failed),
+        (PlanEnd::Failed, PlanState::Failed),
+        (PlanEnd::Stopped, PlanState::Stopped),
+        (PlanEnd::Rejected, PlanState::Stopped),
+        (PlanEnd::Replaced, PlanState::Stopped),
+    ] {
+        assert_eq!(PlanState::of_end(end), want, "{end:?}");
+    }
+}
