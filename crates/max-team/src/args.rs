@@ -68,14 +68,23 @@ pub(crate) fn parse() -> Result<Cli, clap::Error> {
     Cli::try_parse_from(spelled_out(command_first(std::env::args_os().collect())))
 }
 
-/// The same with the name of a command before the language that it is to speak (`--lang zh ps`): flags of talking exclude
-/// commands, this one does not.
+/// The same with the name of a command before the flags of that command that stand in front of it (`--base-url URL run FILE`): the
+/// parser takes flags in front of a command for those of a chat.
 fn command_first(mut words: Vec<OsString>) -> Vec<OsString> {
-    let flag = words.get(1).and_then(|word| word.to_str()).unwrap_or_default();
-    let count = if flag == "--lang" { 2 } else { usize::from(flag.starts_with("--lang=")) };
-    let name = words.get(1 + count).and_then(|word| word.to_str()).filter(|_| count > 0);
-    if name.is_some_and(|name| Cli::command().find_subcommand(name).is_some()) {
-        let name = words.remove(1 + count);
+    let command = Cli::command();
+    let text = |index: usize| words.get(index).and_then(|word| word.to_str()).unwrap_or_default();
+    let (mut at, mut flags) = (1, Vec::new());
+    while let Some(flag) = text(at).strip_prefix("--") {
+        let (name, value) = flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value)));
+        let Some(known) = command.get_arguments().find(|known| known.get_long() == Some(name)) else { return words };
+        at += if value.is_none() && known.get_action().takes_values() { 2 } else { 1 };
+        flags.push(name.to_owned());
+    }
+    let Some(found) = command.find_subcommand(text(at)).filter(|_| at > 1) else { return words };
+    let has =
+        |flag: &String| flag == "lang" || found.get_arguments().any(|known| known.get_long() == Some(flag.as_str()));
+    if flags.iter().all(has) {
+        let name = words.remove(at);
         words.insert(1, name);
     }
     words

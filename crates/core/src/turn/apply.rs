@@ -286,6 +286,9 @@ impl Turn {
         {
             current.did.add(action);
         }
+        if !has_worked {
+            current.did.add_failed();
+        }
         match done.ending {
             Ending::Unknown if !current.unknown.contains(target) => current.unknown.push(target.clone()),
             Ending::Ran if !done.is_error => current.unknown.retain(|known| known != target),

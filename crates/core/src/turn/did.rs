@@ -15,6 +15,8 @@ pub struct Did {
     pub calls: u32,
     /// Commands among them.
     pub commands: u32,
+    /// Calls that were refused or failed.
+    pub failed: u32,
     /// Files that file tools changed, in order; without files that commands changed.
     pub changed: Vec<String>,
 }
@@ -31,9 +33,14 @@ impl Did {
         }
     }
 
+    pub(super) fn add_failed(&mut self) {
+        self.failed += 1;
+    }
+
     /// The line behind the answer of an agent that got a task. `may_change`: whether it has tools that change files.
     pub fn words(&self, may_change: bool) -> Option<String> {
         Some(match (self.calls, self.changed.as_slice(), self.commands) {
+            (0, ..) if self.failed > 0 => format!("called tools {} times, and no call succeeded", self.failed),
             (0, ..) => "called no tool".to_owned(),
             (_, [], 0) if may_change => "changed no file".to_owned(),
             (_, [], 0) => return None,
@@ -91,5 +98,8 @@ mod tests {
             acts.iter().for_each(|action| did.add(action));
             assert_eq!(did.words(may_change).as_deref(), want, "{acts:?}");
         }
+        let mut did = Did::default();
+        did.add_failed();
+        assert_eq!(did.words(true).as_deref(), Some("called tools 1 times, and no call succeeded"));
     }
 }

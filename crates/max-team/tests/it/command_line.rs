@@ -168,3 +168,20 @@ fn the_list_of_demos_is_in_the_users_language() {
     let chinese = program.run(&["demo", "--list", "--lang", "zh"]).out;
     assert!(chinese.contains("三步完成一个功能") && !chinese.contains("three"), "{chinese}");
 }
+
+#[test]
+fn flags_of_a_command_may_stand_before_its_name() {
+    let plan = "goal: Say hello\ntasks:\n  - {id: speak, agent: ada, do: Speak up.}\n";
+    let program = Program::alone().file("plan.yaml", plan);
+    let url = "http://127.0.0.1:9";
+    for words in [
+        &["run", "plan.yaml", "--dry-run", "--base-url", url][..],
+        &["--base-url", url, "run", "plan.yaml", "--dry-run"],
+        &["--lang", "en", "--base-url", url, "--model=haiku", "run", "--dry-run", "plan.yaml"],
+    ] {
+        let ran = finish(program.team_command(words).spawn().unwrap());
+        assert!(ran.code == 0 && ran.out.contains("speak (ada)"), "{words:?}: {ran:?}");
+    }
+    let ran = finish(program.team_command(&["--solo", "run", "plan.yaml"]).spawn().unwrap());
+    assert_eq!(ran.code, 2, "a flag that the command does not have: {ran:?}");
+}

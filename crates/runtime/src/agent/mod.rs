@@ -93,7 +93,7 @@ pub(crate) use steer::waits;
 /// How long parking waits for what is under way.
 const PARK_WAIT: Duration = Duration::from_secs(2);
 /// The version of the snapshots that this code reads and writes.
-pub(crate) const SNAPSHOT_VERSION: u32 = 4;
+pub(crate) const SNAPSHOT_VERSION: u32 = 5;
 
 /// What the house tells a running loop.
 #[derive(Debug)]

@@ -163,7 +163,9 @@ fn steps(view: &View, phase: usize, steps: &[Step]) -> Progress {
 
 /// Whether the program says that the agent of a result has done nothing.
 fn is_empty_claim(text: &str) -> bool {
-    text.contains("called no tool") || (text.contains("changed no file") && !text.contains("ran commands"))
+    text.contains("called no tool")
+        || text.contains("no call succeeded")
+        || (text.contains("changed no file") && !text.contains("ran commands"))
 }
 
 /// The same wish in other words: an equal call would be a repetition.
