@@ -490,6 +490,9 @@ pub enum Notice {
         session: SessionId,
         /// Whose.
         from: Arc<Origin>,
+        /// The number of the model call ([`LlmIntent::call`](max_team_core::event::LlmIntent)) that it is a piece of; 0 for
+        /// the progress of a tool. Pieces are not in line with events: one can come before the event of its call.
+        call: u32,
         /// What.
         delta: Delta,
     },

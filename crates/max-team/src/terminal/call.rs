@@ -17,6 +17,7 @@ const THOUGHT_BYTES: usize = 400;
 /// A model call in flight.
 #[derive(Debug)]
 pub(super) struct Call {
+    pub(super) number: u32,
     pub(super) price: Option<Price>,
     /// The text that came as deltas.
     streamed: String,
@@ -31,8 +32,9 @@ pub(super) struct Call {
 }
 
 impl Call {
-    pub(super) fn new(price: Option<Price>) -> Self {
+    pub(super) fn new(number: u32, price: Option<Price>) -> Self {
         Self {
+            number,
             price,
             streamed: String::new(),
             in_text: false,

@@ -270,10 +270,10 @@ impl Crew {
         Some(Row::Member { words: self.lang.member_done(&mate.called(), ok, &figures), ok })
     }
 
-    pub(super) fn delta(&mut self, from: &Origin, delta: &Delta, now_ms: i64) {
+    pub(super) fn delta(&mut self, from: &Origin, call: u32, delta: &Delta, now_ms: i64) {
         if let Some(mate) = self.mates.iter_mut().find(|mate| Some(mate.agent) == from.agent) {
             let (agent, nano) = (mate.agent, mate.nano());
-            drop(mate.transcript.delta(delta, now_ms));
+            drop(mate.transcript.delta(call, delta, now_ms));
             let more = mate.nano().saturating_sub(nano);
             self.spend(agent, more);
         }

@@ -323,9 +323,13 @@ mod tests {
         }
 
         fn delta(&mut self, text: &str) {
-            let delta = Delta::Text(text.into());
-            let items =
-                self.session.notice(&Notice::Delta { session: stage::session_id(), from: stage::lead(), delta }, 0);
+            self.piece(1, text);
+        }
+
+        /// A piece of the model call of this number.
+        fn piece(&mut self, call: u32, text: &str) {
+            let (session, from, delta) = (stage::session_id(), stage::lead(), Delta::Text(text.into()));
+            let items = self.session.notice(&Notice::Delta { session, from, call, delta }, 0);
             self.print(items).unwrap();
         }
 
@@ -393,6 +397,22 @@ mod tests {
         plain.event(stage::ended(max_team_core::event::End::Rounds));
         let want = "Some **words**␛[31m\n■ The limit of rounds for one turn was reached. /continue goes on.\n";
         assert!(plain.printed().starts_with(want), "{}", plain.printed());
+    }
+
+    /// A quick model's piece can come before the event of its call, while another turn is still shown.
+    #[test]
+    fn a_piece_that_comes_before_its_call_is_shown_with_its_own_answer() {
+        let mut plain = plain(false);
+        for (call, text) in [(1, "One."), (2, "Two. Three.")] {
+            plain.event(stage::started("hi"));
+            plain.event(stage::intent(call, 1));
+            plain.piece(call, text);
+            plain.piece(2, "Two.");
+            plain.event(stage::answered(call, text));
+            plain.event(stage::ended(max_team_core::event::End::Answered));
+        }
+        let said: Vec<&str> = plain.printed().lines().filter(|line| line.ends_with('.')).collect();
+        assert_eq!(said, ["One.", "Two. Three."], "{}", plain.printed());
     }
 
     #[test]

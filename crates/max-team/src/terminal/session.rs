@@ -395,11 +395,11 @@ impl Session {
                     items
                 }
             },
-            Notice::Delta { session, from, delta } if *session == self.id => {
+            Notice::Delta { session, from, call, delta } if *session == self.id => {
                 if from.lead {
-                    return self.transcript.delta(delta, now_ms);
+                    return self.transcript.delta(*call, delta, now_ms);
                 }
-                self.crew.delta(from, delta, now_ms);
+                self.crew.delta(from, *call, delta, now_ms);
                 Vec::new()
             }
             Notice::Copies { session, order, made, of } if *session == self.id => {

@@ -68,6 +68,8 @@ pub(super) struct Transcript {
     lang: Lang,
     settings: Settings,
     turn: Option<Turn>,
+    /// The last model call of which a piece came before its event; 0: none.
+    missed: u32,
 }
 
 #[derive(Debug)]
@@ -114,7 +116,7 @@ pub(super) struct Tool {
 
 impl Transcript {
     pub(super) fn new(lang: Lang, settings: Settings) -> Self {
-        Self { lang, settings, turn: None }
+        Self { lang, settings, turn: None, missed: 0 }
     }
 
     pub(super) fn settings(&self) -> &Settings {
@@ -202,15 +204,23 @@ impl Transcript {
         self.turn = None;
     }
 
-    pub(super) fn delta(&mut self, delta: &Delta, now_ms: i64) -> Vec<Item> {
+    /// A piece of the model call of this number. If one comes before the event of its call, all pieces of the call are left
+    /// out, and its end shows the whole answer.
+    pub(super) fn delta(&mut self, number: u32, delta: &Delta, now_ms: i64) -> Vec<Item> {
         let mut out = Vec::new();
-        let Some(turn) = &mut self.turn else { return out };
         if let Delta::Progress { key, words } = delta {
-            if let Some(tool) = turn.tools.iter_mut().find(|tool| tool.key == *key) {
-                tool.progress.clone_from(words);
-            }
+            let tools = self.turn.iter_mut().flat_map(|turn| &mut turn.tools);
+            tools.filter(|tool| tool.key == *key).for_each(|tool| tool.progress.clone_from(words));
             return out;
         }
+        let open = self.turn.as_ref().and_then(|turn| turn.call.as_ref()).map(|call| call.number);
+        if open != Some(number) {
+            self.missed = self.missed.max(number);
+        }
+        if self.missed == number {
+            return out;
+        }
+        let Some(turn) = &mut self.turn else { return out };
         let Some(call) = &mut turn.call else { return out };
         call.paced_until_ms = None;
         match delta {
@@ -339,11 +349,11 @@ impl Transcript {
             out.push(Item::Row(Row::Note(lang.shrunk().to_owned())));
         }
         turn.fallback = intent.fallback;
-        turn.call = Some(Call::new(intent.model.price));
+        turn.call = Some(Call::new(intent.call, intent.model.price));
     }
 
     fn answered(&mut self, ended: &LlmEnded, at_ms: i64, out: &mut Vec<Item>) {
-        let Self { turn: Some(turn), settings, lang } = self else { return };
+        let Self { turn: Some(turn), settings, lang, .. } = self else { return };
         let Some(mut call) = turn.call.take() else { return };
         turn.pay(ended, call.price);
         match &ended.outcome {

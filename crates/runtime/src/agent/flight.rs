@@ -148,7 +148,7 @@ impl Agent {
                 // A summary is not part of the conversation.
                 if let Some(delta) = shown(delta).filter(|delta| !is_summary || !is_said(delta)) {
                     sayer.say(&shared.pieces, &delta);
-                    shared.herald.show(&Notice::Delta { session, from: Arc::clone(&from), delta });
+                    shared.herald.show(&Notice::Delta { session, from: Arc::clone(&from), call: intent.call, delta });
                 }
             };
             let (outcome, streamed) = match shared.router.call(&request, &cancel, show).await {
@@ -287,7 +287,7 @@ impl Agent {
             // The stream says it in a line.
             stream::progress(&shared.pieces, session, agent, &key, words.lines().next_back().unwrap_or_default());
             let delta = Delta::Progress { key: key.clone(), words };
-            shared.herald.show(&Notice::Delta { session, from: Arc::clone(&from), delta });
+            shared.herald.show(&Notice::Delta { session, from: Arc::clone(&from), call: 0, delta });
         })
     }
 

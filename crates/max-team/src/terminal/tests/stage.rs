@@ -42,6 +42,8 @@ pub(super) struct Stage {
     screen: Screen,
     now_ms: i64,
     calls: u32,
+    /// The number of the last model call.
+    call: u32,
     _folder: tempfile::TempDir,
 }
 
@@ -134,6 +136,7 @@ impl Stage {
             screen: Screen::new(Size::new(columns, rows)),
             now_ms: START_MS,
             calls: 0,
+            call: 0,
             _folder: folder,
         };
         stage.paint();
@@ -198,6 +201,9 @@ impl Stage {
     }
 
     pub(super) fn event_from(&mut self, from: Arc<Origin>, event: Event) {
+        if let Event::LlmIntent(intent) = &event {
+            self.call = intent.call;
+        }
         let (session, event) = (session_id(), Arc::new(event));
         self.chat.notice(&Notice::Event { session, from, at_ms: self.now_ms, event });
         self.paint();
@@ -208,7 +214,7 @@ impl Stage {
     }
 
     pub(super) fn delta_from(&mut self, from: Arc<Origin>, delta: Delta) {
-        self.chat.notice(&Notice::Delta { session: session_id(), from, delta });
+        self.chat.notice(&Notice::Delta { session: session_id(), from, call: self.call, delta });
         self.paint();
     }
 
