@@ -34,7 +34,7 @@ pub(crate) fn find(llm: &Llm, env: &Env, provider: &str, variables: &[String]) -
         return from_settings(llm).map(Some);
     }
     if written && llm.provider.is_none() {
-        let message = "a key is set in the settings, but not for whom; set `llm.provider` beside it";
+        let message = "a key is set in the settings, but no provider; set `llm.provider` beside it";
         return Err(Stop::new(Exit::Config, message));
     }
     Ok(variables.iter().find_map(|name| {

@@ -86,7 +86,7 @@ phrases! {
     waits_word: "waits", "等待中";
     next_step: "for the next step", "下一步告知";
     up_takes_back: " (Up takes it back)", "（按 ↑ 取回）";
-    nothing_to_continue: "There is nothing to go on with: nobody was interrupted.", "没有可继续的内容：没有被中断的工作。";
+    nothing_to_continue: "There is nothing to continue: no agent was interrupted.", "没有可继续的内容：没有被中断的工作。";
     shift_enter_does: "while a turn runs: for its next step", "任务运行时：在下一步告知";
     thought: "thought", "已思考";
     more: "more", "更多";
@@ -103,7 +103,7 @@ phrases! {
     context: "context", "上下文";
     mode: "mode", "模式";
     wants_to_use: "wants to use", "想要使用";
-    because: "reason:", "询问原因：";
+    because: "reason:", "询问原因:";
     yes_once: "yes once", "同意一次";
     yes_task: "task", "本任务";
     yes_session: "session", "本会话";
@@ -142,7 +142,7 @@ phrases! {
     resume_hint: "/resume NUMBER opens one", "用 /resume 编号 打开";
     model_now: "model", "模型";
     model_hint: "/model NAME switches", "用 /model 名称 切换";
-    stopped_house: "This session has stopped, and nobody works in it now. Everything said so far is kept. Say something, or /continue, to try again here; or go on elsewhere with `max-team -c`.",
+    stopped_house: "This session has stopped. Everything said so far is kept. Say something, or /continue, to try again here; or go on elsewhere with `max-team -c`.",
         "此会话已停下，目前无人在其中工作。已有内容均已保存。继续输入或用 /continue 在此重试，也可在别处用 `max-team -c` 继续。";
     unpriced_model: " (it is not in the catalogue: whether there is such a model is seen with the next message, and what it costs is not counted)",
         "（不在目录中：是否有此模型要到下一条消息才知道，其花费不计）";

@@ -64,7 +64,7 @@ pub enum RuntimeError {
     #[error("that is more than can be put back at once; name some of the files or folders")]
     TooMuch,
     /// Somebody of the session is at work.
-    #[error("somebody in this session is at work or waits for an answer; stop that first (`max-team stop`)")]
+    #[error("an agent of this session works or waits for an answer; stop it first (`max-team stop`)")]
     AtWork,
     /// `-c` where nothing has been said yet.
     #[error("there is no earlier session in `{0}` to continue; start one without `-c`")]
@@ -127,7 +127,7 @@ pub enum RuntimeError {
         at_ms: i64,
     },
     /// Nobody of that name is there.
-    #[error("there is nobody `{name}` in session `{session}`{}", named(there))]
+    #[error("there is no agent `{name}` in session `{session}`{}", named(there))]
     NoReader {
         /// The name.
         name: String,

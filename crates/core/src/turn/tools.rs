@@ -31,7 +31,7 @@ pub const SETTLE: &str = "settle";
 const NOBODY_ASKED: &str = "nobody could be asked";
 pub(super) const PUT_OFF: &str = "the user decides later";
 
-const TOLD_UNANSWERED: &str = "Nobody could answer. Decide as you think best, and say what you assumed.";
+const TOLD_UNANSWERED: &str = "There is no answer. Decide yourself, and name your assumptions.";
 
 impl Turn {
     pub(super) fn prepared(

@@ -162,4 +162,4 @@ impl Roll {
     }
 }
 
-const NO_LEAD: &str = "nobody leads the team: add `{name: max, role: team_lead, system_prompt: \"@builtin/max\"}`";
+const NO_LEAD: &str = "the team has no lead: add `{name: max, role: team_lead, system_prompt: \"@builtin/max\"}`";

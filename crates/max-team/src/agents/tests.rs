@@ -298,7 +298,7 @@ fn mistakes_are_placed_and_plain() {
     let cases = [
         ("", "a.yaml:1:1: `the file`: expected a map with `agents`, found nothing"),
         ("agents: leo\n", "a.yaml:1:9: `agents`: expected a list of agents, found `leo`"),
-        ("agents: []\n", "a.yaml:1:1: nobody leads the team: add `{name: max, role: team_lead"),
+        ("agents: []\n", "a.yaml:1:1: the team has no lead: add `{name: max, role: team_lead"),
         (&with("{role: coder}"), "a.yaml:3:3: an agent has no `name`"),
         (&with("{name: leo}"), "a.yaml:3:10: `leo` has no `role`, such as `coder`"),
         (

@@ -247,7 +247,7 @@ fn trust(place: &Place, root: &std::path::Path, loaded: &Loaded, yes: bool) -> a
 fn agreed() -> anyhow::Result<bool> {
     use std::io::IsTerminal;
     if !std::io::stdin().is_terminal() {
-        let words = "nobody is here to ask: `max-team permissions trust --yes` uses them without a question";
+        let words = "there is no terminal to ask: `max-team permissions trust --yes` trusts them without a question";
         return Err(Stop::new(Exit::Denied, words).into());
     }
     super::print("Use these without a question? [y/N] ")?;

@@ -196,7 +196,7 @@ table! {
     team: Team {
         /// Whether the lead only coordinates: it calls others, goes on with them and asks you, and does nothing else.
         coordinator: bool as Switch = false;
-        /// How deep calls go: 1 means that whoever is called calls nobody, 0 that nobody is called at all.
+        /// How deep calls go: 1 means that a called agent calls no other, 0 turns calling off.
         call_depth: u32 as Count<0, 2> = limits::CALL_DEPTH_DEFAULT;
     }
 

@@ -86,30 +86,20 @@ const fn entry(name: &'static str, argument: &'static str, en: &'static str, zh:
 
 /// All commands, as `/help` lists them.
 pub(super) const ENTRIES: [Entry; 16] = [
-    entry("help", "", "what can be typed and pressed", "可以输入和按下的内容"),
+    entry("help", "", "list commands and keys", "可以输入和按下的内容"),
     entry("clear", "", "start a new session", "开始新会话"),
     entry("model", "[name]", "show or switch the model", "查看或切换模型"),
-    entry("cost", "", "what was spent so far", "目前的花费"),
-    entry("context", "", "what fills the model's window", "模型窗口的占用"),
-    entry("compact", "[what to keep | undo]", "sum up what was said, to make room", "对已有对话作摘要以腾出空间"),
-    entry(
-        "rewind",
-        "[number | undo | yes]",
-        "put files back as they were before a message",
-        "将文件恢复到某条消息之前",
-    ),
+    entry("cost", "", "show the cost so far", "目前的花费"),
+    entry("context", "", "show what fills the model's window", "模型窗口的占用"),
+    entry("compact", "[what to keep | undo]", "summarise the conversation to make room", "对已有对话作摘要以腾出空间"),
+    entry("rewind", "[number | undo | yes]", "restore files to before a message", "将文件恢复到某条消息之前"),
     entry("plan", "[full]", "show the plan (full: all instructions)", "查看计划（full：全部说明）"),
-    entry(
-        "team",
-        "[load NAME]",
-        "who is on the team, and what they do; or let a written team begin",
-        "团队成员及其状态；或让写下的团队开始",
-    ),
-    entry("send", "name words", "write to a teammate; so does @name words", "写信给队友；也可用 @姓名 内容"),
-    entry("show", "[name]", "what somebody who was called has done", "查看被调用者的完整记录"),
+    entry("team", "[load NAME]", "show the team, or start a saved team", "查看团队，或启动已保存的团队"),
+    entry("send", "name words", "write to a teammate; or @name words", "写信给队友；也可用 @姓名 内容"),
+    entry("show", "[name]", "show what a called agent has done", "查看被调用者的完整记录"),
     entry("stop", "[task]", "stop the turn and the plan, or one task of it", "停止当前任务和计划，或计划中的一个任务"),
-    entry("continue", "[name]", "go on with those interrupted, or with one", "继续所有被中断的工作，或其中一人的"),
-    entry("inbox", "", "what waits for you", "等待您处理的事项"),
+    entry("continue", "[name]", "go on with interrupted work, or one agent", "继续所有被中断的工作，或其中一人的"),
+    entry("inbox", "", "list what waits for you", "等待您处理的事项"),
     entry("resume", "[number or id]", "go back to another session", "回到其他会话"),
     entry("quit", "", "leave", "退出"),
 ];
@@ -149,7 +139,7 @@ pub(super) fn parse(draft: &str) -> Option<Result<Slash, Unknown>> {
     }))
 }
 
-/// What is to be put back; what nobody understands shows the points.
+/// The argument of `/rewind`; an unknown one shows the points.
 fn back(argument: Option<&str>) -> Back {
     let number = |text: &str| text.trim_start_matches("turn:").parse().ok().map(Back::Turn);
     match argument {

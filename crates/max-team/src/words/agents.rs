@@ -20,7 +20,7 @@ phrases! {
     calls_word: "may call", "可调用";
     notes_word: "notes", "提示";
     sessions_model: "the session's", "与会话相同";
-    all_tools: "all that somebody who is called may have", "被调用者可用的全部工具";
+    all_tools: "all tools that a called agent may have", "被调用者可用的全部工具";
     no_tools: "none", "无";
     only_looks: "only looks", "只读";
     own_copy: "works in a copy of the repository", "在仓库副本中工作";
@@ -42,7 +42,7 @@ impl Lang {
             (Layer::Meta, Self::Zh) => "用于管理团队",
             (Layer::Custom, Self::En) => "only for what comes with the program",
             (Layer::Custom, Self::Zh) => "仅限内置智能体",
-            (Layer::Background, Self::En) => "nobody can be asked in the background",
+            (Layer::Background, Self::En) => "there is no user to ask in the background",
             (Layer::Background, Self::Zh) => "后台无人可问",
             (Layer::Own, Self::En) => "by its definition",
             (Layer::Own, Self::Zh) => "定义所限",

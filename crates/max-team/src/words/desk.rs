@@ -25,7 +25,7 @@ phrases! {
     asked_every_time: "this is asked about every time: say yes to it once", "此类操作每次都会询问：请只同意这一次";
     nothing_spent: "nothing was spent", "没有花费";
     total: "total", "合计";
-    nobody_at_work: "nobody is at work; `max-team ps --all` shows who was", "没有人在工作；`max-team ps --all` 显示此前的成员";
+    nobody_at_work: "no agent is at work; `max-team ps --all` includes finished ones", "没有人在工作；`max-team ps --all` 显示此前的成员";
     getting_ready: "preparing", "准备中";
     affording: "waits for budget that others have set aside", "等待他人预留的预算";
     no_plans_yet: "no plans yet; ask Max for something that takes several members",
@@ -322,7 +322,7 @@ impl Lang {
         };
         say!(
             self,
-            "{by} said `{said}` already ({at}); nobody has read it yet{back}",
+            "{by} said `{said}` already ({at}); it has not been read yet{back}",
             "{by} 已答复 `{said}`（{at}）；尚未有人读取{back}"
         )
     }
@@ -405,11 +405,7 @@ impl Lang {
 
     /// What was said and nobody had read does not count any more.
     pub(crate) fn taken_back(self, by: &str, said: &str, at: &str) -> String {
-        say!(
-            self,
-            "taken back, nobody had read it: `{said}` by {by}, {at}",
-            "已收回（尚无人读取）：`{said}`（{by}，{at}）"
-        )
+        say!(self, "taken back unread: `{said}` by {by}, {at}", "已收回（尚无人读取）：`{said}`（{by}，{at}）")
     }
 
     /// What a yes that was taken back goes on allowing.
@@ -430,12 +426,12 @@ impl Lang {
         )
     }
 
-    /// What is said where nobody runs the session.
+    /// What is said where no process runs the session.
     pub(crate) fn noted(self, session: Option<SessionId>) -> String {
         match session {
             Some(session) => say!(
                 self,
-                "it is noted; nobody runs the session: go on with `max-team -r {session}`",
+                "it is noted; no process runs the session: go on with `max-team -r {session}`",
                 "已记下；目前没有进程运行该会话：用 `max-team -r {session}` 继续"
             ),
             None => say!(self, "it is noted", "已记下"),

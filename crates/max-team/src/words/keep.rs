@@ -13,13 +13,13 @@ phrases! {
     not_restored: "nothing was changed: this backup does not hold; try another",
         "未作任何改动：此备份不完好；请换一个";
     restore_it: "Restore it?", "是否恢复？";
-    restore_needs_yes: "nobody can be asked here, and a journal would be replaced: say --yes if you mean it",
+    restore_needs_yes: "this would replace a journal, and there is no terminal to ask: pass --yes to confirm",
         "此处无法询问，而现有日志将被替换：确认请加 --yes";
     nothing_to_forget: "there is nothing to forget", "没有可清除的会话";
     forget_which: "say which session, or since when nothing was said: `max-team sessions forget --older-than 90d`; or set \
         `journal.keep_days`",
         "请指定会话或时间：`max-team sessions forget --older-than 90d`；或设置 `journal.keep_days`";
-    forget_needs_yes: "nobody can be asked here: say --yes if you mean it, or --dry-run to see which",
+    forget_needs_yes: "there is no terminal to ask: pass --yes to confirm, or --dry-run to list them",
         "此处无法询问：确认请加 --yes，只查看请加 --dry-run";
 }
 

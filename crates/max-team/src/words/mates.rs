@@ -14,7 +14,7 @@ phrases! {
     is_lead: "lead", "负责人";
     goes_on_letter: "(continue: the program says that it goes on)", "（继续：由程序告知其继续）";
     is_gone: "ended", "已结束";
-    read_soon: "whoever is at work is told at its next step; whoever rests is woken", "正在工作的在下一步得知；休息的会被唤醒";
+    read_soon: "an agent at work reads it at its next step; an idle one starts a turn", "正在工作的在下一步得知；休息的会被唤醒";
     asked_to_end: "asked; it ends once its work and its mail are done, unless it says no; --now ends it at once",
         "已请求；完成手头工作和信件后结束，除非它拒绝；--now 立即结束";
     stopped_to_end: "Stopped: it was told to end.", "已停止：被要求结束。";
@@ -33,8 +33,8 @@ impl Lang {
 
     pub(crate) fn no_such_owner(self, name: &str, near: Option<&str>, there: &[String]) -> String {
         match (self, near) {
-            (Self::En, Some(near)) => format!("there is nobody called `{name}`: did you mean `{near}`?"),
-            (Self::En, None) => format!("there is nobody called `{name}`; there are {}", there.join(", ")),
+            (Self::En, Some(near)) => format!("no agent is called `{name}`: did you mean `{near}`?"),
+            (Self::En, None) => format!("no agent is called `{name}`; there are {}", there.join(", ")),
             (Self::Zh, Some(near)) => format!("没有叫 `{name}` 的人：是指 `{near}` 吗？"),
             (Self::Zh, None) => format!("没有叫 `{name}` 的人；现有 {}", there.join("、")),
         }
@@ -43,16 +43,16 @@ impl Lang {
     pub(crate) fn nobody_there(self, name: &str, near: Option<&str>, there: &[&str], lead: &str) -> String {
         match (self, near) {
             (Self::En, Some(near)) => format!(
-                "there is nobody called `{name}`: did you mean `{near}`? nothing was sent (`@{lead}` before it says it to {lead})"
+                "no teammate is called `{name}`: did you mean `{near}`? The message was not sent (begin it with `@{lead}` to send it to {lead})"
             ),
             (Self::En, None) if there.is_empty() => format!(
-                "there is nobody called `{name}`, nor any other teammate; nothing was sent (`@{lead}` before it says it to {lead})"
+                "no teammate is called `{name}`, and there are no others; the message was not sent (begin it with `@{lead}` to send it to {lead})"
             ),
             (Self::Zh, None) if there.is_empty() => {
                 format!("没有叫 `{name}` 的人，也没有其他队友；未发送（前面加 `@{lead}` 就是对 {lead} 说）")
             }
             (Self::En, None) => format!(
-                "there is nobody called `{name}`: there are {}; nothing was sent (`@{lead}` before it says it to {lead})",
+                "no teammate is called `{name}`: there are {}; the message was not sent (begin it with `@{lead}` to send it to {lead})",
                 there.join(", ")
             ),
             (Self::Zh, Some(near)) => {
@@ -281,7 +281,7 @@ impl Lang {
     pub(crate) fn nobody_has(self, name: &str) -> String {
         say!(
             self,
-            "nobody is called `{name}` in any session that runs, or in the last one here; say which with --session",
+            "no agent is called `{name}` in a running session or in the last one here; name the session with --session",
             "正在运行的会话和此处最近的会话中都没有 `{name}`；请用 --session 指定会话"
         )
     }
@@ -333,7 +333,7 @@ impl Lang {
     }
 
     pub(crate) fn not_joined(self, why: &str) -> String {
-        say!(self, "nobody of these has begun: {why}", "这些成员均未开始：{why}")
+        say!(self, "none of these teammates has started: {why}", "这些成员均未开始：{why}")
     }
 
     pub(crate) fn team_written(self, file: &str, name: &str) -> String {

@@ -10,7 +10,7 @@ phrases! {
         "文件为当前状态：此日志中没有其原来的内容";
     fork_goes_on: "from here on in a session of its own", "从此处起在独立的会话中继续";
     step_keys: "[Enter: next, q Enter: end]", "[Enter：下一条，q Enter：结束]";
-    same_way: "Everybody did the same in both.", "两次运行中每个智能体的行为都相同。";
+    same_way: "All agents did the same in both.", "两次运行中每个智能体的行为都相同。";
     parted_never: "(nothing: it was done)", "（无：已结束）";
     last_answer: "The last answer", "最后的答复";
     answers_equal: "The last answer is the same in both.", "两次运行的最后答复相同。";

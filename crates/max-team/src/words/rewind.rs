@@ -12,11 +12,11 @@ phrases! {
     nothing_to_rewind: "nothing to put back: the files are as they were, or nothing was changed",
         "没有可恢复的内容：文件与当时一致，或没有任何改动";
     nothing_can_be_rewound: "nothing can be put back", "没有可以恢复的内容";
-    no_points: "nobody has said anything in this session yet", "此会话中还没有任何对话";
+    no_points: "there are no messages in this session yet", "此会话中还没有任何对话";
     no_session_to_rewind: "there is no session in this folder yet; name one: `max-team rewind SESSION` (`max-team sessions list`)",
         "此文件夹中还没有会话；请指明会话：`max-team rewind 会话`（用 `max-team sessions list` 查看）";
     put_these_back: "Put these files back?", "是否恢复这些文件？";
-    rewind_needs_yes: "nobody is here to ask: `max-team rewind --yes` puts them back without a question, `--dry-run` only looks",
+    rewind_needs_yes: "there is no terminal to ask: `max-team rewind --yes` restores them without a question, `--dry-run` only shows them",
         "无法询问：`max-team rewind --yes` 不经询问直接恢复，`--dry-run` 只查看";
     rewind_left_it: "nothing was put back", "未恢复任何文件";
     rewind_skips: "left alone:", "保持不变：";
@@ -106,7 +106,7 @@ impl Lang {
 
     pub(crate) fn rewind_skip(self, why: &Skip) -> String {
         match why {
-            Skip::Changed => say!(self, "somebody else has changed it since", "此后被他人改动过"),
+            Skip::Changed => say!(self, "it has been changed since", "此后被他人改动过"),
             Skip::Lost => say!(self, "what it was is not kept", "未保存其原内容"),
             Skip::Unread(why) => say!(self, "{why}", "{why}"),
             Skip::Large => say!(

@@ -306,12 +306,12 @@ impl Lang {
         match session {
             Some(session) => say!(
                 self,
-                "stopped by somebody before the answer: {names}; go on with `max-team -r {session} -p \"\"`",
+                "stopped before the answer: {names}; go on with `max-team -r {session} -p \"\"`",
                 "在回答之前被人停止：{names}；用 `max-team -r {session} -p \"\"` 继续"
             ),
             None => say!(
                 self,
-                "stopped by somebody before the answer, which was given without: {names}",
+                "stopped before the answer, which was given without them: {names}",
                 "在回答之前被人停止，回答未包含其结果：{names}"
             ),
         }

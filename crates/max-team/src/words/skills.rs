@@ -18,7 +18,7 @@ phrases! {
     left_untrusted: "left as it is", "保持不变";
     nothing_to_trust: "nothing waits: every skill of this project that can be trusted is",
         "没有待信任的技能：此项目中可信任的技能均已信任";
-    trust_needs_yes: "nobody is here to ask: `--yes` trusts without a question", "此处无人可问：`--yes` 可直接信任";
+    trust_needs_yes: "there is no terminal to ask: `--yes` trusts without a question", "此处无人可问：`--yes` 可直接信任";
 }
 
 impl Lang {

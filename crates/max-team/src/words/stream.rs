@@ -5,7 +5,7 @@ use max_team_runtime::stream::{BudgetStep, PlanStep, TaskStep};
 use super::{Lang, plural};
 
 phrases! {
-    withdrawn: "nobody needs an answer any more", "不再需要答复";
+    withdrawn: "no answer is needed any more", "不再需要答复";
     budget_reached: "the budget is used up", "预算已用完";
     budget_raised: "there is more to spend", "预算已追加";
     maybe_paid: "a call was lost and may have been paid", "一次调用丢失，可能已计费";
@@ -18,7 +18,7 @@ impl Lang {
     pub(crate) fn no_such_agent(self, text: &str) -> String {
         say!(
             self,
-            "nobody here is called `{text}`; `max-team ps --all` shows who is there",
+            "no agent here is called `{text}`; `max-team ps --all` shows who is there",
             "没有名为 `{text}` 的成员；用 `max-team ps --all` 查看"
         )
     }

@@ -12,7 +12,7 @@ use super::{Lang, plural};
 const FILES_SHOWN_MAX: usize = 12;
 
 phrases! {
-    nobody_was_called: "nobody has been called in this session yet", "本会话中尚未调用任何人";
+    nobody_was_called: "no agent has been called in this session yet", "本会话中尚未调用任何人";
     asks: "asks", "提问";
     reply_keys: "Write your answer · Enter sends · Esc: no answer", "请输入答复 · Enter 发送 · Esc 不作答复";
     reply_keys_options: "A digit picks one, or write your own · Enter sends · Esc: no answer",
@@ -432,7 +432,7 @@ impl Lang {
 
     /// Nobody is meant by a name.
     pub(crate) fn nobody_called(self, name: &str) -> String {
-        say!(self, "nobody here is called `{name}`", "这里没有名为 `{name}` 的成员")
+        say!(self, "no agent here is called `{name}`", "这里没有名为 `{name}` 的成员")
     }
 
     /// How many tokens.

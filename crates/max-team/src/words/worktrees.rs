@@ -133,7 +133,7 @@ impl Lang {
     pub(crate) fn copy_in_use(self, id: &str) -> String {
         say!(
             self,
-            "somebody is at work in the copy `{id}`; wait for them, or stop them with `max-team stop`",
+            "an agent works in the worktree `{id}`; wait for it, or stop it with `max-team stop`",
             "副本 `{id}` 中有成员正在工作；请等待，或用 `max-team stop` 停止"
         )
     }

@@ -158,7 +158,7 @@ fn a_plan_is_denied_with_a_reason() {
     assert!(ok(program.run(&["inbox"])).out.contains("`max-team deny` takes it back"));
     let no = ok(program.run(&["deny", "-m", "not on a Friday"]));
     assert!(no.out.contains("rejected"), "{no:?}");
-    assert!(no.err.contains("taken back, nobody had read it: `approved` by owner at cli"), "{no:?}");
+    assert!(no.err.contains("taken back unread: `approved` by owner at cli"), "{no:?}");
     assert!(!ok(program.run(&["inbox"])).out.contains("takes it back"));
     let late = program.run(&["approve", &id]);
     assert!(late.code == 5 && late.err.contains("`rejected` by owner at cli"), "{late:?}");
@@ -402,7 +402,7 @@ fn what_waits_at_a_stop_between_two_runs_is_told_once() {
     assert_eq!(told.count(), 1);
 }
 
-/// Max rests and has mail: a stop holds it though nobody runs the session, a second one has nothing to stop, and without words all of
+/// Max rests and has mail: a stop holds it though no process runs the session, a second one has nothing to stop, and without words all of
 /// it is read.
 #[test]
 fn mail_of_a_session_that_rests_is_stopped_and_read_on() {
@@ -457,7 +457,7 @@ fn what_nobody_runs_is_stopped_and_says_how_to_go_on() {
     let rows = people.as_array().unwrap();
     assert!(!rows.is_empty() && rows.iter().all(|row| row["state"] == "stopped"), "{people}");
     let session = rows[0]["session"].as_str().unwrap();
-    let why = format!("nobody runs this session: max-team -r {session}");
+    let why = format!("no process runs this session: max-team -r {session}");
     assert!(rows.iter().all(|row| row["reason"]["blocked"] == why.as_str()), "{people}");
     assert!(ok(program.run(&["ps"])).out.contains(&why));
     let noted = ok(program.run(&["stop"]));
@@ -644,7 +644,7 @@ fn a_yes_for_longer_to_a_session_that_nobody_runs_names_its_rule() {
     let yes = ok(program.run(&["approve", &id, "--always"]));
     assert!(yes.out.contains("allowed from now on, for this session: Edit"), "{yes:?}");
     let no = ok(program.run(&["deny", &id, "-m", "after all not"]));
-    assert!(no.err.contains("taken back, nobody had read it: `yes` by owner at cli"), "{no:?}");
+    assert!(no.err.contains("taken back unread: `yes` by owner at cli"), "{no:?}");
     assert!(!no.err.contains("its rule stays"), "{no:?}");
     let ran = program.run(&["-c", "-p", ""]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "Then not.\n"), "{ran:?}");
@@ -681,7 +681,7 @@ fn a_yes_for_the_repository_that_is_taken_back_leaves_its_rule_by_name() {
             std::fs::write(&file, "{}").unwrap();
         }
         let no = ok(program.run(&["deny", &id, "-m", "after all not"]));
-        assert!(no.err.contains("taken back, nobody had read it: `yes` by owner at cli"), "{no:?}");
+        assert!(no.err.contains("taken back unread: `yes` by owner at cli"), "{no:?}");
         let named =
             no.err.contains(&format!("its rule stays and allows the next one like it: {rule} in `{}`", file.display()));
         assert_eq!(named, !is_taken_out, "{no:?}");

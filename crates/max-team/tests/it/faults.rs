@@ -237,7 +237,7 @@ fn a_disk_that_is_full_in_the_middle_of_a_turn_lets_go_of_the_session() {
     terminal.wait("no space left");
     std::fs::remove_file(&filler).unwrap();
     // Everybody is let go of in a moment.
-    let let_go = || while !program.run(&["ps"]).out.contains("nobody runs this session") {};
+    let let_go = || while !program.run(&["ps"]).out.contains("no process runs this session") {};
     let_go();
     terminal.keys(&["/continue", "Enter"]);
     terminal.wait("done here");

@@ -184,7 +184,7 @@ fn somebody_is_written_to_while_nobody_runs_the_session() {
     let program = Program::team(&server);
     ok(program.run(&["-p", "go"]));
     let sent = ok(program.run(&["send", "alice", "use tabs"]));
-    assert!(sent.out == "sent to alice\n" && sent.err.contains("nobody runs the session"), "{sent:?}");
+    assert!(sent.out == "sent to alice\n" && sent.err.contains("no process runs the session"), "{sent:?}");
     assert_eq!(told(&letters(&program, &["--state", "queued"])), ["user → alice user_input queued"]);
     let nobody = program.run(&["send", "carol", "hi"]);
     assert!(nobody.code == 1 && nobody.err.contains("`alice`, `bob`"), "{nobody:?}");
@@ -270,7 +270,7 @@ fn one_at_rest_is_woken_from_another_terminal() {
         assert_eq!((refused.code, refused.err.trim_end()), (2, "max-team: the message says nothing"), "{refused:?}");
     }
     let sent = ok(program.run(&["send", "alice", "ping"]));
-    assert!(sent.err.contains("whoever is at work is told at its next step; whoever rests is woken"), "{sent:?}");
+    assert!(sent.err.contains("an agent at work reads it at its next step; an idle one starts a turn"), "{sent:?}");
     wait_for(&program, "turn_ended", "pong");
     // Its mode is set, and it ends when it is asked to, while its lead is still at it.
     let mode = |mode: &str| ok(program.run(&["team", "mode", "alice", mode])).out;
@@ -438,7 +438,7 @@ fn a_written_team_begins_with_the_first_message() {
     let program = program.file("more.yaml", "members:\n  - {name: dora, prompt: Wait.}\n");
     let session = team["session"].as_str().unwrap();
     let noted = ok(program.run(&["team", "load", "more.yaml", "--session", session]));
-    assert!(noted.err.contains("nobody runs the session"), "{noted:?}");
+    assert!(noted.err.contains("no process runs the session"), "{noted:?}");
     // Whom somebody has asked for is not asked for twice.
     let again = ok(program.run(&["team", "load", "more.yaml", "--session", session]));
     assert!(again.err.contains("dora: there already or about to begin"), "{again:?}");
@@ -550,7 +550,7 @@ fn a_question_of_whoever_was_stopped_is_not_gone_on_with() {
     ok(program.run(&["stop", "ann"]));
     let people = ok(program.run(&["ps"])).out;
     let ann = people.lines().find(|line| line.contains(" ann ")).unwrap();
-    assert!(ann.contains("it was stopped; nobody runs this session"), "{people}");
+    assert!(ann.contains("it was stopped; no process runs this session"), "{people}");
     let on = program.run(&["-c", "-p", ""]);
     assert!(on.err.contains("2 questions"), "{on:?}");
 }
@@ -652,7 +652,7 @@ fn a_team_that_could_not_begin_is_no_session() {
     let program = Program::team(&server).file(".max-team/teams/odd.yaml", odd);
     ok(program.run(&["-p", "remember me"]));
     let odd = program.run(&["team", "load", "odd"]);
-    assert!(odd.code == 8 && odd.err.contains("nobody of these has begun"), "{odd:?}");
+    assert!(odd.code == 8 && odd.err.contains("none of these teammates has started"), "{odd:?}");
     assert!(!odd.err.contains("nothing to go on with"), "{odd:?}");
     let listed = ok(program.run(&["sessions", "list"])).out;
     assert_eq!(listed.matches("ses_").count(), 1, "{listed}");

@@ -289,7 +289,7 @@ fn a_fork_finds_the_files_as_they_were() {
         &[
             "Forked.",
             "as it was then (3 files)",
-            "as it is now: mine.txt (somebody else",
+            "as it is now: mine.txt (it has been changed",
             "only the conversation of the lead",
         ],
     );
@@ -377,7 +377,7 @@ fn two_runs_are_compared() {
     program.run(&["-p", "What is in a.txt?"]);
     let ids = sessions(&program);
     let same = program.run(&["compare", &ids[1], &ids[1]]);
-    said(&same, 0, &["Everybody did the same", "The last answer is the same"]);
+    said(&same, 0, &["All agents did the same", "The last answer is the same"]);
     let ran = program.run(&["compare", &ids[1], &ids[0]]);
     said(
         &ran,

@@ -239,7 +239,7 @@ fn a_run_that_max_answers_without_a_call_names_no_way_to_go_on_with_it() {
     let ran = finish(child);
     gate.open();
     assert_eq!(stands(&ran), (0, false, "answered".to_owned(), json!(["ada"])), "{ran:?}");
-    assert!(ran.err.contains("without: ada") && !ran.err.contains("go on with"), "{ran:?}");
+    assert!(ran.err.contains("without them: ada") && !ran.err.contains("go on with"), "{ran:?}");
     let again = ok(program.run(&GO_ON));
     assert!(again.out == "She was stopped.\n" && again.err.contains("answered before"), "{again:?}");
 }
@@ -264,7 +264,7 @@ fn nobody_is_told_to_go_on_with_a_plan_that_was_stopped() {
     assert!(on.code == 2 && on.err.contains("nothing to go on with") && on.out.is_empty(), "{on:?}");
     let on = program.run(&["-c", "-p", "", "--output-format", "json"]);
     assert!(on.code == 2 && on.json()["is_error"] == true, "{on:?}");
-    assert_eq!(ok(program.run(&["ps"])).out, "nobody is at work; `max-team ps --all` shows who was\n");
+    assert_eq!(ok(program.run(&["ps"])).out, "no agent is at work; `max-team ps --all` includes finished ones\n");
     gate.open();
 }
 
@@ -354,7 +354,7 @@ fn a_team_that_waits_to_begin_is_seen_where_nobody_runs_the_session() {
     let session = ok(program.run(&["sessions", "list", "--json"])).json()[0]["session"].as_str().unwrap().to_owned();
     ok(program.run(&["team", "load", "web", "--session", &session]));
     let shown = ok(program.run(&["ps"])).out;
-    assert!(shown.contains("a team waits to begin; nobody runs this session: max-team -r ses_"), "{shown}");
+    assert!(shown.contains("a team waits to begin; no process runs this session: max-team -r ses_"), "{shown}");
     let chinese = program.variable("LC_ALL", "zh_CN.UTF-8");
     let shown = ok(chinese.run(&["ps"])).out;
     assert!(shown.contains("有团队等待开始；没有进程运行此会话"), "{shown}");

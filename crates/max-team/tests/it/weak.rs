@@ -82,7 +82,7 @@ fn missing_fields_are_named() {
         "\\\"name\\\" is a required property",
         "\\\"to\\\" is a required property",
         "\\\"prompt\\\" is a required property",
-        "say whom to call",
+        "name the agent to call",
         "\\\"task_id\\\" is a required property",
     ] {
         assert!(last.contains(wanted), "{wanted}: {last}");

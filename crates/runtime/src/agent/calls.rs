@@ -392,7 +392,7 @@ impl Agent {
         let words = match (found.next(), found.next()) {
             (Some(found), None) => return Ok(Ok(found.clone())),
             (Some(_), Some(_)) => format!("several are called `{to}`"),
-            (None, _) => format!("there is nobody `{to}` whom you have called in this session"),
+            (None, _) => format!("you have called no agent `{to}` in this session"),
         };
         let handles: Vec<String> = known.iter().map(|(row, _)| row.handle()).collect();
         self.nobody_called(words, to, &handles).map(Err)
@@ -530,7 +530,7 @@ impl Agent {
                         // One that has just gone home has answered; of one that never sat down nothing will come.
                         let has_gone = floor.tell(&address, stop).await.is_err() && !floor.is_closing();
                         if has_gone && !floor.has_written(&address, &caller) {
-                            let words = "Its time is over, and nobody is at work on it any more.";
+                            let words = "Its time is over, and no agent works on it any more.";
                             return Landed { flight: Flight::Tool(key.clone()), input: Some(failed(key, words)) };
                         }
                     }

@@ -292,7 +292,7 @@ impl Agent {
         let mut seen = std::collections::HashSet::new();
         readers.retain(|(_, agent)| seen.insert(*agent));
         if readers.is_empty() {
-            return Ok(Err("there is nobody else on the team".to_owned()));
+            return Ok(Err("there are no other teammates".to_owned()));
         }
         Ok(Ok(Some(readers)))
     }
@@ -356,7 +356,7 @@ impl Agent {
             sends.push(letter);
         }
         if told.is_empty() {
-            return Ok(Done::wrong("there is nobody whom this could be said to"));
+            return Ok(Done::wrong("there is no agent to send this to"));
         }
         let words = format!("Sent to {}.{}", told.join(", "), afterwards(word));
         Ok(Done { events, extra: Extra { sends, acks, ..Extra::default() }, ..Done::said(words) })
@@ -426,7 +426,7 @@ impl Agent {
             acks.extend((!is_end).then_some(letter.id));
         }
         if told.is_empty() {
-            return Ok(Done::said("Nothing has come. Whatever comes is told to you by itself."));
+            return Ok(Done::said("There are no new messages. Later messages reach you without a call."));
         }
         let words = told.join("\n\n");
         Ok(Done { extra: Extra::acks(acks), ..Done::said(words) })

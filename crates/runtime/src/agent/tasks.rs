@@ -142,7 +142,7 @@ impl Agent {
         }
         let near = did_you_mean(owner, names.iter().map(String::as_str));
         let rest = if near.is_empty() { format!("; there are {}", names.join(", ")) } else { near };
-        Some(format!("there is nobody called `{}`{rest}", max_team_core::text::quote(owner)))
+        Some(format!("no agent is called `{}`{rest}", max_team_core::text::quote(owner)))
     }
 }
 

@@ -22,7 +22,7 @@ use crate::session;
 /// What became of a letter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
-    /// It waits, and nobody runs the session.
+    /// It waits, and no process runs the session.
     Queued,
     /// It lies before whoever it is for.
     Delivered,

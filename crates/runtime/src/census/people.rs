@@ -79,7 +79,7 @@ impl Reason {
     pub const SERVER: &str = "the model server";
     /// What a team that is about to begin waits for.
     pub const COPIES: &str = "copies of the project";
-    /// The same, where nobody runs the session.
+    /// The same, where no process runs the session.
     pub const TEAM: &str = "a team waits to begin";
     /// Why no model is called any more.
     pub const BUDGET: &str = "the budget is used up";
@@ -505,7 +505,7 @@ impl<'c> Room<'c> {
         Ok(())
     }
 
-    /// Those whose letters wait behind a stop, where nobody runs the session: what they would read is not lost.
+    /// Those whose letters wait behind a stop, where no process runs the session: what they would read is not lost.
     fn left_unread(&mut self, agents: &[AgentRow]) -> Result<(), RuntimeError> {
         let lead = self.row.lead;
         for row in agents.iter().filter(|row| row.agent != lead) {
@@ -642,7 +642,7 @@ impl<'c> Room<'c> {
     fn run(&self, mut person: Person) -> Person {
         if self.pid.is_none() {
             person.state = Standing::Stopped;
-            let mut words = format!("nobody runs this session: max-team -r {}", self.row.session);
+            let mut words = format!("no process runs this session: max-team -r {}", self.row.session);
             match person.reason.take() {
                 Some(Reason::Blocked(why)) if why.starts_with(Reason::LETTERS) || why.starts_with(Reason::CLAIMS) => {
                     words = format!("{why}; {words}")

@@ -1,7 +1,7 @@
 //! What people write to those who work for them: words, the wish that somebody ends or works otherwise, more teammates.
 //!
 //! Whoever is at work is told at its next step, or when its next turn begins if it takes no further one; whoever rests is woken
-//! by it; if nobody runs the session, it waits there. Who is meant is settled before anything is written, so that a name that
+//! by it; if no process runs the session, it waits there. Who is meant is settled before anything is written, so that a name that
 //! nobody has is told to whoever mistook it.
 
 use max_team_core::event::{Event, Said};

@@ -16,7 +16,7 @@ use super::{Misfit, Skill};
 use crate::shared::lock;
 
 /// The text before a skill that a called agent carries out.
-const CARRY_OUT: &str = "Carry this skill out; your answer goes to whoever asked for it.\n\n";
+const CARRY_OUT: &str = "Carry this skill out; your answer goes to the agent that asked for it.\n\n";
 
 /// What an agent has to use skills with.
 #[derive(Debug)]

@@ -85,7 +85,7 @@ impl Call {
     pub(super) fn task(input: Value) -> Result<Self, String> {
         let Task { agent, arguments, fresh } = read(TASK, input)?;
         if agent.trim().is_empty() {
-            return Err("`agent` is missing: say whom to call".to_owned());
+            return Err("`agent` is missing: name the agent to call".to_owned());
         }
         Ok(Self { fresh, ..Self::arguments(agent, arguments)? })
     }

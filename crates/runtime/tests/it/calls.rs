@@ -208,7 +208,7 @@ async fn somebody_who_has_answered_is_gone_on_with() {
     let heard = rest(&mut notices).await;
     let [first, second, unknown] = came_to(&heard, "max");
     assert!(first.0.starts_with("One.") && second.0.starts_with("Two."), "{first:?} {second:?}");
-    assert!(unknown.1 && unknown.0.contains("there is nobody `explore-ffffff0`"), "{unknown:?}");
+    assert!(unknown.1 && unknown.0.contains("you have called no agent `explore-ffffff0`"), "{unknown:?}");
     assert_eq!(started(&journal, "explore").len(), 1, "it is the same one");
     assert_eq!(inputs(&journal, "explore"), ["First.", "And now?"]);
     let agents = Census::new(&journal).agents(session).unwrap();

@@ -119,7 +119,7 @@ async fn somebody_who_is_asked_ends_and_is_written_to_no_more() {
     let [_, asked, taken, nobody] = came_to(&heard, "max");
     assert!(asked.0.starts_with("Sent to `alice`. It finishes") && !asked.1, "{asked:?}");
     assert!(taken.1 && taken.0.contains("`alice` is there already"), "{taken:?}");
-    assert!(nobody.1 && nobody.0.contains("there is nobody `bob`"), "{nobody:?}");
+    assert!(nobody.1 && nobody.0.contains("you have called no agent `bob`"), "{nobody:?}");
     let gone = heard.events.iter().find_map(|(who, event)| match event {
         Event::AgentEnded(ended) => Some((who.as_str(), ended.by.as_str(), ended.reason.as_str(), ended.forced)),
         _ => None,

@@ -495,7 +495,7 @@ async fn the_expert_that_looks_back_cannot_be_written_to() {
     }
     let results = results(&journal);
     let (refused, words) = results.last().unwrap();
-    assert!(*refused && words.contains("there is nobody `memory` whom you have called"), "{results:?}");
+    assert!(*refused && words.contains("you have called no agent `memory`"), "{results:?}");
     assert_eq!(told(&journal).len(), 1);
 }
 

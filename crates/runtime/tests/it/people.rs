@@ -66,7 +66,7 @@ async fn words_for_a_teammate_are_read_once_and_answered_to_the_user() {
     assert!(matches!(sent.as_slice(), [one] if matches!(one.fate, Fate::Acted(Some(_)))), "{sent:?}");
     let answer = all.iter().find(|letter| letter.text() == "Tabs it is.").unwrap();
     assert_eq!((answer.from.as_str(), answer.to.as_str(), &answer.fate), ("alice", "user", &Fate::Delivered));
-    for (to, wanted) in [("carol", "there are `alice`, `max`, `team`"), ("alcie", "there is nobody `alcie`")] {
+    for (to, wanted) in [("carol", "there are `alice`, `max`, `team`"), ("alcie", "there is no agent `alcie`")] {
         let refused = order(&team, 8, Command::Write { session, to: vec![to.into()], text: "hi".into() }).await;
         assert!(refused.as_ref().is_err_and(|error| error.to_string().contains(wanted)), "{refused:?}");
     }
@@ -319,7 +319,7 @@ async fn letters_behind_a_stop_are_seen_where_nobody_runs_the_session() {
     post.interrupt(&by(), key(23), alice).await.unwrap();
     let people = census.people(0, false).unwrap();
     let alice = people.iter().find(|person| person.name == "alice").unwrap();
-    let why = format!("letters wait: 2; nobody runs this session: max-team -r {session}");
+    let why = format!("letters wait: 2; no process runs this session: max-team -r {session}");
     assert_eq!(alice.reason, Some(Reason::Blocked(why)));
     // The stop itself is no letter that is told.
     assert_eq!(census.roll(session).unwrap().mates[0].unread, 2);

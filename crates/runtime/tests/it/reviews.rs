@@ -250,7 +250,7 @@ async fn one_that_is_gone_on_with_asks_anew_when_it_is_done() {
     check_rest(&journal);
 }
 
-/// The same where the user goes on with it, here or while nobody runs the session.
+/// The same where the user goes on with it, here or while no process runs the session.
 #[tokio::test]
 async fn one_that_the_user_goes_on_with_asks_anew_also_in_the_next_process() {
     for reopens in [false, true] {

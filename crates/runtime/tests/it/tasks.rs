@@ -95,7 +95,7 @@ answers:
     let (_, mut notices) = say(&team, folder.path(), listing()).await;
     let heard = rest(&mut notices).await;
     let [.., nobody, meant, unknown, circle, of_plan, no_plan] = came_to::<7>(&heard, "max");
-    assert_eq!(nobody, ("there is nobody called `loe`, did you mean `leo`?".to_owned(), true));
+    assert_eq!(nobody, ("no agent is called `loe`, did you mean `leo`?".to_owned(), true));
     assert_eq!(meant, ("Task #1 is pending, meant for leo.".to_owned(), false));
     assert!(unknown.1 && unknown.0.starts_with("there is no task `7`"), "{unknown:?}");
     assert!(circle.1 && circle.0.contains("`1` waits for `1`"), "{circle:?}");

@@ -216,7 +216,7 @@ fn a_turn_that_was_interrupted_can_be_continued() {
     stage.say("/continue");
     stage.chat.done(gone_on(false, &[]));
     stage.paint();
-    assert!(stage.glass.screen().contains("nothing to go on with"), "{}", stage.glass.screen());
+    assert!(stage.glass.screen().contains("nothing to continue"), "{}", stage.glass.screen());
     stage.say("go");
     stage.begin("go");
     stage.say("/continue");
@@ -301,7 +301,7 @@ fn what_waits_is_what_is_there() {
     assert!(orders(&stage).is_empty(), "{:?}", stage.acts);
     stage.chat.done(Done::Continued { lead: false, outcome: Ok((Vec::new(), 0)) });
     stage.paint();
-    assert!(stage.glass.screen().contains("nothing to go on with"), "{}", stage.glass.screen());
+    assert!(stage.glass.screen().contains("nothing to continue"), "{}", stage.glass.screen());
     stage.say("/continue");
     stage.chat.done(Done::Continued { lead: false, outcome: Ok((Vec::new(), 1)) });
     stage.paint();

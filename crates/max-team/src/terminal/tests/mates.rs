@@ -401,7 +401,7 @@ fn a_line_to_nobody_comes_back() {
     stage.wait(100);
     let screen = stage.glass.screen();
     assert!(
-        screen.contains("nobody called `alcie`: did you mean `alice`?") && screen.contains("> @alcie use tabs"),
+        screen.contains("no teammate is called `alcie`: did you mean `alice`?") && screen.contains("> @alcie use tabs"),
         "{screen}"
     );
     let sent = |acts: &[Act]| acts.iter().any(|act| matches!(act, Act::Say { .. } | Act::Write { .. }));

@@ -356,7 +356,7 @@ fn whoever_is_called_has_a_line_and_can_be_looked_at() {
     stage.paint();
     let screen = stage.glass.everything();
     assert!(
-        screen.contains("nobody here is called `expolre`") && screen.contains("explore-000abc  find the parser"),
+        screen.contains("no agent here is called `expolre`") && screen.contains("explore-000abc  find the parser"),
         "{screen}"
     );
 }
