@@ -443,13 +443,13 @@ fn a_written_team_begins_with_the_first_message() {
     let again = ok(program.run(&["team", "load", "more.yaml", "--session", session]));
     assert!(again.err.contains("dora: there already or about to begin"), "{again:?}");
     let begun = ok(program.run(&["-c", "-p", ""]));
-    assert!(!begun.err.contains("nobody of these"), "{begun:?}");
+    assert!(!begun.err.contains("none of these"), "{begun:?}");
     assert!(ok(program.run(&["team", "show"])).out.contains("dora"));
     // Nobody begins twice in a chat either; whoever was written down since begins.
     let web = format!("{WEB}  - {{name: fay, prompt: Wait.}}\n");
     let program = program.file(".max-team/teams/web.yaml", &web);
     let chat = ok(program.run(&["-c", "--team", "web"]));
-    assert!(!chat.err.contains("nobody of these") && !chat.out.contains("nobody of these"), "{chat:?}");
+    assert!(!chat.err.contains("none of these") && !chat.out.contains("none of these"), "{chat:?}");
     assert!(ok(program.run(&["team", "show"])).out.contains("fay"), "{chat:?}");
 }
 

@@ -232,7 +232,7 @@ async fn whom_was_called_in_another_session_is_nobody_here() {
     let (_, mut notices) = say(&team, folder.path(), calling(Which::New)).await;
     let heard = rest(&mut notices).await;
     let [(words, is_error)] = came_to(&heard, "max");
-    assert!(is_error && words.contains("nobody `explore`") && words.contains("call an agent first"), "{words}");
+    assert!(is_error && words.contains("no agent `explore`") && words.contains("call an agent first"), "{words}");
 }
 
 #[tokio::test]
