@@ -25,10 +25,10 @@ use crate::memory::{MemoryForgotten, MemoryHanded, MemorySet, Recall};
 use crate::message::{Assignment, Envelope, Principal};
 use crate::plan::Task;
 use crate::plan::event::{
-    EditRefused, PlanAnswered, PlanAsked, PlanEdited, PlanEnded, PlanPaused, PlanProposed, PlanResumed, PlanStopped,
-    PlanUnasked, TaskAnswered, TaskAsked, TaskAssigned, TaskCancelled, TaskChanged, TaskDeferred, TaskDone, TaskFailed,
-    TaskHeld, TaskMarked, TaskPaused, TaskQueued, TaskReported, TaskResumed, TaskRuled, TaskSkipped, TaskStarted,
-    TaskStopped,
+    EditRefused, PlanAnswered, PlanAsked, PlanEdited, PlanEnded, PlanPaused, PlanProposed, PlanResumed, PlanRevised,
+    PlanStopped, PlanUnasked, RevisionEnded, TaskAnswered, TaskAsked, TaskAssigned, TaskCancelled, TaskChanged,
+    TaskDeferred, TaskDone, TaskFailed, TaskHeld, TaskMarked, TaskPaused, TaskQueued, TaskReported, TaskResumed,
+    TaskRuled, TaskSkipped, TaskStarted, TaskStopped,
 };
 use crate::policy::{self, Action, By, Class};
 use crate::recovery::Failure;
@@ -129,6 +129,10 @@ pub enum Event {
     PlanAnswered(PlanAnswered),
     /// Nobody needs their answer any more (plan stream).
     PlanUnasked(PlanUnasked),
+    /// Another plan was proposed in its place (plan stream).
+    PlanRevised(PlanRevised),
+    /// That one was not approved (plan stream).
+    RevisionEnded(RevisionEnded),
     /// There is more to spend (plan stream).
     PlanResumed(PlanResumed),
     /// Somebody stopped it, or a task of it (plan stream).
@@ -141,7 +145,7 @@ pub enum Event {
     TaskAssigned(TaskAssigned),
     /// Its owner has begun (plan stream).
     TaskStarted(TaskStarted),
-    /// How the working tree was before its owner could change anything (plan stream).
+    /// What was seen before its owner could change anything (plan stream).
     TaskMarked(TaskMarked),
     /// Its owner needs to know something (plan stream).
     TaskAsked(TaskAsked),
@@ -161,7 +165,7 @@ pub enum Event {
     TaskQueued(TaskQueued),
     /// Its checks failed while others changed files, and run again once those are through (plan stream).
     TaskDeferred(TaskDeferred),
-    /// The lead rewrites a task that has not begun (plan stream).
+    /// The lead adds a note to it (plan stream).
     TaskChanged(TaskChanged),
     /// Somebody said what to do about its failure (plan stream).
     TaskRuled(TaskRuled),
@@ -239,6 +243,8 @@ impl Event {
             Self::PlanAsked(_) => "plan_asked",
             Self::PlanAnswered(_) => "plan_answered",
             Self::PlanUnasked(_) => "plan_unasked",
+            Self::PlanRevised(_) => "plan_revised",
+            Self::RevisionEnded(_) => "revision_ended",
             Self::PlanResumed(_) => "plan_resumed",
             Self::PlanStopped(_) => "plan_stopped",
             Self::PlanPaused(_) => "plan_paused",

@@ -211,6 +211,12 @@ pub const TASK_TIMEOUT_MS_DEFAULT: u64 = 30 * 60_000;
 pub const TASK_BACKOFF_MS: u64 = 1_000;
 /// … up to this.
 pub const TASK_BACKOFF_MS_MAX: u64 = 60_000;
+/// Revisions in a row, none of them approved, through which the plan is found that they revise.
+pub const PLAN_REVISIONS_MAX: usize = 64;
+/// Notes that a lead may add to one task after its plan was approved …
+pub const TASK_NOTES_MAX: usize = 8;
+/// … and characters of each of them.
+pub const TASK_NOTE_CHARS_MAX: usize = 4_000;
 /// Ready tasks that are looked at for one whose paths are free.
 pub const READY_SCANNED_MAX: usize = 256;
 /// Bytes of one glob over paths.

@@ -37,6 +37,8 @@ pub enum Kind {
     PlanApprovalRequest,
     /// A person says something about a plan; or the lead is told what they said.
     PlanApprovalResponse,
+    /// A plan is told that another one was proposed in its place, or that this one was not approved.
+    PlanRevised,
     /// Every task of a plan is over.
     AllTasksDone,
     /// Somebody answers what an agent asked a colleague.
@@ -83,6 +85,7 @@ impl Kind {
             Self::TaskUpdate => "task_update",
             Self::PlanApprovalRequest => "plan_approval_request",
             Self::PlanApprovalResponse => "plan_approval_response",
+            Self::PlanRevised => "plan_revised",
             Self::AllTasksDone => "all_tasks_done",
             Self::Text => "text",
             Self::Shutdown => "shutdown",
@@ -110,6 +113,9 @@ pub struct Assignment {
     /// The plan it belongs to, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanId>,
+    /// The plan whose task it corrects, if the lead writes to a member that is done with its task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corrects: Option<PlanId>,
     /// The task's name in the plan; or the key of the call that delegated it.
     pub task: String,
     /// Which attempt; of a call, how often it was spoken to.

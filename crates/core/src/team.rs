@@ -66,6 +66,9 @@ pub struct Settings {
     /// Whether an approved plan stands behind this agent's work.
     #[serde(default)]
     pub approved: bool,
+    /// Whether it corrects what it did for an approved plan: it may change the files that its task owns, and nothing more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub corrects: bool,
     /// Globs of the paths that its task owns; `None`: no restriction, an empty list: it owns nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owns: Option<Vec<String>>,
@@ -115,6 +118,7 @@ impl Settings {
             structured: false,
             constraints: Constraints::default(),
             approved: false,
+            corrects: false,
             owns: None,
             checks: Vec::new(),
             tests: Vec::new(),
@@ -129,6 +133,7 @@ impl Settings {
             within: &self.within,
             permissions: &self.permissions,
             approved: self.approved,
+            corrects: self.corrects,
             owns: self.owns.as_deref(),
             checks: &self.checks,
             tests: &self.tests,

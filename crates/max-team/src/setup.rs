@@ -488,7 +488,7 @@ pub(crate) fn told(lang: Lang, error: &JournalError) -> String {
 pub(crate) fn failed(error: RuntimeError) -> Stop {
     let exit = match &error {
         RuntimeError::Ambiguous { .. } | RuntimeError::Silent => Exit::Usage,
-        RuntimeError::Answered { .. } | RuntimeError::PlanStopping(_) => Exit::Denied,
+        RuntimeError::Answered { .. } | RuntimeError::PlanStopping(_) | RuntimeError::PlanReplaced(_) => Exit::Denied,
         _ => Exit::Failed,
     };
     Stop::said(exit, |lang| match &error {

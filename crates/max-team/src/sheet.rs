@@ -130,6 +130,9 @@ fn entry(view: &TaskView<'_>, width: usize, depth: Depth<'_>, lang: Lang) -> Str
     more(lang.owns(), owns.map_or_else(String::new, |owns| lang.listed(owns)));
     more(lang.must_exist(), task.outputs.join(", "));
     more(lang.must_pass(), task.verify.join("; "));
+    for note in view.notes {
+        more(&lang.note_of(&clean(&note.by)), note.text.clone());
+    }
     more(lang.with_model(), task.model.clone().unwrap_or_default());
     more(lang.budget_of(), task.budget.nano.map(|nano| format!("${:.2}", dollars(nano))).unwrap_or_default());
     if task.skip {
@@ -199,6 +202,12 @@ pub(crate) fn step(event: &Event, lang: Lang) -> Option<String> {
             format!("{}: {}", deferred.task, lang.checked_again_after(&deferred.after.join(", ")))
         }
         Event::TaskChanged(changed) => format!("{}: {}", changed.task, lang.task_changed_by(&changed.by)),
+        Event::PlanRevised(revised) => {
+            format!("{}: {}", lang.plan_word(), lang.plan_revised(&revised.revision.to_string(), &revised.held))
+        }
+        Event::RevisionEnded(ended) if !ended.reworked => {
+            format!("{}: {}", lang.plan_word(), lang.revision_ended(&ended.revision.to_string()))
+        }
         Event::TaskStopped(stopped) if !stopped.files.is_empty() => {
             format!("{}: {}", stopped.task, lang.had_changed(&stopped.files))
         }

@@ -108,6 +108,11 @@ pub enum RuntimeError {
     /// An answer about a plan that is being stopped would change nothing.
     #[error("plan `{0}` is being stopped: the answer was not sent; `max-team plans show {0}` says how it ends")]
     PlanStopping(PlanId),
+    /// Another plan was proposed or approved instead of the one that is answered.
+    #[error(
+        "that plan was replaced by plan `{0}`: your answer changes nothing; `max-team plans show {0}` shows the new one"
+    )]
+    PlanReplaced(PlanId),
     /// Several ids begin or end so.
     #[error("`{text}` may mean {}; give more of the id", among.join(", "))]
     Ambiguous {

@@ -16,7 +16,7 @@ use std::collections::hash_map::Entry;
 use max_team_core::event::Event;
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId, TurnId};
 use max_team_core::message::{Envelope, Kind, Principal};
-use max_team_core::plan::event::{About, Say};
+use max_team_core::plan::event::{About, PlanStopped, PlanUnasked, Say};
 use max_team_core::plan::{Edit, Plan, Status, edit};
 use max_team_core::policy::{Answer, By, Until};
 use max_team_core::stop::newer;
@@ -254,6 +254,7 @@ impl<'j> Post<'j> {
             Err(error) => return error,
         }
         match self.find_answered(id) {
+            Ok(Some(AnsweredRow { replaced_by: Some(plan), .. })) => RuntimeError::PlanReplaced(plan),
             Ok(Some(row)) => RuntimeError::Answered { by: row.by.name(), said: row.said, at_ms: row.at_ms },
             Ok(None) => RuntimeError::NoQuestion(id.to_owned()),
             Err(error) => error,
@@ -282,7 +283,15 @@ impl<'j> Post<'j> {
         let answers = census.plan_events(plan)?.into_iter().rev();
         let last = answers.filter_map(|(at_ms, event)| match event {
             Event::PlanAnswered(answered) => {
-                Some(AnsweredRow { by: answered.by, said: said(&answered.say).to_owned(), at_ms })
+                let (by, said) = (answered.by, said(&answered.say).to_owned());
+                Some(AnsweredRow { by, said, at_ms, replaced_by: None })
+            }
+            Event::PlanStopped(PlanStopped { by, replaced_by: Some(plan), .. }) => {
+                Some(AnsweredRow { by: By::Rule(by), said: "replaced".to_owned(), at_ms, replaced_by: Some(plan) })
+            }
+            Event::PlanUnasked(PlanUnasked { replaced_by: Some(plan), .. }) => {
+                let by = By::Rule(format!("plan {plan}"));
+                Some(AnsweredRow { by, said: "replaced".to_owned(), at_ms, replaced_by: Some(plan) })
             }
             _ => None,
         });

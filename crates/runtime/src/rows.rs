@@ -222,6 +222,9 @@ pub struct AnsweredRow {
     pub said: String,
     /// When.
     pub at_ms: i64,
+    /// Nobody answered: this plan was proposed instead of the one that it was about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced_by: Option<PlanId>,
 }
 
 /// What one turn cost.
@@ -390,7 +393,20 @@ fn of_plan(stream: &str, plan: &str, at_ms: i64, event: &Event) -> Vec<Projectio
             rows
         }
         Event::PlanUnasked(unasked) => {
-            unasked.questions.iter().map(|question| delete(INBOX, &question.to_string())).collect()
+            let mut rows: Vec<Projection> =
+                unasked.questions.iter().map(|question| delete(INBOX, &question.to_string())).collect();
+            if let Some(plan) = unasked.replaced_by {
+                let row = AnsweredRow {
+                    by: By::Rule(format!("plan {plan}")),
+                    said: "replaced".to_owned(),
+                    at_ms,
+                    replaced_by: Some(plan),
+                };
+                rows.extend(
+                    unasked.questions.iter().flat_map(|question| put(ANSWERED, &question.to_string(), at_ms, &row)),
+                );
+            }
+            rows
         }
         Event::PlanEnded(ended) => {
             let mut rows = put(PLAN_END, plan, at_ms, &PlanEndRow { end: ended.end, tally: ended.tally });
@@ -419,7 +435,7 @@ pub(crate) fn yes_or_no(answer: &Answer) -> &'static str {
 }
 
 fn answered_by(question: QuestionId, by: &By, said: &str, at_ms: i64) -> Vec<Projection> {
-    let row = AnsweredRow { by: by.clone(), said: said.to_owned(), at_ms };
+    let row = AnsweredRow { by: by.clone(), said: said.to_owned(), at_ms, replaced_by: None };
     put(ANSWERED, &question.to_string(), at_ms, &row)
 }
 
@@ -455,12 +471,26 @@ pub(crate) fn row<T: DeserializeOwned>(journal: &Journal, table: &str, key: &str
 
 /// The rows of a table with their keys, newest first.
 pub(crate) fn rows<T: DeserializeOwned>(journal: &Journal, table: &str) -> Result<Vec<(String, T)>, RuntimeError> {
+    rows_since(journal, table, i64::MIN)
+}
+
+/// Like `rows`, but without those that are sorted before a time.
+pub(crate) fn rows_since<T: DeserializeOwned>(
+    journal: &Journal,
+    table: &str,
+    since_ms: i64,
+) -> Result<Vec<(String, T)>, RuntimeError> {
     let (mut found, mut after) = (Vec::new(), None);
     loop {
         let page = journal.list(table, PAGE, after.as_ref())?;
         let Some(last) = page.last() else { return Ok(found) };
+        let is_last = last.sort_ms < since_ms;
         after = Some(last.cursor());
-        found.extend(page.into_iter().filter_map(|item| Some((item.key, serde_json::from_slice(&item.value).ok()?))));
+        let new = page.into_iter().filter(|item| item.sort_ms >= since_ms);
+        found.extend(new.filter_map(|item| Some((item.key, serde_json::from_slice(&item.value).ok()?))));
+        if is_last {
+            return Ok(found);
+        }
     }
 }
 

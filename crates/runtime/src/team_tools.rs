@@ -109,7 +109,8 @@ pub(crate) struct Update {
 pub(crate) enum Says {
     Answer(String),
     Rule(Ruling),
-    Change { title: Option<String>, description: Option<String> },
+    Note(String),
+    Cancel,
 }
 
 impl Update {
@@ -141,29 +142,32 @@ impl Update {
             note: self.note.clone().unwrap_or_default(),
         };
         let ruling = match self.decision.as_deref() {
+            Some("cancel" | "cancelled") => return Ok(Says::Cancel),
+            None if self.status == Some(ListStatus::Deleted) => return Ok(Says::Cancel),
             Some("skip" | "skipped") => Ruling::Skip,
             Some("retry") => retry(),
             Some("fixed") => Ruling::Fixed,
             Some("give_up" | "fail" | "failed") => Ruling::GiveUp,
             Some("escalate" | "ask_user") => Ruling::Escalate,
             Some(other) => {
-                return Err(format!("`{other}` is no decision; there are skip, retry, fixed, give_up and escalate"));
+                let words = "there are cancel, skip, retry, fixed, give_up and escalate";
+                return Err(format!("`{other}` is no decision; {words}"));
             }
-            None if self.agent.is_some() || self.model.is_some() || self.depends_on.is_some() => {
-                return Err("only `title` and `description` of a task can be changed once its plan runs".to_owned());
-            }
-            None if self.title.is_some() || self.description.is_some() => {
-                return Ok(Says::Change { title: self.title.clone(), description: self.description.clone() });
-            }
-            None => {
-                return Err(
-                    "say `answer` (to a question), `decision` (about a failure) or `description` (of a task that \
-                    has not begun)"
-                        .to_owned(),
-                );
-            }
+            None => return self.note(),
         };
         Ok(Says::Rule(ruling))
+    }
+
+    /// What is added to a task that the user has approved. Its own words stay, whatever the note is called.
+    fn note(&self) -> Result<Says, String> {
+        let is_more = self.agent.is_some() || self.model.is_some() || self.depends_on.is_some() || self.title.is_some();
+        let note = self.note.as_ref().or(self.description.as_ref()).filter(|note| !note.trim().is_empty());
+        match note {
+            _ if is_more => Err("once its plan is approved, a task stays as it is: only a `note` can be added".to_owned()),
+            Some(note) => Ok(Says::Note(note.clone())),
+            None => Err("say `answer` (to a question), `decision` (cancel, or about a failure) or `note` (to a task that has not begun)"
+                .to_owned()),
+        }
     }
 }
 
@@ -335,16 +339,17 @@ pub(crate) fn searched(input: &Value) -> &str {
 
 const SEARCH_WORDS: &str = "Find one of your further tools, which are not listed here.";
 const CREATE_WORDS: &str = "Write down one task for a later `submit_plan` or `dispatch_task`. Runs nothing.";
-const UPDATE_WORDS: &str = "Act on a task. It has not begun: `description`. Its owner asked: `answer`. It failed: `decision` skip (go on without it), retry \
-    (`agent`, `model` and `note` say what to change), fixed (mended by hand: run the checks again), give_up (with every task \
-    that needs it) or escalate (ask the user). A task of the shared list: `status`, or `agent` for its owner. A task in the \
-    background: `decision` give_up stops it.";
+const UPDATE_WORDS: &str = "Act on a task. Its owner asked: `answer`. It failed: `decision` skip (go on without it), retry (`agent`, `model` and \
+    `note` say what to change), fixed (mended by hand: run the checks again), give_up (with every task that needs it) or escalate \
+    (ask the user). It is no longer wanted: `decision` cancel (with every task that needs it). It has not begun and its plan is \
+    approved: `note` adds to what the user approved. It is only written down: `title`, `description`, `agent`, `depends_on`. A \
+    task of the shared list: `status`, or `agent` for its owner. A task in the background: `decision` give_up stops it.";
 const QUERY_WORDS: &str = "See tasks: owner, state, result, what each waits for. With `task_id` one of them and its whole \
     result; without it all tasks of open and finished plans, of the shared list and in the background.";
 const DISPATCH_WORDS: &str = "Ask one member and wait for its answer; it sees nothing of this conversation. Several calls in one \
     answer run side by side.";
 const ASK_WORDS: &str = "Ask the user one short question that only they can decide.";
-const CLARIFY_WORDS: &str = "Ask for something that you need to know and cannot find out. The answer is the result.";
+const CLARIFY_WORDS: &str = "Ask the agent that gave you the task for something that you need to know and cannot find out. The answer is the result.";
 
 fn update_schema() -> Value {
     let text = || json!({ "type": "string" });
@@ -354,7 +359,7 @@ fn update_schema() -> Value {
             "task_id": text(),
             "plan": { "type": "string", "description": "The plan's id, if several are open." },
             "answer": text(),
-            "decision": { "type": "string", "enum": ["skip", "retry", "fixed", "give_up", "escalate"] },
+            "decision": { "type": "string", "enum": ["skip", "retry", "fixed", "give_up", "escalate", "cancel"] },
             "agent": text(), "model": text(), "note": text(), "title": text(), "description": text(),
             "depends_on": { "type": "array", "items": text() },
             "status": { "type": "string", "enum": ListStatus::ALL.map(ListStatus::name) },
@@ -405,7 +410,7 @@ fn submit_schema() -> Value {
         "properties": {
             "goal": { "type": "string", "description": "The purpose, in one sentence." },
             "tasks": { "type": "array", "items": task_schema() },
-            "revises": { "type": "string", "description": "The id of the plan that this one replaces." },
+            "revises": { "type": "string", "description": "The id of the plan that this one replaces. Repeat its done tasks unchanged: they keep their results." },
             "max_parallel": { "type": "integer", "minimum": 1 },
         },
     })

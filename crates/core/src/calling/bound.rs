@@ -20,6 +20,8 @@ impl Settings {
         self.permissions = joined(self.permissions, &caller.permissions);
         // It works on what its caller works on, with the same plan behind it.
         self.approved = caller.approved;
+        // Corrections are left to the owner of the task, too.
+        self.corrects = false;
         // The checks were approved for the owner of the task alone.
         self.checks.clear();
         self.tests.clone_from(&caller.tests);
@@ -217,6 +219,8 @@ mod tests {
         assert!(looks.meet(&caller).read_only && caller.meet(&looks).read_only);
         let settings = Settings { mode: Mode::BypassPermissions, ..settings(Constraints::default()) };
         let plan = Settings { mode: Mode::Plan, within: vec![Mode::Default], ..settings.clone() };
+        let corrects = Settings { corrects: true, ..settings.clone() };
+        assert!(!settings.clone().bounded_by(&corrects).corrects, "a correction is its owner's alone");
         assert_eq!(settings.bounded_by(&plan).within, [Mode::Plan, Mode::Default]);
     }
 

@@ -55,7 +55,8 @@ impl Plan {
         if self.stopped || self.over_at_ms.is_none_or(|over_at_ms| now.at_ms < over_at_ms) {
             return Vec::new();
         }
-        vec![Event::PlanStopped(PlanStopped { task: None, by: format!("its time budget of {} s", wall_ms / 1_000) })]
+        let by = format!("its time budget of {} s", wall_ms / 1_000);
+        vec![Event::PlanStopped(PlanStopped { task: None, by, replaced_by: None })]
     }
 
     fn by_the_clock(&self, now: Now<'_>) -> Vec<Event> {

@@ -6,14 +6,13 @@ use uuid::Builder;
 
 use super::event::{
     About, PlanAnswered, PlanAsked, PlanEdited, PlanProposed, Ruling, Say, SkipReason, Spent, TaskAnswered, TaskAsked,
-    TaskAssigned, TaskChanged, TaskFailed, TaskHeld, TaskPaused, TaskReported, TaskResult,
+    TaskAssigned, TaskChanged, TaskFailed, TaskHeld, TaskMarked, TaskPaused, TaskReported, TaskResult,
 };
 use super::machine::Plan;
 use super::ready::Ready;
-use super::slot::{Doom, Slot, State};
+use super::slot::{Doom, LeadNote, Slot, State};
 use super::{Budget, Draft, Graph};
 use crate::event::Event;
-use crate::hash::Hash;
 use crate::id::TurnId;
 use crate::limits::READY_SCANNED_MAX;
 use crate::policy::By;
@@ -32,9 +31,15 @@ impl Plan {
                 self.asked_of.retain(|_, question| !unasked.questions.contains(question));
             }
             Event::PlanResumed(_) => self.resume(),
+            Event::PlanRevised(revised) => self.revised(revised),
+            Event::RevisionEnded(ended) => self.end_revision(ended),
             Event::PlanStopped(stopped) => match stopped.task.as_deref().and_then(|task| self.place(task)) {
                 Some(task) => self.doom(task, Doom::Cancel(format!("stopped by {}", stopped.by))),
-                None => self.stop(&stopped.by, at_ms),
+                None => {
+                    self.replaced_by = stopped.replaced_by.or(self.replaced_by);
+                    self.replaced |= stopped.replaced_by.is_some();
+                    self.stop(&stopped.by, at_ms);
+                }
             },
             Event::PlanPaused(paused) => self.paused_by = Some(paused.by.clone()),
             Event::PlanEnded(ended) => {
@@ -53,7 +58,7 @@ impl Plan {
                 });
             }),
             Event::TaskAsked(event) => self.on(&event.task, |plan, task| plan.begin_asking(task, event)),
-            Event::TaskMarked(event) => self.on(&event.task, |plan, task| plan.keep_tree(task, event.tree)),
+            Event::TaskMarked(event) => self.on(&event.task, |plan, task| plan.keep_mark(task, event)),
             Event::TaskHeld(event) => self.on(&event.task, |plan, task| plan.stop_clock(task, event)),
             Event::TaskAnswered(event) => self.on(&event.task, |plan, task| plan.end_asking(task, event)),
             Event::TaskResumed(event) => self.on(&event.task, |plan, task| plan.works(task, event.deadline_ms)),
@@ -87,9 +92,12 @@ impl Plan {
         self.begin_checks();
     }
 
-    /// Keeps the tree in which a task began. The first one counts.
-    fn keep_tree(&mut self, task: usize, tree: Hash) {
-        self.slot(task, |slot| slot.tree = slot.tree.or(Some(tree)));
+    /// Keeps the tree in which a task began, of which the first one counts, and the checks that passed then.
+    fn keep_mark(&mut self, task: usize, mark: &TaskMarked) {
+        self.slot(task, |slot| {
+            slot.tree = slot.tree.or(mark.tree);
+            slot.passed.extend(mark.passed.iter().cloned());
+        });
     }
 
     /// Puts a task aside until the budget is larger.
@@ -161,6 +169,9 @@ impl Plan {
         self.asked_of.remove(&self.subject(&about));
         if matches!(answered.by, By::Person(_)) {
             self.said = answered.turn.or_else(|| last_of(at_ms));
+        }
+        if let (Some(carried), Some(proposed)) = (&answered.carried, &mut self.proposed) {
+            proposed.carried.clone_from(carried);
         }
         match (&about, &answered.say) {
             (About::Proposal | About::Rest, Say::Approve) => self.approve_waves(usize::MAX, at_ms),
@@ -394,8 +405,12 @@ impl Plan {
         }
     }
 
-    /// Changes the task's text in the draft, which its owner gets when the task begins.
+    /// A note stands beside the approved words. Older entries replaced them in the draft.
     fn change(&mut self, task: usize, changed: &TaskChanged) {
+        if let Some(text) = changed.note.clone() {
+            let by = changed.by.clone();
+            self.slot(task, |slot| slot.notes.push(LeadNote { by, text }));
+        }
         let written = self.proposed.as_mut().and_then(|proposed| proposed.draft.tasks.get_mut(task));
         let Some(written) = written else { return };
         if let Some(title) = &changed.title {
@@ -500,7 +515,7 @@ impl Plan {
         }
     }
 
-    fn place(&self, task: &str) -> Option<usize> {
+    pub(super) fn place(&self, task: &str) -> Option<usize> {
         self.graph.as_ref()?.index(task)
     }
 }

@@ -51,7 +51,8 @@ impl Plan {
         if !open.is_empty() {
             // Said before the end, after which nothing is said.
             let last = events.len().saturating_sub(usize::from(self.ended.is_some()));
-            events.insert(last, Event::PlanUnasked(PlanUnasked { questions: open.into_iter().collect() }));
+            let (questions, replaced_by) = (open.into_iter().collect(), self.replaced_by);
+            events.insert(last, Event::PlanUnasked(PlanUnasked { questions, replaced_by }));
         }
         events
     }
@@ -83,6 +84,7 @@ impl Plan {
             Input::Checked { task, attempt, findings } => self.checked(task, attempt, findings, now),
             Input::Asked { task, attempt, question, letter } => self.asks(task, attempt, question, letter, now),
             Input::Marked { task, tree } => self.mark(task, tree),
+            Input::Probed { tasks, line } => self.probed(&tasks, &line),
             Input::Held { task, attempt, outage } => self.hold_clock(task, attempt, outage, now),
             Input::Freed { task, attempt } => self.free_clock(task, attempt, now),
             Input::Told { task, answer, by } => self.told(task, answer, by),
@@ -97,24 +99,27 @@ impl Plan {
                     ruling => self.rule(task, ruling, By::Lead(by)),
                 }
             }
-            Input::LeadSilent => self.escalate(),
+            Input::LeadSilent => self.lead_silent(),
             Input::Pause { by, files } if self.is_moving() => vec![Event::PlanPaused(PlanPaused { by, files })],
             Input::Pause { .. } => Vec::new(),
-            Input::Change { task, title, description, by } => self.change_task(task, title, description, by),
-            Input::Stop { task: None, by } => vec![Event::PlanStopped(PlanStopped { task: None, by })],
+            Input::Note { task, note, by } => self.add_note(task, note, by),
+            Input::Revised { revision, tasks } => self.revise(revision, &tasks),
+            Input::RevisionEnded { revision, reworked } => self.revision_ended(revision, reworked),
+            Input::Replaced { revision } => vec![Event::PlanStopped(PlanStopped {
+                task: None,
+                by: format!("plan {revision}"),
+                replaced_by: Some(revision),
+            })],
+            Input::Stop { task: None, by } => {
+                vec![Event::PlanStopped(PlanStopped { task: None, by, replaced_by: None })]
+            }
             Input::Stop { task: Some(task), by } => self.stop_one(task, by),
             Input::Resume { by } if !self.paused.is_empty() => vec![Event::PlanResumed(PlanResumed { by })],
             Input::Resume { .. } => Vec::new(),
             Input::Slept { ms } => self.postpone(ms),
-            Input::Recovered { stops } => {
-                let mut events = self.renew(now);
-                for (task, by) in stops {
-                    events.extend(match task {
-                        None => vec![Event::PlanStopped(PlanStopped { task: None, by })],
-                        Some(task) => self.stop_one(task, by),
-                    });
-                }
-                events
+            Input::Recovered { first } => {
+                let follows = first.into_iter().flat_map(|input| self.decide(input, now));
+                self.renew(now).into_iter().chain(follows).collect()
             }
         }
     }
@@ -133,7 +138,13 @@ impl Plan {
             vec![Event::PlanProposed(proposed), Event::PlanAsked(PlanAsked { question, about: About::Proposal })];
         if let Some(rule) = rule {
             let by = By::Rule(rule.to_owned());
-            events.push(Event::PlanAnswered(PlanAnswered { question, say: Say::Approve, by, turn: None }));
+            events.push(Event::PlanAnswered(PlanAnswered {
+                question,
+                say: Say::Approve,
+                by,
+                turn: None,
+                carried: None,
+            }));
         }
         events
     }
@@ -141,8 +152,12 @@ impl Plan {
     fn answered(&self, question: QuestionId, say: Say, by: By, now: Now<'_>) -> Vec<Event> {
         let Some(about) = self.asked.get(&question) else { return Vec::new() };
         let who = by.name();
-        let answered = |say: Say| Event::PlanAnswered(PlanAnswered { question, say, by: by.clone(), turn: now.fresh });
-        let stop = || Event::PlanStopped(PlanStopped { task: None, by: who.clone() });
+        let carried = now.carried.filter(|_| *about == About::Proposal);
+        let answered = |say: Say| {
+            let carried = carried.filter(|_| matches!(say, Say::Approve | Say::FirstWave)).map(<[_]>::to_vec);
+            Event::PlanAnswered(PlanAnswered { question, say, by: by.clone(), turn: now.fresh, carried })
+        };
+        let stop = || Event::PlanStopped(PlanStopped { task: None, by: who.clone(), replaced_by: None });
         match (about, say) {
             (_, Say::Edit(_)) => Vec::new(),
             (About::Failure { task, .. }, say) => {
@@ -159,7 +174,10 @@ impl Plan {
             }
             (_, Say::Rule(_)) => Vec::new(),
             (About::Start { task }, say @ Say::Reject(_)) => {
-                vec![answered(say), Event::PlanStopped(PlanStopped { task: Some(task.clone()), by: who })]
+                vec![
+                    answered(say),
+                    Event::PlanStopped(PlanStopped { task: Some(task.clone()), by: who, replaced_by: None }),
+                ]
             }
             (About::Proposal, say @ Say::Reject(_)) => vec![answered(say), self.ended_event(PlanEnd::Rejected)],
             (About::Proposal, say @ Say::Changes(_)) => vec![answered(say), self.ended_event(PlanEnd::Replaced)],
@@ -172,7 +190,7 @@ impl Plan {
     fn stop_one(&self, task: usize, by: String) -> Vec<Event> {
         match (self.name(task), self.slots.get(task)) {
             (Some(id), Some(slot)) if !slot.state.is_settled() => {
-                vec![Event::PlanStopped(PlanStopped { task: Some(id), by })]
+                vec![Event::PlanStopped(PlanStopped { task: Some(id), by, replaced_by: None })]
             }
             _ => Vec::new(),
         }
@@ -287,11 +305,12 @@ impl Plan {
         others.filter_map(|other| self.name(*other)).collect()
     }
 
-    /// Only the text of a task can be changed, and only before the task begins: its permissions stay as approved.
-    fn change_task(&self, task: usize, title: Option<String>, description: Option<String>, by: String) -> Vec<Event> {
+    /// The approved words stay, and so does what the task may do: a note only adds to them.
+    fn add_note(&self, task: usize, note: String, by: String) -> Vec<Event> {
         match self.name(task) {
-            Some(id) if self.may_change(task) && (title.is_some() || description.is_some()) => {
-                vec![Event::TaskChanged(TaskChanged { task: id, title, description, by })]
+            Some(id) if self.may_note(task) && !note.trim().is_empty() => {
+                let note = Some(note);
+                vec![Event::TaskChanged(TaskChanged { task: id, note, title: None, description: None, by })]
             }
             _ => Vec::new(),
         }
@@ -342,10 +361,23 @@ impl Plan {
     fn mark(&self, task: usize, tree: Hash) -> Vec<Event> {
         match (self.name(task), self.slots.get(task)) {
             (Some(task), Some(slot)) if slot.tree.is_none() && slot.state.is_at_work() => {
-                vec![Event::TaskMarked(TaskMarked { task, tree })]
+                vec![Event::TaskMarked(TaskMarked { task, tree: Some(tree), passed: Vec::new() })]
             }
             _ => Vec::new(),
         }
+    }
+
+    fn probed(&self, tasks: &[usize], line: &str) -> Vec<Event> {
+        let is_new = |task: &&usize| {
+            self.slots
+                .get(**task)
+                .is_some_and(|slot| slot.attempt == 1 && !slot.passed.iter().any(|known| known == line))
+        };
+        let marked = tasks.iter().filter(is_new).filter_map(|task| {
+            let (task, passed) = (self.name(*task)?, vec![line.to_owned()]);
+            Some(Event::TaskMarked(TaskMarked { task, tree: None, passed }))
+        });
+        marked.collect()
     }
 
     fn hold_clock(&self, task: usize, attempt: u32, outage: Option<String>, now: Now<'_>) -> Vec<Event> {
@@ -391,7 +423,7 @@ impl Plan {
         }
     }
 
-    fn escalate(&self) -> Vec<Event> {
+    pub(super) fn escalate(&self) -> Vec<Event> {
         self.with_lead.iter().zip(0..).filter_map(|(task, ahead)| self.ask_about(*task, ahead)).collect()
     }
 
@@ -431,7 +463,7 @@ impl Plan {
         let by = By::person(&edited.by);
         let asked = PlanAsked { question: self.next_question(0), about: About::Proposal };
         vec![
-            Event::PlanAnswered(PlanAnswered { question, say: Say::Edit(edits), by, turn: now.fresh }),
+            Event::PlanAnswered(PlanAnswered { question, say: Say::Edit(edits), by, turn: now.fresh, carried: None }),
             Event::PlanEdited(edited),
             Event::PlanAsked(asked),
         ]

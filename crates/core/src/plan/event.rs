@@ -112,6 +112,30 @@ pub struct EditRefused {
 pub struct PlanUnasked {
     /// Which.
     pub questions: Vec<QuestionId>,
+    /// The plan that was proposed instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced_by: Option<PlanId>,
+}
+
+/// Another plan was proposed in this one's place. A plan that still waits for approval ends with it; one that runs goes on,
+/// without the tasks that the user has still to decide about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanRevised {
+    /// The plan that was proposed.
+    pub revision: PlanId,
+    /// Tasks that had not begun and that the revision drops or changes: they do not begin before the user has decided.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<String>,
+}
+
+/// The revision of a running plan was not approved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RevisionEnded {
+    /// The plan that was proposed.
+    pub revision: PlanId,
+    /// Whether the user asked for another revision: held tasks wait until the lead has proposed one, or has not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reworked: bool,
 }
 
 /// What a person is asked about a plan.
@@ -166,7 +190,7 @@ pub enum Say {
 }
 
 /// They did, or a rule did.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlanAnswered {
     /// Which question.
     pub question: QuestionId,
@@ -177,6 +201,10 @@ pub struct PlanAnswered {
     /// A turn that is newer than all that were known when a person said it: by that it is told what was stopped later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
+    /// Of an approved revision: the results of the replaced plan that it takes over. Older entries do not say; then they are
+    /// those of the proposal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried: Option<Vec<Carried>>,
 }
 
 /// There is more to spend: what was paused goes on.
@@ -194,6 +222,9 @@ pub struct PlanStopped {
     pub task: Option<String>,
     /// Who.
     pub by: String,
+    /// The approved plan that takes its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced_by: Option<PlanId>,
 }
 
 /// The user left while the plan ran: it goes on where it is when the session is next opened.

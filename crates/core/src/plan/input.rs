@@ -1,11 +1,11 @@
 //! What can happen to a plan, as whoever drives it says it. Facts that follow are in `event`.
 
 use super::event::{
-    Artifact, Cached, EditRefused, Evidence, PlanEdited, PlanProposed, Proof, Ruling, Say, Spent, TaskFiles,
+    Artifact, Cached, Carried, EditRefused, Evidence, PlanEdited, PlanProposed, Proof, Ruling, Say, Spent, TaskFiles,
 };
-use super::{Budget, Edit};
+use super::{Budget, Edit, Task};
 use crate::hash::Hash;
-use crate::id::{EnvelopeId, QuestionId, TurnId};
+use crate::id::{EnvelopeId, PlanId, QuestionId, TurnId};
 use crate::policy::By;
 
 /// What happened.
@@ -91,6 +91,13 @@ pub enum Input {
         /// Blob: how it is.
         tree: Hash,
     },
+    /// A check passed before the owners of these tasks could change anything.
+    Probed {
+        /// The tasks' places in the plan.
+        tasks: Vec<usize>,
+        /// The check.
+        line: String,
+    },
     /// An owner waits for a person, or for a model server that cannot be reached.
     Held {
         /// The task's place in the plan.
@@ -141,16 +148,33 @@ pub enum Input {
         /// The files that unfinished tasks have changed so far.
         files: Vec<TaskFiles>,
     },
-    /// The lead rewrites a task.
-    Change {
+    /// The lead adds a note to a task.
+    Note {
         /// The task's place in the plan.
         task: usize,
-        /// Its new title.
-        title: Option<String>,
-        /// The new instructions.
-        description: Option<String>,
+        /// What its owner is told.
+        note: String,
         /// Who says so.
         by: String,
+    },
+    /// A revision of this plan was proposed.
+    Revised {
+        /// The plan that was proposed.
+        revision: PlanId,
+        /// What it says is to be done.
+        tasks: Vec<Task>,
+    },
+    /// A revision of this plan was not approved.
+    RevisionEnded {
+        /// The plan that was proposed.
+        revision: PlanId,
+        /// Whether the user asked for another one.
+        reworked: bool,
+    },
+    /// A revision of this plan was approved and takes its place.
+    Replaced {
+        /// The plan that was approved.
+        revision: PlanId,
     },
     /// Somebody stops it, or one task of it.
     Stop {
@@ -166,8 +190,8 @@ pub enum Input {
     },
     /// This process has just folded the log.
     Recovered {
-        /// What was stopped meanwhile, and by whom: it ends before anything else begins.
-        stops: Vec<(Option<usize>, String)>,
+        /// What was stopped or revised meanwhile: that counts before anything else begins.
+        first: Vec<Input>,
     },
 }
 
@@ -223,11 +247,13 @@ pub struct Now<'a> {
     pub taken: &'a [String],
     /// A turn that is newer than all that are known, for what a person says now.
     pub fresh: Option<TurnId>,
+    /// Of a revision: what the plan that it revises has finished by now.
+    pub carried: Option<&'a [Carried]>,
 }
 
 impl Now<'_> {
     /// A moment at which nobody else is at work.
     pub fn at(at_ms: i64) -> Self {
-        Self { at_ms, taken: &[], fresh: None }
+        Self { at_ms, taken: &[], fresh: None, carried: None }
     }
 }

@@ -5,6 +5,7 @@ use super::event::About;
 use super::machine::Plan;
 use super::slot::{Slot, State};
 use crate::ledger::Left;
+use crate::limits::TASK_NOTES_MAX;
 
 /// What the owner of a task was told who had asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +33,8 @@ impl Plan {
 
     /// Whether the lead is to say something: about a failure, or to somebody who asked.
     pub fn awaits_lead(&self) -> bool {
-        self.ended.is_none() && !(self.with_lead.is_empty() && self.asking.is_empty())
+        let is_stuck = !self.with_lead.is_empty() && self.revision.is_none();
+        self.ended.is_none() && (is_stuck || !self.asking.is_empty() || self.awaits_rework())
     }
 
     /// Tasks whose owners wait for an answer.
@@ -65,10 +67,28 @@ impl Plan {
         self.ended.is_none() && self.ready.next().next().is_some()
     }
 
-    /// Whether a task can still be rewritten: the plan runs, and the task has not begun.
-    pub fn may_change(&self, task: usize) -> bool {
+    /// Whether a task has not begun and can still run.
+    pub fn has_not_begun(&self, task: usize) -> bool {
         let is_new = |slot: &Slot| slot.attempt == 0 && matches!(slot.state, State::Planned | State::Approved);
-        self.ended.is_none() && self.is_approved() && self.slots.get(task).is_some_and(is_new)
+        self.ended.is_none() && self.slots.get(task).is_some_and(is_new)
+    }
+
+    /// Whether the lead may add a note to a task: the plan is approved, the task has not begun, and its `owns` keeps its owner
+    /// to the files that the user saw.
+    pub fn may_note(&self, task: usize) -> bool {
+        let has_bounds = self.draft().and_then(|draft| draft.tasks.get(task)).is_some_and(|task| task.owns.is_some());
+        let is_full = self.slots.get(task).is_none_or(|slot| slot.notes.len() >= TASK_NOTES_MAX);
+        self.is_approved() && self.has_not_begun(task) && has_bounds && !is_full
+    }
+
+    /// Whether a task is not over, so that it can be given up.
+    pub fn may_cancel(&self, task: usize) -> bool {
+        self.ended.is_none() && self.is_approved() && self.slots.get(task).is_some_and(|slot| !slot.state.is_settled())
+    }
+
+    /// Checks that passed before a task's owner could change anything.
+    pub fn passed_before(&self, task: usize) -> &[String] {
+        self.slots.get(task).map_or(&[], |slot| &slot.passed)
     }
 
     /// The user who left while it ran, if nothing has happened to it since.

@@ -12,7 +12,8 @@ use super::apply::shape;
 use super::claims::Claims;
 use super::event::{About, Approve, Artifact, PlanEnd, PlanProposed, Spent, Tally, TaskResult};
 use super::ready::Ready;
-use super::slot::{Doom, Slot, State};
+use super::revise::Revision;
+use super::slot::{Doom, LeadNote, Slot, State};
 use super::{Budget, Draft, Forecast, Graph, Task};
 use crate::hash::Hash;
 use crate::id::{AgentId, PlanId, QuestionId, SessionId, TurnId};
@@ -77,8 +78,13 @@ pub struct Plan {
     /// The user who left while it ran, until something happens to it again.
     #[serde(default)]
     pub(super) paused_by: Option<String>,
-    /// It was stopped for another plan to be made.
+    /// A revision of it waits for the user's decision.
+    #[serde(default)]
+    pub(super) revision: Option<Revision>,
+    /// It was stopped for another plan to be made; and that plan, once it is known.
     pub(super) replaced: bool,
+    #[serde(default)]
+    pub(super) replaced_by: Option<PlanId>,
     pub(super) ended: Option<PlanEnd>,
 }
 
@@ -186,6 +192,8 @@ pub enum Waits<'p> {
 pub struct TaskView<'p> {
     /// As it was written.
     pub task: &'p Task,
+    /// What the lead has added since.
+    pub notes: &'p [LeadNote],
     /// Its place in the plan.
     pub index: usize,
     /// The stage of its life.
@@ -335,6 +343,7 @@ impl Plan {
         let slot = self.slots.get(index)?;
         Some(TaskView {
             task,
+            notes: &slot.notes,
             index,
             status: slot.status(),
             waits: self.waits(index, slot),
@@ -382,7 +391,11 @@ impl Plan {
                 let tasks = self.draft().map_or(&[][..], |draft| &draft.tasks);
                 Waits::For(open.filter_map(|need| tasks.get(*need)).map(|task| task.id.as_str()).collect())
             }
-            State::Approved if self.gated.contains(&index) || self.asked_of.contains_key(&Some(index)) => {
+            State::Approved
+                if self.gated.contains(&index)
+                    || self.asked_of.contains_key(&Some(index))
+                    || self.awaits_revision(index) =>
+            {
                 Waits::Approval
             }
             State::Approved | State::Answered { .. } | State::Unchecked => Waits::Place,

@@ -19,6 +19,7 @@ mod input;
 mod look;
 pub mod machine;
 mod ready;
+mod revise;
 mod settle;
 mod slot;
 mod state;
@@ -33,6 +34,7 @@ pub use graph::{Flaw, Graph};
 pub use input::{Findings, Input, Now, Report};
 pub use look::Told;
 pub use machine::{Effect, Plan, Status, TaskView, Waits};
+pub use slot::LeadNote;
 pub use state::PlanState;
 
 use crate::policy::pattern::overlap;

@@ -154,6 +154,9 @@ impl Plan {
 
     pub(super) fn make_ready(&mut self, task: usize) {
         self.slot(task, |slot| slot.state = State::Approved);
+        if self.awaits_revision(task) {
+            return;
+        }
         if self.graph.as_ref().is_some_and(|graph| graph.is_gated(task)) && !self.passed.contains(&task) {
             self.gated.insert(task);
         } else {
@@ -207,7 +210,7 @@ impl Plan {
         }
     }
 
-    fn rank(&self, task: usize) -> Rank {
+    pub(super) fn rank(&self, task: usize) -> Rank {
         (Reverse(self.graph.as_ref().map_or(0, |graph| graph.tail(task))), task)
     }
 

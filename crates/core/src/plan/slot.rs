@@ -56,6 +56,21 @@ pub(super) struct Slot {
     /// The checks of this attempt were put off once.
     #[serde(default)]
     pub deferred: bool,
+    /// Checks that passed before its owner could change anything.
+    #[serde(default)]
+    pub passed: Vec<String>,
+    /// What the lead has added to the approved words.
+    #[serde(default)]
+    pub notes: Vec<LeadNote>,
+}
+
+/// What a lead has added to a task after its plan was approved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeadNote {
+    /// The lead's name.
+    pub by: String,
+    /// The note.
+    pub text: String,
 }
 
 /// Where a task stands.

@@ -53,12 +53,13 @@ impl Plan {
         let is_held = |task: &usize| self.slots.get(*task).is_some_and(|slot| matches!(slot.state, State::Held { .. }));
         let holds = !self.active.is_empty() && self.active.iter().all(is_held);
         let is_parked = self.is_parked();
+        let is_asked = self.asked().next().is_some() || self.revision().is_some();
         match self.ended() {
             Some(end) => PlanState::of_end(end),
             None if is_told_to_stop => PlanState::Stopped,
             None if self.is_moving() && !holds && has_owner => PlanState::Running,
             None if self.is_moving() && !holds => PlanState::Paused,
-            None if has_owner || self.asked().next().is_some() || (holds && !is_parked) => PlanState::Waiting,
+            None if has_owner || is_asked || (holds && !is_parked) => PlanState::Waiting,
             None => PlanState::Paused,
         }
     }

@@ -125,6 +125,26 @@ fn a_folder_of_its_own_is_free_unless_somebody_speaks_of_it() {
     assert_eq!(judge(&within, TOOL, &act(WriteOwn, "@files/a")).verdict, Deny, "works for somebody who only looks");
 }
 
+/// A write inside, a write outside, a command: only the files of the task need no question.
+#[test]
+fn a_correction_is_free_within_what_its_task_owned() {
+    let none = Constraints::default();
+    let (owns, nothing) = (list(&["src/**"]), Vec::new());
+    let table = [
+        (Mode::Default, Some(&owns), [Allow, Ask, Ask]),
+        (Mode::Default, Some(&nothing), [Ask, Ask, Ask]),
+        (Mode::Default, None, [Ask, Ask, Ask]),
+        (Mode::DontAsk, Some(&owns), [Allow, Deny, Deny]),
+        (Mode::Plan, Some(&owns), [Deny, Deny, Deny]),
+    ];
+    for (mode, owns, want) in table {
+        let rules = Rules { corrects: true, owns: owns.map(Vec::as_slice), ..free(&none, mode) };
+        let acts = [act(Write, "src/a.rs"), act(Write, "doc/a.md"), act(Execute, "go test ./...")];
+        let verdicts = acts.map(|action| judge(&rules, TOOL, &action).verdict);
+        assert_eq!(verdicts, want, "{mode:?} {owns:?}");
+    }
+}
+
 #[test]
 fn an_approved_plan_stands_behind_what_its_task_owns() {
     // A write inside, a write outside, a command.

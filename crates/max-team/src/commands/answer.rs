@@ -24,7 +24,7 @@ use crate::words::Lang;
 use crate::{agents, permissions, terminal};
 
 /// What is said in the events when an answer has been read.
-const ANSWERS: [&str; 2] = ["plan_answered", "question_answered"];
+const ANSWERS: [&str; 3] = ["plan_answered", "question_answered", "plan_unasked"];
 
 pub(crate) fn approve(place: &Place, options: &args::Yes) -> anyhow::Result<Exit> {
     let desk = Desk::open(place)?;
@@ -217,6 +217,7 @@ fn send(desk: &Desk, place: &Place, pending: &Pending, reply: &Reply) -> anyhow:
         });
         match heard.await? {
             None => told(desk, pending, reply, &desk.lang.unheard(&owner)).map(|()| false),
+            Some(AnsweredRow { replaced_by: Some(plan), .. }) => Err(stop(RuntimeError::PlanReplaced(plan)).into()),
             Some(row) if is_ours(desk, reply, &row) => {
                 told(desk, pending, reply, desk.lang.done_word())?;
                 if let Reply::Agent(answer) = reply {

@@ -190,6 +190,7 @@ impl Headless {
             // Stopped before the run: what the lead says in it is not cut short by that.
             tally.outlived.extend(self.handle.is_stopped(*plan)?.then_some(*plan));
         }
+        tally.plans_before = tally.plans.len();
         if matches!(self.task, Task::Listen) {
             let (stopped, exit) = self.listen(opened, &mut notices, signals, &mut tally).await?;
             self.tell_of_more_refusals(&tally);

@@ -131,9 +131,12 @@ impl Headless {
         let order = Order { by: self.by.clone(), cwd, key: EnvelopeId::new(new_id()), command };
         match self.handle.command(order).await {
             Ok(()) => Ok(true),
-            Err(RuntimeError::Answered { .. } | RuntimeError::NoQuestion(_) | RuntimeError::PlanStopping(_)) => {
-                Ok(false)
-            }
+            Err(
+                RuntimeError::Answered { .. }
+                | RuntimeError::NoQuestion(_)
+                | RuntimeError::PlanStopping(_)
+                | RuntimeError::PlanReplaced(_),
+            ) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }

@@ -86,6 +86,8 @@ pub(super) struct Tally {
     pub(super) copying: bool,
     /// Plans by id: the last question that is open, and how it ended.
     pub(super) plans: Vec<(PlanId, Option<QuestionId>, Option<PlanEnd>)>,
+    /// How many of them were open when the run began: what we asked for is none of those.
+    pub(super) plans_before: usize,
 }
 
 /// The stops of before the run that somebody had not read when it began.
@@ -154,6 +156,7 @@ impl Tally {
             joining: Vec::new(),
             copying: false,
             plans: Vec::new(),
+            plans_before: 0,
         }
     }
 
@@ -305,7 +308,7 @@ impl Tally {
 
     /// Whether what we asked for has been taken up.
     pub(super) fn begun(&self, waits_for: Option<EnvelopeId>) -> bool {
-        !self.plans.is_empty() || waits_for.is_some_and(|key| self.heard.contains(&key))
+        self.plans.len() > self.plans_before || waits_for.is_some_and(|key| self.heard.contains(&key))
     }
 
     /// Whoever this is has no open questions any more.
@@ -390,9 +393,9 @@ mod tests {
         let plan = PlanId::new(Uuid::from_u128(2));
         let [open, other] = [3, 4].map(|number| QuestionId::new(Uuid::from_u128(number)));
         tally.plan(plan, &Event::PlanAsked(PlanAsked { question: open, about: About::Rest }));
-        tally.plan(plan, &Event::PlanUnasked(PlanUnasked { questions: vec![other] }));
+        tally.plan(plan, &Event::PlanUnasked(PlanUnasked { questions: vec![other], replaced_by: None }));
         assert_eq!(tally.plans, [(plan, Some(open), None)]);
-        tally.plan(plan, &Event::PlanUnasked(PlanUnasked { questions: vec![other, open] }));
+        tally.plan(plan, &Event::PlanUnasked(PlanUnasked { questions: vec![other, open], replaced_by: None }));
         assert_eq!(tally.plans, [(plan, None, None)]);
     }
 }

@@ -499,7 +499,11 @@ impl Session {
     fn unanswered(&mut self, question: QuestionId, error: &RuntimeError) {
         self.quiet = true;
         // Somebody was faster, or nobody asks any more: asking again would help nobody.
-        if let RuntimeError::Answered { .. } | RuntimeError::NoQuestion(_) | RuntimeError::PlanStopping(_) = error {
+        if let RuntimeError::Answered { .. }
+        | RuntimeError::NoQuestion(_)
+        | RuntimeError::PlanStopping(_)
+        | RuntimeError::PlanReplaced(_) = error
+        {
             self.questions.answered(question);
         } else {
             self.questions.reopen(question);

@@ -403,6 +403,9 @@ impl Lang {
             RuntimeError::PlanStopping(plan) => {
                 format!("计划 `{plan}` 正在停止：未发送答复；用 `max-team plans show {plan}` 查看结果")
             }
+            RuntimeError::PlanReplaced(plan) => {
+                format!("该计划已被计划 `{plan}` 取代：答复不会改变任何事；用 `max-team plans show {plan}` 查看新计划")
+            }
             RuntimeError::Ambiguous { text, among } => {
                 format!("`{text}` 可能指 {}；请给出更多字符", among.join("、"))
             }

@@ -28,6 +28,8 @@ impl Lang {
             PlanStep::Proposed => ("proposed", "已提出"),
             PlanStep::Edited => ("edited", "已修改"),
             PlanStep::EditRefused => ("could not be edited", "无法修改"),
+            PlanStep::Revised => ("revised", "已提出修订"),
+            PlanStep::RevisionEnded => ("goes on: the revision was not approved", "继续：修订未获批准"),
             PlanStep::Resumed => ("resumed", "已恢复"),
             PlanStep::Paused => ("paused", "已暂停"),
             PlanStep::Stopping => ("being stopped", "正在停止"),

@@ -220,7 +220,30 @@ impl Lang {
 
     /// Says that the lead rewrote a task.
     pub(crate) fn task_changed_by(self, by: &str) -> String {
-        say!(self, "changed by {by}", "由 {by} 更改")
+        say!(self, "note added by {by}", "{by} 添加了备注")
+    }
+
+    /// What stands before a note that the lead has added to a task.
+    pub(crate) fn note_of(self, by: &str) -> String {
+        say!(self, "Note of {by}", "{by} 的备注")
+    }
+
+    /// That another plan was proposed, and the tasks that wait for the decision about it.
+    pub(crate) fn plan_revised(self, by: &str, held: &[String]) -> String {
+        if held.is_empty() {
+            return say!(self, "plan {by} was proposed in its place", "已提出计划 {by} 取代它");
+        }
+        let held = held.join(", ");
+        say!(
+            self,
+            "plan {by} was proposed in its place; until you decide, these tasks wait: {held}",
+            "已提出计划 {by} 取代它；在您决定之前，以下任务等待：{held}"
+        )
+    }
+
+    /// That the plan in its place was not approved.
+    pub(crate) fn revision_ended(self, by: &str) -> String {
+        say!(self, "plan {by} was not approved: this one goes on", "计划 {by} 未获批准：本计划继续")
     }
 
     /// The files that a stopped task had changed, as many as fit a line.

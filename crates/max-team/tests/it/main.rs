@@ -49,6 +49,7 @@ mod replay;
 mod reports;
 mod results;
 mod resume;
+mod revisions;
 mod rewind;
 mod running;
 mod secrets;

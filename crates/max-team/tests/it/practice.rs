@@ -19,6 +19,11 @@ fn events(program: &Program, name: &str) -> Vec<Value> {
     all.map(|entry| entry["payload"][name].clone()).collect()
 }
 
+/// The id of the only plan.
+fn plan_of(program: &Program) -> String {
+    events(program, "plan_proposed")[0]["plan"].as_str().unwrap().to_owned()
+}
+
 fn over(words: &str) -> Vec<Reply> {
     vec![Reply::text("x"), Reply::text(words)]
 }
@@ -197,17 +202,23 @@ fn a_stop_gives_up_and_names_what_has_changed() {
     assert_eq!(events(&program, "task_stopped")[0]["files"], json!(["a.txt"]));
 }
 
-/// While a plan runs its lead says anew what a later task is; of one that has begun it is told what to do instead.
+/// While a plan runs its lead adds a note to a later task: the approved words stay. Where a note is not possible, the lead is
+/// told what to do instead.
 #[test]
-fn a_lead_changes_a_task_that_has_not_begun() {
+fn a_lead_adds_a_note_to_a_task_that_has_not_begun() {
     let tasks = json!([
         { "id": "a", "title": "a", "agent": "leo", "description": "Do it.", "owns": ["a.txt"] },
         { "id": "b", "title": "b", "agent": "leo", "description": "Old words.", "owns": ["b.txt"], "depends_on": ["a"] },
+        { "id": "c", "title": "c", "agent": "leo", "description": "Any file.", "depends_on": ["b"] },
     ]);
-    let update = |task: &str| json!({ "task_id": task, "description": "New words." });
+    let update = |task: &str, field: &str| json!({ "task_id": task, field: "New words." });
     let turns = vec![
         Reply::text("x"),
-        Reply::new().tool("u1", "task_update", update("b")).tool("u2", "task_update", update("a")),
+        Reply::new()
+            .tool("u1", "task_update", update("b", "note"))
+            .tool("u2", "task_update", update("a", "note"))
+            .tool("u4", "task_update", update("c", "description"))
+            .tool("u5", "task_update", update("b", "title")),
         Reply::new().tool("u3", "task_update", json!({ "task_id": "a", "answer": "This one." })),
         Reply::text("Told."),
     ];
@@ -216,6 +227,7 @@ fn a_lead_changes_a_task_that_has_not_begun() {
         Script::new()
             .when(voice(task("a"), vec![ask, Reply::text("Done.")]))
             .when(voice(task("b"), vec![Reply::text("Done.")]))
+            .when(voice(task("c"), vec![Reply::text("Done.")]))
             .when(move |request| request.last_user().contains("is over:").then(|| Reply::text("All of it is done.")))
             .when(voice(|request| request.contains("Which one?"), turns))
             .on(news("please"), plan(tasks)),
@@ -225,9 +237,15 @@ fn a_lead_changes_a_task_that_has_not_begun() {
     assert_eq!(ran.out, "All of it is done.\n", "{ran:?}");
     let asked = server.requests();
     let b = asked.iter().find(|request| task("b")(request)).unwrap().user_texts()[0].clone();
-    assert!(b.contains("New words.") && !b.contains("Old words."), "{b}");
-    let lead = asked.iter().find(|request| request.tool_results() == 3).unwrap().body.to_string();
-    assert!(lead.contains("Changed; its owner is told so when it begins."), "{lead}");
+    assert!(b.contains("Old words.\n\nNote of max: New words."), "{b}");
+    let c = asked.iter().find(|request| task("c")(request)).unwrap().user_texts()[0].clone();
+    assert!(c.contains("Any file.") && !c.contains("New words."), "{c}");
+    let lead = asked.iter().find(|request| request.tool_results() == 5).unwrap().body.to_string();
+    assert!(lead.contains("Noted: its owner reads it beside the approved words when it begins."), "{lead}");
+    assert!(lead.contains("`c` has no `owns`, so its words stay as the user approved them"), "{lead}");
+    assert!(lead.contains("a task stays as it is: only a `note` can be added"), "{lead}");
+    let shown = ok(program.run(&["plans", "show", &plan_of(&program)])).out;
+    assert!(shown.contains("Old words.") && shown.contains("Note of max: New words."), "{shown}");
     assert!(lead.contains("`a` has begun") && lead.contains("`submit_plan` with `revises: pln_"), "{lead}");
     assert!(lead.contains("approved, running"), "{lead}");
 }

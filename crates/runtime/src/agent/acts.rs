@@ -5,11 +5,9 @@
 //! Nothing here runs anything that was not approved.
 
 use max_team_core::chat::Part;
-use max_team_core::event::{Ending, Event, PlanSubmitted};
-use max_team_core::id::PlanId;
+use max_team_core::event::{Ending, Event};
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::near::candidates;
-use max_team_core::plan::Plan;
 use max_team_core::policy::{Action, Deed, Verdict};
 use max_team_core::tasks::{Input as ListInput, Status, Update as Change};
 use max_team_core::team::Isolation;
@@ -22,11 +20,10 @@ use super::flight::Flight;
 use super::mail::derived;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
-use crate::floor::fold_plan;
-use crate::plan::{letters, plan_stream, propose, query};
-use crate::shared::{new_id, now_ms};
+use crate::plan::{propose, query};
+use crate::shared::now_ms;
 use crate::tasks::{Ask, TaskLists};
-use crate::team_tools::{self, Act, Call, DISPATCH_TASK, Says, Way};
+use crate::team_tools::{self, Act, Call, DISPATCH_TASK, Way};
 
 /// What a call came to.
 pub(super) struct Done {
@@ -139,29 +136,6 @@ impl Agent {
         }
     }
 
-    fn submit(&self, key: &str, submit: team_tools::Submit) -> Done {
-        let Some(team) = self.floor.team() else { return Done::wrong("there is no team in this session") };
-        let mut draft = submit.draft;
-        if draft.tasks.is_empty() {
-            draft.tasks = self.turn.drafts().to_vec();
-        }
-        let plan = PlanId::new(new_id());
-        let by = self.origin.name.to_string();
-        let revises = submit.revises.or_else(|| propose::unfinished(&self.floor));
-        match propose::propose(&self.floor, &team, plan, draft, by, revises) {
-            Err(words) => Done::wrong(format!("{words}. Mend it and submit it again.")),
-            Ok(proposed) => {
-                let letter = letters::proposal(&self.floor, &self.stream, *proposed);
-                let words = "The plan is before the user now. Nothing runs until they approve it; you will be told.";
-                Done {
-                    events: vec![Event::PlanSubmitted(PlanSubmitted { plan, key: key.to_owned() })],
-                    extra: Extra::send(letter),
-                    ..Done::said(words)
-                }
-            }
-        }
-    }
-
     fn note(&self, mut task: max_team_core::plan::Task) -> Done {
         if task.id.is_empty() {
             task.id = format!("t{}", self.turn.drafts().len() + 1);
@@ -194,55 +168,6 @@ impl Agent {
             ..Change::default()
         };
         Ok(Some(Ask::Write(ListInput::Update(Box::new(change)))))
-    }
-
-    fn update(&self, key: &str, update: &team_tools::Update) -> Result<Done, RuntimeError> {
-        if let Some(draft) = self.turn.drafts().iter().find(|draft| draft.id == update.task_id) {
-            let task = update.over(draft);
-            return Ok(Done { events: vec![Event::TaskDrafted(task)], ..Done::said("Changed; nothing runs yet.") });
-        }
-        let (plan, index) = match propose::find(&self.floor, update.plan, &update.task_id)? {
-            Some(found) => found,
-            None if update.decision.as_deref() == Some("give_up") && self.is_apart(&update.task_id)? => {
-                let (id, stop) = (Some(update.task_id.clone()), true);
-                return self.spawned(key, &team_tools::Spawned { id, stop });
-            }
-            None => {
-                let words = format!("there is no open plan with a task `{}`", update.task_id);
-                return Ok(Done::wrong(format!("{words}; to change a plan, call `submit_plan` with `revises: PLAN`")));
-            }
-        };
-        let wrong = |words: String| {
-            Done::wrong(format!("{words}. To change more of the plan, call `submit_plan` with `revises: {plan}`."))
-        };
-        if let Some(name) = update.agent.as_ref().filter(|name| self.floor.mate(name).is_none()) {
-            return Ok(wrong(self.no_member(name)));
-        }
-        let known = self.floor.team().map(|team| team.models.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
-        if let Some(name) = update.model.as_ref().filter(|name| !known.contains(name)) {
-            return Ok(wrong(format!("there is no model `{name}` here; there are {}", known.join(", "))));
-        }
-        let said = match update.says() {
-            Ok(said) => said,
-            Err(words) => return Ok(wrong(words)),
-        };
-        let (state, _) = fold_plan(&self.floor.shared, plan)?;
-        if let Some(words) = misplaced(&state, index, &said) {
-            return Ok(wrong(words));
-        }
-        let words = match said {
-            Says::Change { .. } => "Changed; its owner is told so when it begins.",
-            Says::Answer(_) | Says::Rule(_) => "The plan goes on accordingly.",
-        };
-        let letter = Envelope::new(
-            derived(&[self.stream.as_bytes(), key.as_bytes(), b"update"]),
-            &self.stream,
-            plan_stream(plan),
-            Kind::TaskUpdate,
-            json!({ "task": update.task_id, "says": said, "by": &*self.origin.name }),
-            now_ms(),
-        );
-        Ok(Done { extra: Extra::send(letter), ..Done::said(words) })
     }
 
     pub(super) fn no_member(&self, name: &str) -> String {
@@ -374,23 +299,6 @@ impl Agent {
         }
         self.flights.push(self.cancelled(key.to_owned(), None, CancellationToken::new()));
         Ok(None)
-    }
-}
-
-/// The reason why the lead's decision does not fit the state of the task.
-fn misplaced(plan: &Plan, index: usize, said: &Says) -> Option<String> {
-    let view = plan.task(index)?;
-    let (id, status) = (&view.task.id, view.status.name());
-    match said {
-        Says::Change { .. } if plan.may_change(index) => None,
-        Says::Change { .. } if !plan.is_approved() => Some(format!("the plan of `{id}` is not approved yet")),
-        Says::Change { .. } => Some(format!(
-            "`{id}` has begun ({status}), so what it says stands; a note to its owner goes by `send_message`"
-        )),
-        Says::Rule(_) if plan.awaits_ruling(index) => None,
-        Says::Rule(_) => Some(format!("`{id}` is {status}: only a task that failed for good needs a decision")),
-        Says::Answer(_) if plan.question_letter(index).is_some() => None,
-        Says::Answer(_) => Some(format!("`{id}` is {status}: its owner has asked nothing")),
     }
 }
 

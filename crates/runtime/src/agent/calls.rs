@@ -112,6 +112,7 @@ impl Agent {
         let assignment = Assignment {
             reply_to: self.stream.clone(),
             plan: None,
+            corrects: None,
             task: key.to_owned(),
             attempt: 1,
             title: call.title.clone(),

@@ -226,6 +226,7 @@ impl Agent {
             // Nobody who knows us writes this to an agent.
             Kind::PlanApprovalRequest
             | Kind::PlanApprovalResponse
+            | Kind::PlanRevised
             | Kind::TaskUpdate
             | Kind::TaskFailed
             | Kind::NeedClarify

@@ -55,7 +55,8 @@ impl Agent {
             Some(Status::Dispatched | Status::Running) => Member::Working(row),
             Some(Status::Failed) => Member::Failed(given.task.clone()),
             _ => {
-                let own = Assignment { reply_to: self.stream.clone(), plan: None, ..Assignment::clone(&given) };
+                let (reply_to, corrects) = (self.stream.clone(), given.plan);
+                let own = Assignment { reply_to, plan: None, corrects, ..Assignment::clone(&given) };
                 Member::Over(row, own.into())
             }
         }))
@@ -95,17 +96,45 @@ impl Agent {
         let given = self.floor.row_of(self.origin.agent?)?.assignment?;
         let title = team_tools::title(&super::text_at(&letter.body, "text"));
         let (reply_to, life) = (letter.from.clone(), max_team_core::mates::Life::Background);
-        let attempt = given.attempt + 1;
-        Some(Assignment { reply_to, plan: None, title, attempt, cache: None, life, ..Arc::unwrap_or_clone(given) })
+        let is_leads = letter.from == session::agent_stream(self.floor.lead);
+        let (attempt, corrects) = (given.attempt + 1, given.plan.or(given.corrects).filter(|_| is_leads));
+        Some(Assignment {
+            reply_to,
+            plan: None,
+            corrects,
+            title,
+            attempt,
+            cache: None,
+            life,
+            ..Arc::unwrap_or_clone(given)
+        })
     }
 
-    /// The approval of a plan covers only its tasks: other actions of a member ask as usual.
+    /// The approval of a plan covers its tasks: what a member does beside them is asked about as usual. For a correction that the
+    /// lead asks for it keeps the files and checks of its task.
     pub(super) async fn leave_plan(&mut self, begin: &Input) -> Result<(), RuntimeError> {
         let Input::Begin { assignment: Some(given), .. } = begin else { return Ok(()) };
-        let known = self.turn.settings().filter(|settings| settings.approved && given.plan.is_none());
-        let Some(known) = known else { return Ok(()) };
-        let settings = Settings { approved: false, owns: None, checks: Vec::new(), ..Settings::clone(known) };
+        let is_left = |settings: &&Arc<Settings>| (settings.approved || settings.corrects) && given.plan.is_none();
+        let Some(known) = self.turn.settings().filter(is_left) else { return Ok(()) };
+        let mut settings =
+            Settings { approved: false, corrects: self.may_correct(given, known)?, ..Settings::clone(known) };
+        if !settings.corrects {
+            settings.owns = None;
+            settings.checks.clear();
+        }
+        if settings == **known {
+            return Ok(());
+        }
         self.configure(settings, None).await
+    }
+
+    /// Whether this member may correct what it did for a plan: its task is done and owns files, and the plan was approved and
+    /// not stopped.
+    fn may_correct(&self, given: &Assignment, known: &Settings) -> Result<bool, RuntimeError> {
+        let has_files = known.owns.as_ref().is_some_and(|owns| !owns.is_empty());
+        let (Some(plan), Some(agent), true) = (given.corrects, self.origin.agent, has_files) else { return Ok(false) };
+        let plan = Census::new(&self.floor.shared.journal).plan(plan)?;
+        Ok(plan.is_approved() && !plan.is_stopped() && state(&plan, agent) == Some(Status::Done))
     }
 
     /// The error for an unknown name, with the names that exist.

@@ -30,6 +30,7 @@ mod money;
 mod newcomer;
 mod notes;
 mod parting;
+mod plans;
 mod protocol;
 mod recruit;
 mod report;

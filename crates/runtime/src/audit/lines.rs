@@ -201,7 +201,7 @@ fn task(from: &Origin, event: &Event) -> Option<Line<'static>> {
             (&of.task, "failed", Some(of.attempt), more)
         }
         Event::TaskDeferred(of) => (&of.task, "checked again later", Some(of.attempt), json!({ "after": of.after })),
-        Event::TaskChanged(of) => (&of.task, "changed", None, json!({ "by": of.by })),
+        Event::TaskChanged(of) => (&of.task, "noted", None, json!({ "by": of.by, "note": of.note })),
         Event::TaskQueued(of) => (&of.task, "approved", None, json!({})),
         Event::TaskRuled(of) => (&of.task, ruled(&of.ruling), None, json!({ "by": of.by })),
         Event::TaskPaused(of) => (&of.task, "paused", None, json!({})),
@@ -259,6 +259,13 @@ fn plan(from: &Origin, event: &Event) -> Option<Line<'static>> {
         Event::EditRefused(of) => json!({ "plan": from.plan, "status": "edit refused", "error": of.error }),
         Event::PlanAsked(of) => {
             json!({ "plan": from.plan, "status": "asked", "about": of.about, "question": of.question })
+        }
+        Event::PlanRevised(of) => {
+            json!({ "plan": from.plan, "status": "revised", "revision": of.revision, "held": of.held })
+        }
+        Event::RevisionEnded(of) => {
+            let status = if of.reworked { "another revision wanted" } else { "revision not approved" };
+            json!({ "plan": from.plan, "status": status, "revision": of.revision })
         }
         Event::PlanResumed(of) => json!({ "plan": from.plan, "status": "resumed", "by": of.by }),
         Event::PlanStopped(of) => json!({ "plan": from.plan, "task": of.task, "status": "stopped", "by": of.by }),
@@ -357,7 +364,13 @@ mod tests {
             ("task_update", json!({ "plan": plan, "task": "a", "status": "running", "attempt": 2 }))
         );
         let by = By::Person("ann at cli".into());
-        let yes = Event::PlanAnswered(PlanAnswered { question, say: Say::Approve, by: by.clone(), turn: None });
+        let yes = Event::PlanAnswered(PlanAnswered {
+            question,
+            say: Say::Approve,
+            by: by.clone(),
+            turn: None,
+            carried: None,
+        });
         let (_, kind, data) = line(&from, &yes, &mut names).unwrap();
         let found = (kind, &data["who"], &data["where"], &data["what"]);
         assert_eq!(found, ("approval", &json!("ann"), &json!("cli"), &json!("approved")));

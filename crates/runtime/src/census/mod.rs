@@ -123,6 +123,15 @@ impl<'j> Census<'j> {
         Ok(plans)
     }
 
+    /// The plans of one session, newest first. Plans that are older than the session are not read.
+    pub fn plans_of(&self, session: SessionId) -> Result<Vec<PlanLine>, RuntimeError> {
+        let began =
+            session.uuid().get_timestamp().and_then(|at| i64::try_from(at.to_unix().0).ok()).unwrap_or_default();
+        let rows = rows::rows_since::<PlanRow>(self.journal, rows::PLAN, began.saturating_mul(1_000))?;
+        let mine = rows.into_iter().filter(|(_, row)| row.session == session);
+        mine.map(|(key, row)| Ok(PlanLine { row, end: rows::row(self.journal, rows::PLAN_END, &key)? })).collect()
+    }
+
     /// Plans that are not over, of one session or of all, oldest first.
     pub fn open_plans(&self, session: Option<SessionId>) -> Result<Vec<PlanId>, RuntimeError> {
         let mine = session.map(|session| session.to_string());

@@ -66,7 +66,7 @@ impl Floor {
         let mode = definition.mode_in(session.unwrap_or_default());
         // Not what it was allowed at that task.
         let permissions = Permissions { copy: String::new(), ..settings.permissions };
-        let settings = Settings { approved: false, mode, permissions, ..settings };
+        let settings = Settings { approved: false, corrects: false, mode, permissions, ..settings };
         let mate = Mate { definition: definition.clone(), settings };
         lock(&self.former).insert(name.to_owned(), mate.clone());
         Some(mate)
@@ -216,6 +216,9 @@ impl Floor {
         if let Some(caller) = caller.map(|caller| self.bond(caller)).transpose()?.flatten() {
             next.within.clear();
             next = next.bounded_by(&caller);
+            if known.corrects {
+                (next.corrects, next.checks) = (true, known.checks.clone());
+            }
         }
         Ok((next != *known).then_some(next))
     }

@@ -193,6 +193,7 @@ pub(crate) fn expert(remember: &Remember, lead: &Settings) -> Option<Mate> {
         budget_tokens: None,
         structured: false,
         approved: false,
+        corrects: false,
         ..lead.clone()
     };
     Some(Mate { definition: definition.into(), settings })

@@ -143,10 +143,11 @@ impl PlanLoop {
     }
 
     /// A letter that stops the whole plan. It is taken when its turn comes.
-    fn stop_in_mail(&mut self) -> Result<Option<Input>, RuntimeError> {
+    fn stop_in_mail(&self) -> Result<Option<Input>, RuntimeError> {
         let mail = self.floor.shared.journal.pending_mail(&self.stream)?;
         let mut stops = mail.iter().filter(|letter| letter.kind == Kind::Shutdown);
-        Ok(stops.find_map(|letter| self.read(letter).filter(|input| matches!(input, Input::Stop { task: None, .. }))))
+        let stops_all = |input: &Input| matches!(input, Input::Stop { task: None, .. } | Input::Replaced { .. });
+        Ok(stops.find_map(|letter| self.read(letter).filter(stops_all)))
     }
 
     /// Drops the copy of a task that is done, if all of it was taken.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use max_team_core::event::Event;
 use max_team_core::limits::PLAN_SNAPSHOT_ENTRIES_MIN;
 use max_team_core::message::{Envelope, Kind};
-use max_team_core::plan::event::{Cause, PlanEnd, Say, TaskCancelled, TaskDone, TaskStopped};
+use max_team_core::plan::event::{Cause, PlanEnd, TaskCancelled, TaskDone, TaskStopped};
 use max_team_core::turn::ASIDE;
 use max_team_journal::{Commit, Expect, Projection};
 use serde_json::json;
@@ -126,14 +126,14 @@ impl PlanLoop {
                 }
                 newcomers.extend(newcomer);
             }
-            if let Some((kind, mut text)) = letters::news(&self.plan, self.id, event, self.replaced) {
+            if let Some((kind, mut text)) = letters::news(&self.plan, self.id, event) {
                 if matches!(event, Event::PlanEnded(ended) if ended.end == PlanEnd::Stopped) {
                     let left = Census::new(&self.floor.shared.journal).files_left(&self.plan)?;
                     text.push_str(&letters::files_words(&left));
                 }
                 commit.sends.push(self.to_lead(kind, text, event, at_ms));
             }
-            commit.sends.extend(self.replacing(event));
+            commit.sends.extend(self.to_revised(event));
             commit.sends.extend(self.stopping(event));
         }
         Ok(newcomers)
@@ -218,7 +218,7 @@ impl PlanLoop {
         // Whoever stopped it needs not be told: a lead reads it with what is said next.
         let body = if kind == Kind::AllTasksDone && self.plan.is_stopped_by_person() {
             json!({ "text": text, "plan": self.id, "stopped": true })
-        } else if is_approved {
+        } else if is_approved || (kind == Kind::AllTasksDone && self.plan.replaced_by().is_some()) {
             json!({ "text": text, "plan": self.id, ASIDE: true })
         } else {
             json!({ "text": text, "plan": self.id })
@@ -237,20 +237,22 @@ impl PlanLoop {
         Envelope { cause, ..letter }
     }
 
-    /// An approved revision ends the plan whose place it takes.
-    fn replacing(&self, event: &Event) -> Option<Envelope> {
-        let Event::PlanAnswered(answered) = event else { return None };
+    /// What the user decides about a revision is told to the plan that it revises: a yes stops that plan, anything else lets
+    /// its held tasks go on, unless the user asked for another revision.
+    fn to_revised(&self, event: &Event) -> Option<Envelope> {
         let old = self.plan.proposed()?.revises?;
-        matches!(answered.say, Say::Approve | Say::FirstWave).then(|| {
-            Envelope::new(
-                derived(&[self.stream.as_bytes(), b"replaces"]),
-                &self.stream,
-                plan_stream(old),
-                Kind::Shutdown,
-                json!({ "by": "a new plan", "replaced": true }),
-                now_ms(),
-            )
-        })
+        let (what, kind, body) = match event {
+            Event::PlanAnswered(answered) if letters::is_yes(&answered.say) => {
+                (&b"replaces"[..], Kind::Shutdown, json!({ "by": format!("plan {}", self.id), "replaced_by": self.id }))
+            }
+            Event::PlanEnded(ended) if !self.plan.is_approved() => {
+                let reworked = ended.end == PlanEnd::Replaced && self.plan.replaced_by().is_none();
+                (&b"ended"[..], Kind::PlanRevised, json!({ "revision": self.id, "reworked": reworked }))
+            }
+            _ => return None,
+        };
+        let id = derived(&[self.stream.as_bytes(), what]);
+        Some(Envelope::new(id, &self.stream, plan_stream(old), kind, body, now_ms()))
     }
 }
 

@@ -207,6 +207,7 @@ impl PlanLoop {
         if !self.plan.before(index).is_empty() {
             before.outputs = self.plan.before(index).to_vec();
         }
+        let passed = self.plan.passed_before(index).to_vec();
         let (root, files, cancel) = (self.floor.root.clone(), self.files(), self.cancel.child_token());
         let shared = Arc::clone(&self.floor.shared);
         let agent = self.plan.task(index).and_then(|view| view.agent);
@@ -245,7 +246,7 @@ impl PlanLoop {
                     before: before.tree.as_ref(),
                     changed: apart.as_ref().map(|apart| &apart.review),
                     sight: &sight,
-                    passed_before: &before.passed,
+                    passed_before: &passed,
                     unknown: &unknown,
                     outputs_before: &before.outputs,
                 };

@@ -17,7 +17,7 @@ use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::event::{
     Artifact, ArtifactType, PlanEnd, PlanProposed, Proof, Say, Spent, TaskAssigned, TaskFiles, TaskResult,
 };
-use max_team_core::plan::{Budget, Plan, Status, TaskView};
+use max_team_core::plan::{Budget, LeadNote, Plan, Status, TaskView};
 use serde_json::json;
 
 use super::plan_stream;
@@ -33,6 +33,8 @@ const FAILED: &str = include_str!("../../../../prompts/failed.md");
 const CLARIFY: &str = include_str!("../../../../prompts/clarify.md");
 const APPROVED: &str = include_str!("../../../../prompts/approved.md");
 const CHANGES: &str = include_str!("../../../../prompts/changes.md");
+const REJECTED: &str = include_str!("../../../../prompts/rejected.md");
+const REPLACED: &str = include_str!("../../../../prompts/replaced.md");
 const REPORT: &str = include_str!("../../../../prompts/report.md");
 const STOPPED: &str = include_str!("../../../../prompts/stopped.md");
 
@@ -127,6 +129,7 @@ fn task_text(
     let note = if note.is_empty() { String::new() } else { format!("\n## Before you begin\n{note}\n") };
     let beside = beside(plan, &assigned.beside);
     let description = if task.description.trim().is_empty() { &task.title } else { &task.description };
+    let description = format!("{description}{}", lead_notes(view.notes));
     let values = [
         ("title", task.caption()),
         ("description", description.as_str()),
@@ -137,6 +140,11 @@ fn task_text(
         ("note", note.as_str()),
     ];
     fill(TASK, &values)
+}
+
+/// What the lead has added to the approved words, each note as the lead's.
+fn lead_notes(notes: &[LeadNote]) -> String {
+    notes.iter().map(|note| format!("\n\nNote of {}: {}", note.by, note.text)).collect()
 }
 
 /// The tasks that run at the same time, with the files that each owns.
@@ -223,7 +231,7 @@ fn put_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 /// What an event is to the lead, if anything.
-pub(super) fn news(plan: &Plan, id: PlanId, event: &Event, replaced: bool) -> Option<(Kind, String)> {
+pub(super) fn news(plan: &Plan, id: PlanId, event: &Event) -> Option<(Kind, String)> {
     let name = id.to_string();
     let view = |task: &str| plan.task(plan.graph()?.index(task)?);
     match event {
@@ -258,16 +266,27 @@ pub(super) fn news(plan: &Plan, id: PlanId, event: &Event, replaced: bool) -> Op
             say if is_yes(say) && has_just_begun(plan) => {
                 Some((Kind::PlanApprovalResponse, fill(APPROVED, &[("plan", &name)])))
             }
-            Say::Changes(comment) => Some((Kind::PlanApprovalResponse, changes(&name, comment))),
+            Say::Changes(comment) => {
+                Some((Kind::PlanApprovalResponse, fill(CHANGES, &[("plan", &name), ("comment", comment)])))
+            }
             Say::Reject(reason) if !reason.trim().is_empty() && plan.ended() == Some(PlanEnd::Rejected) => {
-                Some((Kind::PlanApprovalResponse, changes(&name, &format!("They reject it: {reason}"))))
+                let revised = plan.proposed().and_then(|proposed| proposed.revises);
+                let rest = revised.map_or_else(String::new, |old| format!(" Plan {old} goes on as it was."));
+                let values = [("plan", name.as_str()), ("rest", &rest), ("comment", reason)];
+                Some((Kind::PlanApprovalResponse, fill(REJECTED, &values)))
             }
             _ => None,
         },
         Event::PlanEnded(ended) => {
             let told = matches!(ended.end, PlanEnd::Done | PlanEnd::Partial | PlanEnd::Failed | PlanEnd::Stopped);
-            (told && ended.tally.ran + ended.tally.cached > 0 && !replaced)
-                .then(|| (Kind::AllTasksDone, report(plan, &name)))
+            let has_run = ended.tally.ran + ended.tally.cached > 0;
+            match plan.replaced_by() {
+                Some(by) if has_run => {
+                    let values = [("plan", name.as_str()), ("by", &by.to_string()), ("summary", &summary(plan))];
+                    Some((Kind::AllTasksDone, fill(REPLACED, &values)))
+                }
+                _ => (told && has_run).then(|| (Kind::AllTasksDone, report(plan, &name))),
+            }
         }
         _ => None,
     }
@@ -291,10 +310,6 @@ pub(super) fn files_words(left: &[TaskFiles]) -> String {
     }
     let line = |left: &TaskFiles| format!("- {}: {}\n", left.task, left.files.join(", "));
     format!("\nFiles that unfinished tasks have changed:\n{}", left.iter().map(line).collect::<String>())
-}
-
-fn changes(plan: &str, comment: &str) -> String {
-    fill(CHANGES, &[("plan", plan), ("comment", comment)])
 }
 
 fn report(plan: &Plan, id: &str) -> String {
@@ -360,7 +375,7 @@ pub(super) fn indented(text: &str) -> String {
 }
 
 /// What something cost; estimates are marked.
-fn cost(spent: Spent) -> String {
+pub(super) fn cost(spent: Spent) -> String {
     let all = format!("${:.4}", dollars(spent.nano));
     match spent.unknown_nano {
         0 => all,

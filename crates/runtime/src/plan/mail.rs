@@ -32,7 +32,7 @@ impl PlanLoop {
         self.commit(batch).await
     }
 
-    pub(super) fn read(&mut self, letter: &Envelope) -> Option<Input> {
+    pub(super) fn read(&self, letter: &Envelope) -> Option<Input> {
         let body = &letter.body;
         match letter.kind {
             Kind::PlanApprovalRequest => {
@@ -69,11 +69,25 @@ impl PlanLoop {
                 match Says::deserialize(body.get("says")?).ok()? {
                     Says::Answer(answer) => Some(Input::Told { task, answer, by }),
                     Says::Rule(ruling) => Some(Input::Rule { task, ruling, by }),
-                    Says::Change { title, description } => Some(Input::Change { task, title, description, by }),
+                    Says::Note(note) => Some(Input::Note { task, note, by }),
+                    Says::Cancel => Some(Input::Stop { task: Some(task), by }),
                 }
             }
+            Kind::PlanRevised => {
+                let revision = body.get("revision")?.as_str()?.parse().ok()?;
+                Some(match body.get("tasks") {
+                    Some(tasks) => Input::Revised { revision, tasks: Vec::deserialize(tasks).ok()? },
+                    None => {
+                        let reworked = body.get("reworked").and_then(Value::as_bool).unwrap_or_default();
+                        Input::RevisionEnded { revision, reworked }
+                    }
+                })
+            }
             Kind::Shutdown => {
-                self.replaced = body.get("replaced").and_then(Value::as_bool).unwrap_or_default();
+                let replaced_by = body.get("replaced_by").and_then(Value::as_str);
+                if let Some(revision) = replaced_by.and_then(|revision| revision.parse().ok()) {
+                    return Some(Input::Replaced { revision });
+                }
                 let task = match body.get("task").and_then(Value::as_str) {
                     Some(name) => Some(self.plan.graph()?.index(name)?),
                     None => None,
@@ -106,7 +120,7 @@ impl PlanLoop {
         }
     }
 
-    fn reported(&mut self, body: &Value) -> Option<Input> {
+    fn reported(&self, body: &Value) -> Option<Input> {
         let (task, attempt) = self.assigned(body)?;
         let spent = Spent::deserialize(body.get("spent")?).unwrap_or_default();
         let end = End::deserialize(body.get("end")?).ok()?;

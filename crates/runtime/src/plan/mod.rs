@@ -15,6 +15,7 @@ mod mail;
 mod probe;
 pub(crate) mod propose;
 pub(crate) mod query;
+pub(crate) mod revise;
 mod serve;
 
 use std::collections::{HashMap, HashSet};
@@ -28,7 +29,7 @@ use max_team_core::event::Event;
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, PlanId};
 use max_team_core::message::{Envelope, Kind};
-use max_team_core::plan::event::{About, Spent};
+use max_team_core::plan::event::{About, Carried, Spent};
 use max_team_core::plan::{Budget, Effect, Findings, Input, Now, Plan, Report};
 use max_team_core::team::Settings;
 use max_team_tools::git;
@@ -54,7 +55,7 @@ const UNANSWERED: &str = "The lead has no answer; it is the user's to give.";
 const NOBODY: &str = "nobody";
 
 /// The version of the snapshots that this code reads and writes; another fold or another shape is another version.
-pub(crate) const PLAN_SNAPSHOT_VERSION: u32 = 5;
+pub(crate) const PLAN_SNAPSHOT_VERSION: u32 = 6;
 
 /// The stream of a plan; also the address of its mailbox.
 pub(crate) fn plan_stream(plan: PlanId) -> String {
@@ -91,8 +92,6 @@ enum Landed {
 struct Before {
     tree: Option<git::Snapshot>,
     outputs: Vec<Option<Hash>>,
-    /// Checks that passed then.
-    passed: Vec<String>,
 }
 
 pub(crate) struct PlanLoop {
@@ -123,8 +122,6 @@ pub(crate) struct PlanLoop {
     cancel: CancellationToken,
     /// It was told to go in the middle of a commit, which the next process makes.
     parked: bool,
-    /// A new plan takes this one's place: its end is not worth a word.
-    replaced: bool,
     beat: Beat,
     snapshot_at: u64,
 }
@@ -175,7 +172,6 @@ impl PlanLoop {
             is_marking: false,
             cancel: CancellationToken::new(),
             parked: false,
-            replaced: false,
             beat: Beat::new(now_ms()),
             snapshot_at: head,
         }
@@ -256,19 +252,18 @@ impl PlanLoop {
         }
     }
 
-    /// What was stopped while nobody ran it ends before anything else begins.
+    /// What was stopped or revised while the plan did not run counts before anything else begins.
     async fn recover(&mut self) -> Result<(), RuntimeError> {
         self.recover_copies().await;
-        let (mut batch, mut stops) = (Batch::default(), Vec::new());
+        let (mut batch, mut first) = (Batch::default(), Vec::new());
         let mail = self.floor.shared.journal.pending_mail(&self.stream)?;
         let known = self.plan.proposed().is_some();
-        for letter in mail.iter().filter(|letter| known && letter.kind == Kind::Shutdown) {
+        let is_first = |letter: &&Envelope| known && matches!(letter.kind, Kind::Shutdown | Kind::PlanRevised);
+        for letter in mail.iter().filter(is_first) {
             batch.acks.push(letter.id);
-            if let Some(Input::Stop { task, by }) = self.read(letter) {
-                stops.push((task, by));
-            }
+            first.extend(self.read(letter));
         }
-        self.decide(Input::Recovered { stops }, &mut batch);
+        self.decide(Input::Recovered { first }, &mut batch);
         self.commit(batch).await
     }
 
@@ -389,7 +384,9 @@ impl PlanLoop {
         }
         let is_said = matches!(input, Input::Answered { .. } | Input::Edited { .. });
         let fresh = is_said.then(|| self.floor.fresh_turn());
-        let step = |plan: &mut Plan, taken: &[String]| plan.step(input, Now { at_ms, taken, fresh });
+        let carried = if is_said { self.carried() } else { None };
+        let carried = carried.as_deref();
+        let step = |plan: &mut Plan, taken: &[String]| plan.step(input, Now { at_ms, taken, fresh, carried });
         let events = self.floor.paths.decide(self.id, &mut self.plan, step);
         for event in &events {
             if let Event::TaskResumed(resumed) = event {
@@ -401,6 +398,12 @@ impl PlanLoop {
             }
         }
         batch.events.extend(events);
+    }
+
+    /// What the plan that this one revises has finished by now, for as long as the user has not approved the revision.
+    fn carried(&self) -> Option<Vec<Carried>> {
+        let proposed = self.plan.proposed().filter(|_| !self.plan.is_approved())?;
+        Some(propose::carried(&self.floor, proposed.revises?, &proposed.draft))
     }
 
     fn answer_letter(&self, agent: AgentId, reply: &Reply) -> Envelope {
@@ -443,10 +446,7 @@ impl PlanLoop {
 
     async fn land(&mut self, landed: Landed) -> Result<(), RuntimeError> {
         match landed {
-            Landed::Probed { line, passed } => {
-                self.probed(&line, passed);
-                Ok(())
-            }
+            Landed::Probed { line, passed } => self.probed(line, passed).await,
             Landed::Checked { task, attempt, mut findings } => {
                 self.checking.remove(&(task, attempt));
                 if self.cancel.is_cancelled() {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use max_team_core::event::Event;
 use max_team_core::limits::CHECKS_BEFORE_MAX;
+use max_team_core::plan::Input;
 use max_team_core::plan::event::TaskAssigned;
 use max_team_core::policy::Sight;
 use max_team_core::team::Settings;
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::check::Checker;
 use super::serve::Beginning;
 use super::{Landed, PlanLoop};
+use crate::error::RuntimeError;
 
 /// A check that runs before some tasks.
 pub(super) struct Probe {
@@ -68,11 +70,13 @@ impl PlanLoop {
         }));
     }
 
-    /// A check has run before these tasks.
-    pub(super) fn probed(&mut self, line: &str, passed: bool) {
-        let Some(probe) = self.probes.remove(line) else { return };
-        if passed && !probe.cancel.is_cancelled() {
-            probe.tasks.into_iter().for_each(|task| self.before.entry(task).or_default().passed.push(line.to_owned()));
+    /// A check has run before these tasks. That it passed is committed before any of their owners changes something.
+    pub(super) async fn probed(&mut self, line: String, passed: bool) -> Result<(), RuntimeError> {
+        match self.probes.remove(&line) {
+            Some(probe) if passed && !probe.cancel.is_cancelled() => {
+                self.step(Input::Probed { tasks: probe.tasks, line }).await
+            }
+            _ => Ok(()),
         }
     }
 

@@ -41,11 +41,6 @@ pub(crate) fn propose(
     complete(team, &mut draft);
     let (graph, risks) = check(team, &floor.root, &draft).map_err(|flaws| cannot_run(&flaws))?;
     let forecast = expect(team, &draft, &graph, &floor.basis());
-    if let Some(old) = revises
-        && fold_plan(&floor.shared, old).ok().and_then(|(plan, _)| plan.session()) != Some(floor.session)
-    {
-        return Err(format!("`revises` names `{old}`, which is no plan of this session"));
-    }
     let carried = revises.map(|old| carried(floor, old, &draft)).unwrap_or_default();
     Ok(Box::new(PlanProposed {
         plan,
@@ -296,7 +291,7 @@ fn expect(team: &Team, draft: &Draft, graph: &Graph, basis: &Basis) -> Forecast 
 }
 
 /// What an earlier plan finished of tasks that are still the same.
-fn carried(floor: &Floor, old: PlanId, draft: &Draft) -> Vec<Carried> {
+pub(super) fn carried(floor: &Floor, old: PlanId, draft: &Draft) -> Vec<Carried> {
     let Ok((plan, _)) = fold_plan(&floor.shared, old) else { return Vec::new() };
     if plan.session() != Some(floor.session) {
         return Vec::new();
@@ -310,14 +305,6 @@ fn carried(floor: &Floor, old: PlanId, draft: &Draft) -> Vec<Carried> {
         }
     }
     carried
-}
-
-/// The plan of this session that is under way and stuck, if there is exactly one.
-pub(crate) fn unfinished(floor: &Floor) -> Option<PlanId> {
-    let open = open_plans(floor).ok()?;
-    let mut stuck = open.into_iter().filter(|(_, plan)| plan.is_approved() && plan.needs_ruling());
-    let (id, _) = stuck.next()?;
-    stuck.next().is_none().then_some(id)
 }
 
 /// The plans of this session that are not over.

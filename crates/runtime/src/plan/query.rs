@@ -45,8 +45,8 @@ pub(crate) fn describe(floor: &Floor, query: &Query, drafts: &[Task]) -> Result<
 fn finished(floor: &Floor, wanted: Option<PlanId>) -> Result<Vec<(PlanId, Plan)>, RuntimeError> {
     let census = Census::new(&floor.shared.journal);
     let is_wanted = |plan: PlanId| wanted.is_none_or(|wanted| wanted == plan);
-    let lines = census.plans()?.into_iter();
-    let over = lines.filter(|line| line.end.is_some() && line.row.session == floor.session && is_wanted(line.row.plan));
+    let lines = census.plans_of(floor.session)?.into_iter();
+    let over = lines.filter(|line| line.end.is_some() && is_wanted(line.row.plan));
     over.take(PLANS_LISTED_MAX).map(|line| Ok((line.row.plan, census.plan(line.row.plan)?))).collect()
 }
 
@@ -91,6 +91,9 @@ fn line(view: &TaskView<'_>) -> String {
 /// One task with a page of its result.
 fn whole(id: PlanId, view: &TaskView<'_>, page: Option<usize>) -> String {
     let mut text = format!("{}\nIt is a task of plan {id}: {}\n", line(view), view.task.caption());
+    for note in view.notes {
+        text.push_str(&format!("Note of {}: {}\n", note.by, note.text));
+    }
     let Some(result) = view.result else { return text };
     for evidence in &result.evidence {
         text.push_str(&format!("{} {}: {}\n", if evidence.ok { "✓" } else { "✗" }, evidence.what, evidence.detail));

@@ -346,6 +346,10 @@ pub enum PlanStep {
     EditRefused,
     /// There is more to spend.
     Resumed,
+    /// Another plan was proposed in its place; the message names the tasks that wait for the user's decision.
+    Revised,
+    /// That one was not approved.
+    RevisionEnded,
     /// Somebody stops it, or a task of it.
     Stopping,
     /// The user left while it ran; it goes on when the session is next opened.

@@ -49,11 +49,13 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         | Event::PlanAsked(_)
         | Event::PlanAnswered(_)
         | Event::PlanUnasked(_)
+        | Event::PlanRevised(_)
+        | Event::RevisionEnded(_)
         | Event::PlanResumed(_)
         | Event::PlanStopped(_)
         | Event::PlanPaused(_)
-        | Event::PlanEnded(_) => plan.map_or_else(Vec::new, |plan| self::plan::of_plan(plan, event)),
-        Event::TaskAssigned(_)
+        | Event::PlanEnded(_)
+        | Event::TaskAssigned(_)
         | Event::TaskStarted(_)
         | Event::TaskAsked(_)
         | Event::TaskMarked(_)
@@ -70,7 +72,7 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         | Event::TaskPaused(_)
         | Event::TaskSkipped(_)
         | Event::TaskCancelled(_)
-        | Event::TaskStopped(_) => plan.map_or_else(Vec::new, |plan| self::plan::of_task(plan, event)),
+        | Event::TaskStopped(_) => plan.map_or_else(Vec::new, |plan| self::plan::tell(plan, event)),
         Event::Requested(_)
         | Event::Responded(_)
         | Event::LetterRefused(_)
@@ -87,7 +89,6 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         // Calls say themselves what they do to files, and a rewind is told when it is over.
         Event::FilesChanged(_) | Event::Rewound(_) => Vec::new(),
         Event::Said(_) | Event::Withdrawn(_) | Event::Replied(_) | Event::PlanSubmitted(_) => Vec::new(),
-        // What agents know, and what they work under.
         Event::Configured(_)
         | Event::MemorySet(_)
         | Event::MemoryForgotten(_)

@@ -48,13 +48,17 @@ pub struct TaskStarted {
     pub attempt: u32,
 }
 
-/// How the working tree was before its owner could change anything.
+/// What was seen before its owner could change anything: the working tree, or checks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskMarked {
     /// The task.
     pub task: String,
     /// Blob: how the tree was.
-    pub tree: Hash,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<Hash>,
+    /// Checks that passed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passed: Vec<String>,
 }
 
 /// Its owner needs to know something.
@@ -334,15 +338,18 @@ pub struct TaskDeferred {
     pub evidence: Vec<Evidence>,
 }
 
-/// The lead rewrites a task that has not begun.
+/// The lead adds a note to a task that has not begun. The approved words stay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskChanged {
     /// The task.
     pub task: String,
-    /// Its new title; without it, the old one.
+    /// What its owner is told besides the approved words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Only in older entries, where the lead replaced the approved words: the new title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The new instructions; `None`: unchanged.
+    /// Only in older entries: the new description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Who said so.

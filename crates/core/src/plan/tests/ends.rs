@@ -164,12 +164,12 @@ fn a_plan_ends_once_everybody_has_stopped_and_counts_what_they_used() {
 
 #[test]
 fn what_was_stopped_while_nobody_ran_it_ends_before_anything_begins() {
-    let by = || "ada at cli".to_owned();
-    for (stops, at_work) in [(vec![(None, by())], vec![]), (vec![(Some(0), by())], vec!["b"])] {
-        let timed = |id: &str| Task { timeout_ms: Some(1_000), ..task(id) };
+    for (task, at_work) in [(None, vec![]), (Some(0), vec!["b"])] {
+        let first = vec![Input::Stop { task, by: "ada at cli".into() }];
+        let timed = |id: &str| Task { timeout_ms: Some(1_000), ..super::task(id) };
         let mut play = Play::running(vec![timed("a"), timed("b"), after("c", &["a"])], 5);
         play.now += 9_000_000;
-        let events = play.step(Input::Recovered { stops });
+        let events = play.step(Input::Recovered { first });
         let begun = events.iter().any(|event| matches!(event, Event::TaskAssigned(_) | Event::TaskFailed(_)));
         assert!(!begun, "{:?}", told_short(&events));
         assert_eq!((play.status("a"), play.at_work()), (Status::Cancelled, at_work));
@@ -257,7 +257,7 @@ fn what_comes_late_or_twice_decides_nothing() {
     play.done("b");
     play.ended(PlanEnd::Done);
     let ends = [Input::Stop { task: None, by: "user".into() }, Input::Stop { task: Some(1), by: "user".into() }];
-    for input in late(1, 1).into_iter().chain(ends).chain([Input::Recovered { stops: Vec::new() }]) {
+    for input in late(1, 1).into_iter().chain(ends).chain([Input::Recovered { first: Vec::new() }]) {
         assert!(play.step(input.clone()).is_empty(), "{input:?}");
     }
     assert!(Plan::new().step(Input::Stop { task: None, by: "user".into() }, Now::at(0)).is_empty());

@@ -355,18 +355,43 @@ fn a_check_that_cannot_start_is_no_fault_of_the_task() {
 }
 
 #[test]
-fn a_task_is_changed_only_before_it_begins() {
-    let change = |task| Input::Change { task, title: None, description: Some("anew".into()), by: "max".into() };
-    let mut play = Play::running(vec![task("a"), after("b", &["a"])], 1);
-    assert!(!play.plan.may_change(0) && play.plan.may_change(1));
-    assert_eq!(told_short(&play.step(change(0))), [] as [&str; 0]);
-    assert_eq!(told_short(&play.step(change(1))), ["task_changed b"]);
+fn a_note_stands_beside_the_approved_words() {
+    let note = |task| Input::Note { task, note: "tabs, please".into(), by: "max".into() };
+    let none: [&str; 0] = [];
+    let owned = Task { needs: names(&["a"]), ..owning("b", &["b.txt"]) };
+    let mut play = Play::running(vec![owning("a", &["a.txt"]), owned, after("c", &["a"])], 1);
+    assert_eq!(told_short(&play.step(note(0))), none, "it has begun");
+    assert_eq!(told_short(&play.step(note(2))), none, "no `owns` keeps it to files that the user saw");
+    assert_eq!(told_short(&play.step(note(1))), ["task_changed b"]);
     play.crash();
-    assert_eq!((play.view("b").task.description.as_str(), play.view("b").task.title.as_str()), ("anew", ""));
+    let view = play.view("b");
+    assert_eq!(view.task.description, "do b");
+    assert_eq!(view.notes, [LeadNote { by: "max".into(), text: "tabs, please".into() }]);
+    for _ in 0..crate::limits::TASK_NOTES_MAX {
+        play.step(note(1));
+    }
+    assert_eq!(play.view("b").notes.len(), crate::limits::TASK_NOTES_MAX);
     play.done("a");
-    assert!(!play.plan.may_change(1), "it has begun");
-    let mut play = Play::proposed(proposal(draft(vec![task("a")])));
-    assert_eq!(told_short(&play.step(change(0))), [] as [&str; 0], "nobody has approved it");
+    assert_eq!(told_short(&play.step(note(1))), none, "it has begun");
+    let mut play = Play::proposed(proposal(draft(vec![owning("a", &["a.txt"])])));
+    assert_eq!(told_short(&play.step(note(0))), none, "the plan is not approved");
+    // Older entries replaced the words.
+    let old = r#"{"task_changed":{"task":"a","description":"anew","by":"max"}}"#;
+    play.plan.apply(&serde_json::from_str(old).unwrap(), 0);
+    assert_eq!(play.view("a").task.description, "anew");
+}
+
+#[test]
+fn a_check_that_passed_before_the_task_is_remembered() {
+    let probed = |tasks: &[usize]| Input::Probed { tasks: tasks.to_vec(), line: "cargo test".into() };
+    let mut play = Play::running(vec![task("a"), task("b"), after("c", &["a"])], 5);
+    assert_eq!(told_short(&play.step(probed(&[0, 1, 2]))), ["task_marked a", "task_marked b"]);
+    assert_eq!(told_short(&play.step(probed(&[0]))), [] as [&str; 0], "known already");
+    play.crash();
+    assert_eq!((play.plan.passed_before(0), play.plan.passed_before(2).len()), (&names(&["cargo test"])[..], 0));
+    let old =
+        r#"{"task_marked":{"task":"a","tree":"0000000000000000000000000000000000000000000000000000000000000000"}}"#;
+    assert!(serde_json::from_str::<Event>(old).is_ok(), "of older journals");
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod ends;
 mod failure;
 mod law;
 mod random;
+mod revision;
 mod work;
 
 use super::event::{About, Cached, Cause, Evidence, PlanEnd, PlanProposed, Proof, Ruling, Say, Spent, TaskResult};
@@ -117,7 +118,7 @@ impl Play {
     }
 
     fn step(&mut self, input: Input) -> Vec<Event> {
-        let events = self.plan.step(input, Now { at_ms: self.now, taken: &self.taken, fresh: None });
+        let events = self.plan.step(input, Now { taken: &self.taken, ..Now::at(self.now) });
         for event in &events {
             self.fold(event);
             self.log.push((self.now, event.clone()));
@@ -139,7 +140,13 @@ impl Play {
         let kept: Plan = serde_json::from_slice(&serde_json::to_vec(&plan).unwrap()).unwrap();
         assert_eq!(kept, plan, "its snapshot differs");
         self.plan = plan;
-        self.step(Input::Recovered { stops: Vec::new() });
+        self.step(Input::Recovered { first: Vec::new() });
+    }
+
+    fn crash_unless_over(&mut self) {
+        if self.plan.ended().is_none() {
+            self.crash();
+        }
     }
 
     fn place(&self, id: &str) -> usize {

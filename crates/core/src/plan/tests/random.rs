@@ -195,7 +195,7 @@ impl Play {
     /// What happens less often: changes before approval, people who are waited for, sleep, those who were stopped.
     fn rarer_input(&mut self, bytes: &mut Bytes<'_>) -> Input {
         let works = State::is_at_work;
-        match bytes.below(6) {
+        match bytes.below(8) {
             0 if !self.plan.is_approved() || bytes.is_one_in(8) => {
                 let by = Principal { door: "cli".into(), user: "u".into(), role: Role::Owner };
                 let mut draft = random_draft(bytes);
@@ -232,6 +232,15 @@ impl Play {
                 let task = self.any_task(bytes, |state| matches!(state, State::Dispatched { .. }));
                 served(task, self.any_attempt(bytes, task))
             }
+            6 if bytes.is_one_in(4) => {
+                let revision = PlanId::new(Uuid::from_u128(7 + bytes.below(2) as u128));
+                match bytes.below(4) {
+                    0 => Input::Revised { revision, tasks: random_draft(bytes).tasks },
+                    1 => Input::Revised { revision, tasks: Vec::new() },
+                    2 if bytes.is_one_in(4) => Input::Replaced { revision },
+                    _ => Input::RevisionEnded { revision, reworked: bytes.is_one_in(2) },
+                }
+            }
             _ => Input::Woke,
         }
     }
@@ -247,6 +256,9 @@ impl Play {
         };
         let works =
             |state: &State| matches!(state, State::Dispatched { .. } | State::Running { .. } | State::Held { .. });
+        if let Some(revision) = self.plan.revision() {
+            return Input::RevisionEnded { revision, reworked: false };
+        }
         if let Some(task) = self.plan.stopping().next() {
             let attempt = self.plan.slots[task].attempt;
             return Input::Reported { task, attempt, report: Report::Stopped, spent: used(1) };

@@ -57,6 +57,8 @@ pub struct Rules<'a> {
     pub constraints: &'a Constraints,
     /// Whether an approved plan stands behind the work.
     pub approved: bool,
+    /// Whether the work corrects a task of an approved plan: only the files that the task owns need no question.
+    pub corrects: bool,
     /// Globs of the paths that the task owns; `None`: no restriction.
     pub owns: Option<&'a [String]>,
     /// Commands that may run word for word, also outside `allowed_commands`.
@@ -75,6 +77,7 @@ impl<'a> Rules<'a> {
             grants: &[],
             constraints,
             approved: false,
+            corrects: false,
             owns: None,
             checks: &[],
             tests: &[],
@@ -254,9 +257,13 @@ impl Case<'_> {
 
     /// Whether an approved plan speaks of it, and how.
     fn plan(&self, deed: Deed, target: &str) -> Option<Judgement> {
-        let Rules { mode, approved, owns, .. } = self.rules;
-        if !approved || matches!(mode, Mode::Plan | Mode::BypassPermissions) {
+        let Rules { mode, approved, corrects, owns, .. } = self.rules;
+        if matches!(mode, Mode::Plan | Mode::BypassPermissions) {
             return None;
+        }
+        if !approved {
+            let is_own = deed == Deed::Write && owns.is_some_and(|owns| pattern::is_owned(owns, target));
+            return (corrects && is_own).then(|| said(Verdict::Allow, "the approved plan"));
         }
         match deed {
             Deed::Write if owns.is_some_and(|owns| !pattern::is_owned(owns, target)) => {

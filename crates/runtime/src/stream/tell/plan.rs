@@ -34,7 +34,14 @@ fn draft(plan: PlanId, state: PlanStep, draft: &Draft, by: &str) -> What {
     what
 }
 
-pub(super) fn of_plan(plan: PlanId, event: &Event) -> Vec<What> {
+/// What an entry of a plan's stream says, about the plan or about one of its tasks.
+pub(super) fn tell(plan: PlanId, event: &Event) -> Vec<What> {
+    let mut told = of_plan(plan, event);
+    told.extend(of_task(plan, event));
+    told
+}
+
+fn of_plan(plan: PlanId, event: &Event) -> Vec<What> {
     let with = |state, words: &str, whose: Option<&str>, of: Option<&String>| {
         let mut what = step(plan, state);
         if let What::Plan { message, by, task, .. } = &mut what {
@@ -52,6 +59,8 @@ pub(super) fn of_plan(plan: PlanId, event: &Event) -> Vec<What> {
         Event::PlanUnasked(of) => {
             of.questions.iter().map(|question| approval(plan, *question, ApprovalStep::Withdrawn)).collect()
         }
+        Event::PlanRevised(of) => with(PlanStep::Revised, &of.held.join(", "), Some(&of.revision.to_string()), None),
+        Event::RevisionEnded(of) => with(PlanStep::RevisionEnded, "", Some(&of.revision.to_string()), None),
         Event::PlanResumed(of) => {
             let raised = money(BudgetStep::Raised, plan, None);
             with(PlanStep::Resumed, "", Some(&of.by), None).into_iter().chain([raised]).collect()
@@ -131,7 +140,7 @@ fn task(plan: PlanId, task: &str, state: TaskStep, attempt: Option<u32>, message
     }
 }
 
-pub(super) fn of_task(plan: PlanId, event: &Event) -> Vec<What> {
+fn of_task(plan: PlanId, event: &Event) -> Vec<What> {
     let plain = |of: &str, state, attempt, message: &str| vec![task(plan, of, state, attempt, message)];
     match event {
         Event::TaskAssigned(of) => {
@@ -165,7 +174,8 @@ pub(super) fn of_task(plan: PlanId, event: &Event) -> Vec<What> {
         }
         Event::TaskDeferred(of) => plain(&of.task, TaskStep::Deferred, Some(of.attempt), &of.after.join(", ")),
         Event::TaskChanged(of) => {
-            let words = of.description.as_deref().or(of.title.as_deref()).unwrap_or_default();
+            let words = [&of.note, &of.description, &of.title].into_iter().flatten().next();
+            let words = words.map_or("", String::as_str);
             ruled(task(plan, &of.task, TaskStep::Changed, None, words), &of.by)
         }
         Event::TaskQueued(of) => plain(&of.task, TaskStep::Approved, None, ""),

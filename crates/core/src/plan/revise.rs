@@ -1,0 +1,113 @@
+//! Revisions: another plan that the lead proposes in the place of one that waits or runs.
+//!
+//! A plan that waits for approval ends as soon as its revision is proposed. One that runs goes on; tasks that have not begun and
+//! that the revision drops or changes are held until the user has decided. A yes to the revision stops the plan, a no lets
+//! the held tasks go on.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::Task;
+use super::event::{PlanEnd, PlanRevised, RevisionEnded};
+use super::machine::Plan;
+use crate::event::Event;
+use crate::id::PlanId;
+
+/// The revision that a running plan waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Revision {
+    plan: PlanId,
+    held: BTreeSet<usize>,
+    /// The user asked for another revision, which the lead has not proposed yet.
+    reworked: bool,
+}
+
+impl Plan {
+    /// The plan that was proposed or approved in this one's place.
+    pub fn replaced_by(&self) -> Option<PlanId> {
+        self.replaced_by
+    }
+
+    /// The revision of a running plan that the user decides about.
+    pub fn revision(&self) -> Option<PlanId> {
+        self.revision.as_ref().map(|revision| revision.plan)
+    }
+
+    /// The tasks of a running plan that a revision drops or changes, and that have not begun.
+    pub fn affected<'p>(&'p self, tasks: &'p [Task]) -> impl Iterator<Item = &'p Task> {
+        let written = self.draft().map_or(&[][..], |draft| &draft.tasks);
+        let is_affected = |(task, written): &(usize, &Task)| self.has_not_begun(*task) && !tasks.contains(written);
+        written.iter().enumerate().filter(is_affected).map(|(_, written)| written)
+    }
+
+    /// Whether a task does not begin before the user has decided about a revision.
+    pub(super) fn awaits_revision(&self, task: usize) -> bool {
+        self.revision.as_ref().is_some_and(|revision| revision.held.contains(&task))
+    }
+
+    /// Whether the lead is to propose another revision.
+    pub(super) fn awaits_rework(&self) -> bool {
+        self.revision.as_ref().is_some_and(|revision| revision.reworked)
+    }
+
+    pub(super) fn revise(&self, revision: PlanId, tasks: &[Task]) -> Vec<Event> {
+        if !self.is_approved() {
+            let revised = Event::PlanRevised(PlanRevised { revision, held: Vec::new() });
+            return vec![revised, self.ended_event(PlanEnd::Replaced)];
+        }
+        let held = self.affected(tasks).map(|task| task.id.clone()).collect();
+        vec![Event::PlanRevised(PlanRevised { revision, held })]
+    }
+
+    pub(super) fn revision_ended(&self, revision: PlanId, reworked: bool) -> Vec<Event> {
+        match self.revision() {
+            Some(known) if known == revision => vec![Event::RevisionEnded(RevisionEnded { revision, reworked })],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The lead has nothing more to say: the user decides about failures, unless they already decide about a revision.
+    pub(super) fn lead_silent(&self) -> Vec<Event> {
+        match self.revision() {
+            None => self.escalate(),
+            Some(revision) if self.awaits_rework() => {
+                let mut events = self.revision_ended(revision, false);
+                events.extend(self.escalate());
+                events
+            }
+            Some(_) => Vec::new(),
+        }
+    }
+
+    pub(super) fn revised(&mut self, revised: &PlanRevised) {
+        self.release_held();
+        if !self.is_approved() {
+            self.replaced_by = Some(revised.revision);
+            return;
+        }
+        let held: BTreeSet<usize> = revised.held.iter().filter_map(|id| self.place(id)).collect();
+        for task in &held {
+            self.ready.remove(self.rank(*task));
+            self.gated.remove(task);
+        }
+        self.revision = Some(Revision { plan: revised.revision, held, reworked: false });
+    }
+
+    pub(super) fn end_revision(&mut self, ended: &RevisionEnded) {
+        match &mut self.revision {
+            Some(revision) if ended.reworked => revision.reworked = true,
+            _ => self.release_held(),
+        }
+    }
+
+    /// Lets held tasks go on where nothing else holds them.
+    fn release_held(&mut self) {
+        let Some(revision) = self.revision.take() else { return };
+        for task in revision.held {
+            if !self.asked_of.contains_key(&Some(task)) {
+                self.consider(task);
+            }
+        }
+    }
+}

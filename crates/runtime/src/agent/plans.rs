@@ -1,0 +1,158 @@
+//! What a lead does to plans: proposes one, revises one, and says something about a task of one that runs.
+
+use max_team_core::event::{Event, PlanSubmitted};
+use max_team_core::id::PlanId;
+use max_team_core::limits::{TASK_NOTE_CHARS_MAX, TASK_NOTES_MAX};
+use max_team_core::message::{Envelope, Kind};
+use max_team_core::plan::{Plan, TaskView};
+use serde_json::json;
+
+use super::acts::Done;
+use super::mail::derived;
+use super::{Agent, Extra};
+use crate::error::RuntimeError;
+use crate::floor::fold_plan;
+use crate::plan::{letters, plan_stream, propose, revise};
+use crate::shared::{new_id, now_ms};
+use crate::team_tools::{self, Says};
+
+impl Agent {
+    /// Proposes a plan. Plans that it replaces are told so in the same commit.
+    pub(super) fn submit(&self, key: &str, submit: team_tools::Submit) -> Done {
+        let Some(team) = self.floor.team() else { return Done::wrong("there is no team in this session") };
+        let mut draft = submit.draft;
+        if draft.tasks.is_empty() {
+            draft.tasks = self.turn.drafts().to_vec();
+        }
+        let plan = PlanId::new(new_id());
+        let by = self.origin.name.to_string();
+        let named = submit.revises.or_else(|| revise::implied(&self.floor, &by, self.turn.current()));
+        let proposed = revise::resolve(&self.floor, named)
+            .and_then(|revised| Ok((propose::propose(&self.floor, &team, plan, draft, by, revised.base)?, revised)));
+        match proposed {
+            Err(words) => Done::wrong(format!("{words}. Mend it and submit it again.")),
+            Ok((proposed, revised)) => {
+                let words = revise::words(&proposed, &revised);
+                let mut sends = revise::tell(&self.stream, &proposed, &revised);
+                sends.push(letters::proposal(&self.floor, &self.stream, *proposed));
+                Done {
+                    events: vec![Event::PlanSubmitted(PlanSubmitted { plan, key: key.to_owned() })],
+                    extra: Extra { sends, ..Extra::default() },
+                    ..Done::said(words)
+                }
+            }
+        }
+    }
+
+    /// Says something about a task: one that is written down, or one of a plan.
+    pub(super) fn update(&self, key: &str, update: &team_tools::Update) -> Result<Done, RuntimeError> {
+        if let Some(draft) = self.turn.drafts().iter().find(|draft| draft.id == update.task_id) {
+            let task = update.over(draft);
+            return Ok(Done { events: vec![Event::TaskDrafted(task)], ..Done::said("Changed; nothing runs yet.") });
+        }
+        let (plan, index) = match propose::find(&self.floor, update.plan, &update.task_id)? {
+            Some(found) => found,
+            None if update.decision.as_deref() == Some("give_up") && self.is_apart(&update.task_id)? => {
+                let (id, stop) = (Some(update.task_id.clone()), true);
+                return self.spawned(key, &team_tools::Spawned { id, stop });
+            }
+            None => {
+                let words = format!("there is no open plan with a task `{}`", update.task_id);
+                return Ok(Done::wrong(format!("{words}; to change a plan, call `submit_plan` with `revises: PLAN`")));
+            }
+        };
+        let wrong = |words: String| {
+            Done::wrong(format!("{words}. To change more of the plan, call `submit_plan` with `revises: {plan}`."))
+        };
+        if let Some(name) = update.agent.as_ref().filter(|name| self.floor.mate(name).is_none()) {
+            return Ok(wrong(self.no_member(name)));
+        }
+        let known = self.floor.team().map(|team| team.models.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
+        if let Some(name) = update.model.as_ref().filter(|name| !known.contains(name)) {
+            return Ok(wrong(format!("there is no model `{name}` here; there are {}", known.join(", "))));
+        }
+        let said = match update.says() {
+            Ok(said) => said,
+            Err(words) => return Ok(wrong(words)),
+        };
+        let (state, _) = fold_plan(&self.floor.shared, plan)?;
+        if let Some(words) = misplaced(&state, index, &said) {
+            return Ok(wrong(words));
+        }
+        let words = match said {
+            Says::Note(_) => "Noted: its owner reads it beside the approved words when it begins.".to_owned(),
+            Says::Cancel => cancelled(&state, index),
+            Says::Answer(_) | Says::Rule(_) => "The plan goes on accordingly.".to_owned(),
+        };
+        let letter = Envelope::new(
+            derived(&[self.stream.as_bytes(), key.as_bytes(), b"update"]),
+            &self.stream,
+            plan_stream(plan),
+            Kind::TaskUpdate,
+            json!({ "task": update.task_id, "says": said, "by": &*self.origin.name }),
+            now_ms(),
+        );
+        Ok(Done { extra: Extra::send(letter), ..Done::said(words) })
+    }
+}
+
+/// Why what the lead says about a task does not fit how that stands.
+fn misplaced(plan: &Plan, index: usize, said: &Says) -> Option<String> {
+    let view = plan.task(index)?;
+    let (id, status) = (&view.task.id, view.status.name());
+    match said {
+        Says::Note(note) => unnoted(plan, &view, note),
+        Says::Cancel if plan.may_cancel(index) => None,
+        Says::Cancel if !plan.is_approved() => Some(format!("the plan of `{id}` is not approved yet")),
+        Says::Cancel => Some(format!("`{id}` is {status}: there is nothing to cancel")),
+        Says::Rule(_) if plan.awaits_ruling(index) => None,
+        Says::Rule(_) => Some(format!("`{id}` is {status}: only a task that failed for good needs a decision")),
+        Says::Answer(_) if plan.question_letter(index).is_some() => None,
+        Says::Answer(_) => Some(format!("`{id}` is {status}: its owner has asked nothing")),
+    }
+}
+
+/// Why a note cannot be added to a task.
+fn unnoted(plan: &Plan, view: &TaskView<'_>, note: &str) -> Option<String> {
+    let (id, status, chars) = (&view.task.id, view.status.name(), note.chars().count());
+    if chars > TASK_NOTE_CHARS_MAX {
+        return Some(format!("the note has {chars} characters, the limit is {TASK_NOTE_CHARS_MAX}"));
+    }
+    if plan.may_note(view.index) {
+        return None;
+    }
+    Some(if !plan.is_approved() {
+        format!("the plan of `{id}` is not approved yet")
+    } else if !plan.has_not_begun(view.index) {
+        format!("`{id}` has begun ({status}); a note to its owner goes by `send_message`")
+    } else if view.task.owns.is_none() {
+        format!("`{id}` has no `owns`, so its words stay as the user approved them")
+    } else {
+        format!("`{id}` has {TASK_NOTES_MAX} notes already")
+    })
+}
+
+/// What a lead is told that has given a task up: the tasks that need it are given up with it.
+fn cancelled(plan: &Plan, index: usize) -> String {
+    let (Some(graph), Some(draft)) = (plan.graph(), plan.draft()) else { return String::new() };
+    let (mut gone, mut next) = (vec![index], vec![index]);
+    while let Some(task) = next.pop() {
+        for other in graph.dependents(task) {
+            if !gone.contains(other) && plan.may_cancel(*other) {
+                gone.push(*other);
+                next.push(*other);
+            }
+        }
+    }
+    gone.sort_unstable();
+    let names: Vec<&str> = gone
+        .iter()
+        .filter(|task| **task != index)
+        .filter_map(|task| Some(draft.tasks.get(*task)?.id.as_str()))
+        .collect();
+    if names.is_empty() {
+        "Cancelled.".to_owned()
+    } else {
+        format!("Cancelled, with the tasks that build on it: {}.", names.join(", "))
+    }
+}

@@ -1,0 +1,117 @@
+//! Revisions of plans: which plans a new one replaces, what they are told, and what the lead is told about it.
+
+use max_team_core::id::{PlanId, TurnId};
+use max_team_core::limits::PLAN_REVISIONS_MAX;
+use max_team_core::message::{Envelope, Kind};
+use max_team_core::plan::event::{About, PlanProposed};
+use max_team_core::plan::{Plan, Status};
+use serde_json::json;
+
+use super::letters::cost;
+use super::plan_stream;
+use super::propose::open_plans;
+use crate::agent::derived;
+use crate::floor::{Floor, fold_plan};
+use crate::shared::now_ms;
+
+/// The plans that a new one replaces.
+#[derive(Default)]
+pub(crate) struct Revised {
+    /// The plan that stops once the new one is approved, and whose results the new one takes over.
+    pub(crate) base: Option<PlanId>,
+    /// Those of the replaced plans that are not over: withdrawn if they wait for approval, held in parts if they run.
+    pub(crate) open: Vec<(PlanId, Plan)>,
+}
+
+/// The plans that a plan named as the replaced one stands for: itself, and while none of them was approved, the one before.
+pub(crate) fn resolve(floor: &Floor, named: Option<PlanId>) -> Result<Revised, String> {
+    let (mut revised, mut next) = (Revised { base: named, open: Vec::new() }, named);
+    for _ in 0..PLAN_REVISIONS_MAX {
+        let Some(id) = next else { return Ok(revised) };
+        let folded = fold_plan(&floor.shared, id).ok().map(|(plan, _)| plan);
+        let Some(plan) = folded.filter(|plan| plan.session() == Some(floor.session)) else {
+            return Err(format!("`revises` names `{id}`, which is no plan of this session"));
+        };
+        next = plan.proposed().filter(|_| !plan.is_approved()).and_then(|proposed| proposed.revises);
+        if plan.is_approved() {
+            revised.base = Some(id);
+        }
+        if plan.ended().is_none() {
+            revised.open.push((id, plan));
+        }
+    }
+    Ok(revised)
+}
+
+/// The plan that a lead replaces if it names none: its own that waited for approval when this turn began, or the one that is
+/// stuck. None if there are several.
+pub(crate) fn implied(floor: &Floor, lead: &str, turn: Option<TurnId>) -> Option<PlanId> {
+    let open = open_plans(floor).ok()?;
+    let is_older = |id: PlanId| turn.is_some_and(|turn| id.uuid() < turn.uuid());
+    let waits = |plan: &Plan| {
+        let is_own = plan.proposed().is_some_and(|proposed| proposed.by == lead);
+        is_own && plan.asked().any(|(_, about)| *about == About::Proposal)
+    };
+    let only = |mut found: Vec<PlanId>| found.pop().filter(|_| found.is_empty());
+    let waiting: Vec<PlanId> =
+        open.iter().filter(|(id, plan)| is_older(*id) && waits(plan)).map(|(id, _)| *id).collect();
+    if !waiting.is_empty() {
+        return only(waiting);
+    }
+    only(open.iter().filter(|(_, plan)| plan.is_approved() && plan.needs_ruling()).map(|(id, _)| *id).collect())
+}
+
+/// Tells the replaced plans that a revision was proposed.
+pub(crate) fn tell(from: &str, proposed: &PlanProposed, revised: &Revised) -> Vec<Envelope> {
+    let (revision, tasks) = (proposed.plan, &proposed.draft.tasks);
+    let letter = |(old, _): &(PlanId, Plan)| {
+        let to = plan_stream(*old);
+        let id = derived(&[to.as_bytes(), revision.to_string().as_bytes(), b"revised"]);
+        Envelope::new(id, from, to, Kind::PlanRevised, json!({ "revision": revision, "tasks": tasks }), now_ms())
+    };
+    revised.open.iter().map(letter).collect()
+}
+
+/// What a lead is told about a plan that it has just proposed.
+pub(crate) fn words(proposed: &PlanProposed, revised: &Revised) -> String {
+    let id = proposed.plan;
+    let mut text =
+        format!("Plan {id} is before the user now. Nothing of it runs until they approve it; you will be told.");
+    for (old, plan) in &revised.open {
+        text.push_str(&if plan.is_approved() {
+            running(*old, plan, proposed)
+        } else {
+            format!(" Plan {old}, which waited for their approval, is withdrawn.")
+        });
+    }
+    if revised.base.is_some() && !proposed.carried.is_empty() {
+        let kept: Vec<&str> = proposed.carried.iter().map(|carried| carried.task.as_str()).collect();
+        text.push_str(&format!(" Done tasks with the same id and content keep their results: {}.", kept.join(", ")));
+    }
+    text
+}
+
+/// What becomes of a running plan while the user decides about its revision.
+fn running(old: PlanId, plan: &Plan, proposed: &PlanProposed) -> String {
+    let tally = plan.tally();
+    let mut text = format!(
+        " It revises plan {old}, of which {} of {} tasks are done, for {} so far; that plan stops once they approve.",
+        tally.done,
+        tally.tasks,
+        cost(tally.spent),
+    );
+    let held: Vec<&str> = plan.affected(&proposed.draft.tasks).map(|task| task.id.as_str()).collect();
+    if !held.is_empty() {
+        let held = held.join(", ");
+        text.push_str(&format!(
+            " Until they decide, its tasks that have not begun and that you drop or change wait: {held}."
+        ));
+    }
+    let at_work = plan.tasks().filter(|view| matches!(view.status, Status::Dispatched | Status::Running));
+    let at_work: Vec<&str> = at_work.map(|view| view.task.id.as_str()).collect();
+    if !at_work.is_empty() {
+        let at_work = at_work.join(", ");
+        text.push_str(&format!(" Tasks at work go on: {at_work}; `task_update` with `decision: cancel` stops one."));
+    }
+    text
+}
