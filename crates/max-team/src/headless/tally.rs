@@ -337,9 +337,13 @@ impl Tally {
             Event::PlanEnded(ended) => (*asked, *end) = (None, Some(ended.end)),
             _ => {}
         }
+        // A plan that goes on after its revision was rejected is what the run came to.
+        if matches!(event, Event::PlanEnded(ended) if ended.end != PlanEnd::Replaced) {
+            self.plans.sort_by_key(|(known, ..)| *known == plan);
+        }
     }
 
-    /// The plan that is spoken of at the end: the last that waits, else the last.
+    /// The plan that is spoken of at the end: the last that waits, else the one that ended last.
     pub(super) fn plan_to_tell(&self) -> Option<&(PlanId, Option<QuestionId>, Option<PlanEnd>)> {
         self.plans.iter().rfind(|(_, asked, _)| asked.is_some()).or(self.plans.last())
     }
