@@ -1,5 +1,6 @@
 //! The phrases of the first minutes: what is missing, what was mistyped, what `doctor` finds, what failed underneath.
 
+use max_team_core::id::PlanId;
 use max_team_journal::JournalError;
 use max_team_runtime::{AuditFailure, RuntimeError};
 use max_team_sandbox::Engine;
@@ -403,9 +404,7 @@ impl Lang {
             RuntimeError::PlanStopping(plan) => {
                 format!("计划 `{plan}` 正在停止：未发送答复；用 `max-team plans show {plan}` 查看结果")
             }
-            RuntimeError::PlanReplaced(plan) => {
-                format!("该计划已被计划 `{plan}` 取代：答复不会改变任何事；用 `max-team plans show {plan}` 查看新计划")
-            }
+            RuntimeError::PlanReplaced(plan) => plan_replaced(*plan),
             RuntimeError::Ambiguous { text, among } => {
                 format!("`{text}` 可能指 {}；请给出更多字符", among.join("、"))
             }
@@ -489,4 +488,9 @@ impl Lang {
             _ => told(),
         }
     }
+}
+
+/// The error about an answer to a plan that was replaced, in Chinese.
+fn plan_replaced(plan: PlanId) -> String {
+    format!("该计划已被计划 `{plan}` 取代：答复不会改变任何事；用 `max-team plans show {plan}` 查看新计划")
 }

@@ -26,11 +26,10 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
     match event {
         Event::SessionOpened(opened) => status(format!("the session begins in {}", opened.cwd)),
         Event::AgentStarted(started) => vec![starting(started)],
-        Event::Forked(of) => status(format!("goes on from {} behind {}", of.session, of.seq)),
+        Event::Forked(_) | Event::Nudged(_) | Event::Interrupted(_) => status(happened(event)),
         Event::TurnStarted(_) => vec![busy()],
         Event::LlmIntent(intent) => vec![asks_model(bench, intent)],
         Event::LlmEnded(ended) => called(bench, ended),
-        Event::Nudged(nudged) => status(format!("the model is told: {}", nudged.text)),
         Event::ToolIntent(intent) => vec![begun(bench, intent)],
         Event::ToolDone(done) => vec![ended(bench, done)],
         Event::QuestionAsked(of) => asked(of),
@@ -39,7 +38,6 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         Event::CompactionAsked(_) | Event::Compacted(_) | Event::CompactionFailed(_) | Event::Uncompacted(_) => {
             status(compaction(event))
         }
-        Event::Interrupted(of) => status(format!("stopped by {}", of.by)),
         Event::TurnEnded(ended) => over(bench, ended),
         Event::Steered(steered) => status(format!("is told on its way: {}", preview(&words(&steered.input)))),
         Event::Mailed(letter) => vec![mail(letter)],
@@ -95,6 +93,16 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         | Event::MemoryHanded(_)
         | Event::CacheKept(_)
         | Event::CacheCleared(_) => Vec::new(),
+    }
+}
+
+/// A fork, a nudge or an interrupt in words.
+fn happened(event: &Event) -> String {
+    match event {
+        Event::Forked(of) => format!("goes on from {} behind {}", of.session, of.seq),
+        Event::Nudged(nudged) => format!("the model is told: {}", nudged.text),
+        Event::Interrupted(of) => format!("stopped by {}", of.by),
+        _ => String::new(),
     }
 }
 
