@@ -291,6 +291,34 @@ pub struct SessionOpened {
     pub cwd: String,
     /// Who opened it.
     pub by: Principal,
+    /// The flags that chose its lead and its team.
+    #[serde(default, skip_serializing_if = "Choice::is_default")]
+    pub choice: Choice,
+}
+
+/// The flags with which a session's lead and team were chosen; a resumed session is led in the same way.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Choice {
+    /// `--agents`: a file, absolute, or the text itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agents: Option<String>,
+    /// `--agent`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// `--solo`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub solo: bool,
+    /// `--coordinator`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub coordinator: bool,
+}
+
+impl Choice {
+    /// Whether no flag chose anything.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The user said something.

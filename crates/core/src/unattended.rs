@@ -5,6 +5,7 @@
 //! words answer a question that waited, and stand in for a decision about any other call.
 
 use crate::policy::{Answer, By, Deed};
+use crate::verdict::Exit;
 
 /// What becomes of a question that an agent asks during the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +38,31 @@ pub fn on_reopening(deed: Deed, brings_words: bool) -> Question {
     }
 }
 
+/// What a signal does to a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// The lead's turn is interrupted, and the run ends with it.
+    Interrupts,
+    /// The run is left at once; a plan that runs is paused by that.
+    Leaves,
+}
+
+/// Decides what a signal does. Only the first Ctrl-C interrupts, and only where no plan runs.
+pub fn on_signal(exit: Exit, is_stopped: bool, runs_plan: bool) -> Signal {
+    if exit == Exit::Interrupted && !is_stopped && !runs_plan { Signal::Interrupts } else { Signal::Leaves }
+}
+
 impl Answer {
+    /// The refusal of a call that needs a yes, with what would have helped. `always_asks`: no rule and no mode would.
+    pub fn unattended(deed: Deed, always_asks: bool) -> Self {
+        let why = match deed {
+            _ if always_asks => "headless; no rule or mode allows it, a chat can ask (`max-team -c`)",
+            Deed::Write => "headless; `--permission-mode acceptEdits` allows edits, a chat can ask",
+            _ => "headless; a rule can allow it (`--allowed-tools`), a chat can ask",
+        };
+        Self::new(false, By::Nobody(why.to_owned()))
+    }
+
     /// The user's words where a question waited: they answer a question to the user; any other call is put off, and its agent
     /// reads them.
     pub fn in_words(deed: Deed, words: String, by: By) -> Self {
@@ -65,6 +90,19 @@ mod tests {
             assert_eq!(on_question(deed, true), Question::Refused, "{deed:?}");
             assert_eq!(on_reopening(deed, false), reopened, "{deed:?}");
             assert_eq!(on_reopening(deed, true), with_words, "{deed:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_first_ctrl_c_interrupts_and_a_plan_is_paused() {
+        let table = [
+            (Exit::Interrupted, false, false, Signal::Interrupts),
+            (Exit::Interrupted, true, false, Signal::Leaves),
+            (Exit::Interrupted, false, true, Signal::Leaves),
+            (Exit::Terminated, false, false, Signal::Leaves),
+        ];
+        for (exit, is_stopped, runs_plan, want) in table {
+            assert_eq!(on_signal(exit, is_stopped, runs_plan), want, "{exit:?}");
         }
     }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use max_team_core::event::{End, Event};
+use max_team_core::event::{Choice, End, Event};
 use max_team_core::id::SessionId;
 use max_team_core::plan::Draft;
 use max_team_core::team::Settings;
@@ -22,7 +22,8 @@ use max_team_runtime::{Census, Open, Sessions, Spawn, TeamHandle, Which};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{Demo, Format, Input, RunSkill, Talk};
+use crate::agents;
+use crate::args::{Demo, Format, Input, RunSkill, Talk, TeamFlags};
 use crate::config::Config;
 use crate::config::choice::Face;
 use crate::demo;
@@ -51,7 +52,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
         talk.print = talk.prompt.take();
     }
     let record = asked_for(place, talk.record.as_deref())?;
-    let who = Who::read(&talk, place)?;
+    let (talk, who) = read_who(place, talk)?;
     let config = place.settings(talk.team.config.as_deref(), setup::overrides(&talk, who.model()))?;
     config.warnings.iter().for_each(|warning| headless::talk(warning));
     if config.server.mode == Face::Web {
@@ -82,7 +83,8 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
         None => Vec::new(),
     };
     let mode_is_named = talk.team.permission_mode.is_some();
-    let open = Open { which, definition, settings, mode_is_named, schema, team: colleagues };
+    let choice = chosen_by(place, &talk);
+    let open = Open { which, definition, settings, mode_is_named, choice, schema, team: colleagues };
     let (open, limit) = as_agreed(place, &journal, &root, task.as_ref(), open)?;
     let what = if task.is_some() { "a headless run" } else { "a chat" };
     let team = setup::house(place, &config, journal, chosen.router.clone(), what)?;
@@ -116,6 +118,49 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     let exit = chat(place, &config, &team, Some(chosen), open, seating)?;
     crate::commands::sessions::forget_old(place, &config, exit);
     Ok(exit)
+}
+
+/// The lead and the team that the flags choose. A session that is continued is led as it was opened, where the flags of today say
+/// nothing about that and its agents can still be read.
+fn read_who(place: &Place, talk: Talk) -> Result<(Talk, Who), Stop> {
+    if let Some(same) = as_opened(place, &talk)?
+        && let Ok(who) = Who::read(&same, place)
+    {
+        return Ok((same, who));
+    }
+    let who = Who::read(&talk, place)?;
+    Ok((talk, who))
+}
+
+/// The flags with those that chose the lead and the team when the session was opened.
+fn as_opened(place: &Place, talk: &Talk) -> Result<Option<Talk>, Stop> {
+    let is_chosen = talk.solo || talk.agent.is_some() || talk.coordinator || talk.team.agents.is_some();
+    if is_chosen || !(talk.continue_last || talk.resume.is_some()) {
+        return Ok(None);
+    }
+    let config = place.settings(talk.team.config.as_deref(), Vec::new())?;
+    let root = setup::project_root(place, &config)?;
+    // What is wrong with the journal or the session is said when the session is opened.
+    let Ok(journal) = place.journal_to_look() else { return Ok(None) };
+    let sessions = Sessions::new(&journal);
+    let row = match setup::which(talk, &journal) {
+        Ok(Which::Latest) => sessions.latest(&root),
+        Ok(Which::Id(session) | Which::Before(session)) => sessions.row(session),
+        _ => return Ok(None),
+    };
+    let Ok(row) = row else { return Ok(None) };
+    let Choice { agents, agent, solo, coordinator } = sessions.choice(row.session).map_err(setup::failed)?;
+    let team = TeamFlags { agents: agents.map(PathBuf::from), ..talk.team.clone() };
+    Ok(Some(Talk { agent, solo, coordinator, team, ..talk.clone() }))
+}
+
+/// The flags that chose the lead and the team, for the journal.
+fn chosen_by(place: &Place, talk: &Talk) -> Choice {
+    let agents = talk.team.agents.as_ref().map(|given| {
+        let file = if agents::is_text(given) { given.clone() } else { place.cwd.join(given) };
+        file.to_string_lossy().into_owned()
+    });
+    Choice { agents, agent: talk.agent.clone(), solo: talk.solo, coordinator: talk.coordinator }
 }
 
 /// The file that a run is to be written into; whether it can be is known before anything is paid for.
@@ -180,7 +225,8 @@ impl Ready {
 pub(crate) fn work(place: &Place, talk: &Talk, ready: Ready, task: Task, format: Format) -> anyhow::Result<Exit> {
     let Ready { config, chosen, root, seated: Seated { definition, settings, team, crew } } = ready;
     let record = asked_for(place, talk.record.as_deref())?;
-    let open = Open { which: Which::New, definition, settings, mode_is_named: false, schema: None, team };
+    let choice = chosen_by(place, talk);
+    let open = Open { which: Which::New, definition, settings, mode_is_named: false, choice, schema: None, team };
     warm(&chosen.router, &chosen.model.provider);
     let journal = place.begin(&config)?;
     let house = setup::house(place, &config, journal, chosen.router.clone(), "a plan")?;
@@ -257,7 +303,15 @@ pub(crate) fn skill(
 
 /// A session with an agent that carries out a skill by itself.
 fn contracted(which: Which, name: &str, contract: &Contract, settings: Settings) -> Open {
-    Open { which, definition: skills::hand(name, contract), settings, mode_is_named: false, schema: None, team: None }
+    Open {
+        which,
+        definition: skills::hand(name, contract),
+        settings,
+        mode_is_named: false,
+        choice: Choice::default(),
+        schema: None,
+        team: None,
+    }
 }
 
 /// How long a skill may take.
@@ -524,11 +578,7 @@ fn chat(
 
 /// The code for how a chat was left. Where somebody sits, leaving is no failure, unless they came to run a plan.
 fn exit_of(left: &Left, proposed: bool) -> Exit {
-    let plan = || match &left.plan {
-        // It goes on when the session is next opened.
-        Some(plan) if plan.is_moving() => Exit::Interrupted,
-        plan => plan.as_ref().map_or(Exit::Ok, |plan| Verdict::of_plan(plan).exit),
-    };
+    let plan = || left.plan.as_ref().map_or(Exit::Ok, |plan| Verdict::of_leaving(plan).exit);
     match &left.reason {
         ExitReason::Eof(end) => match end.as_ref().map_or(Exit::Ok, Exit::of) {
             Exit::Ok => plan(),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use max_team_core::chat::{Message, Usage};
-use max_team_core::event::Event;
+use max_team_core::event::{Choice, Event};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::ledger::Ledger;
 use max_team_core::message::Principal;
@@ -199,6 +199,9 @@ pub struct Open {
     /// Whether the user named the mode for this run; otherwise a resumed session keeps its own mode where that is stricter.
     #[serde(default)]
     pub mode_is_named: bool,
+    /// The flags that chose the lead and the team of a new session.
+    #[serde(default)]
+    pub choice: Choice,
     /// The user's JSON Schema for a structured answer.
     pub schema: Option<serde_json::Value>,
     /// The colleagues of the lead; without them it works alone.

@@ -342,6 +342,7 @@ impl House {
                 lead: seat.agent,
                 cwd: floor.root.display().to_string(),
                 by: by.clone(),
+                choice: open.choice.clone(),
             });
             let session_stream = session::stream(floor.session);
             commit.projections.extend(rows::project(&session_stream, at_ms, &opened));

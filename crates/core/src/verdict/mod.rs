@@ -214,6 +214,13 @@ impl Verdict {
     }
 }
 
+impl Verdict {
+    /// The outcome of a run whose user leaves: a plan that runs is paused, and goes on when the session is next opened.
+    pub fn of_leaving(plan: &Plan) -> Self {
+        if plan.is_moving() { Self::of_stop(Exit::Interrupted, None) } else { Self::of_plan(plan) }
+    }
+}
+
 impl Others {
     /// The outcome, if what there was went well but for these.
     fn verdict(self, known: &Verdict) -> Option<Verdict> {

@@ -9,6 +9,7 @@ use std::time::Instant;
 use max_team_core::event::Event;
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::limits::STDIN_BYTES_MAX;
+use max_team_core::unattended::{Signal, on_signal};
 use max_team_runtime::{Command, Notice, Opened, Order, RuntimeError, new_id};
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -122,7 +123,7 @@ impl Headless {
             let notice = tokio::select! {
                 biased;
                 signal = signals.next() => {
-                    if signal != Exit::Interrupted || stopped.is_some() || self.runs_plan(session)? {
+                    if on_signal(signal, stopped.is_some(), self.runs_plan(session)?) == Signal::Leaves {
                         return Ok((Some(signal), exit));
                     }
                     (stopped, is_open, next) = (Some(signal), false, None);

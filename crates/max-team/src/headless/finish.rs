@@ -64,6 +64,7 @@ impl Headless {
         (stopped, exit): (Option<Exit>, Exit),
     ) -> anyhow::Result<Exit> {
         let session = opened.session;
+        self.pause_plans(session, stopped)?;
         if stopped.is_some() {
             self.tell_of_stop(session, stopped)?;
         }
@@ -149,7 +150,6 @@ impl Headless {
 
     /// That a plan is paused: what its unfinished tasks have changed so far, and how to go on.
     fn tell_of_pause(&self, session: SessionId) -> anyhow::Result<()> {
-        self.handle.leave(&self.by);
         for plan in self.handle.open_plans(session)? {
             for TaskFiles { task, files } in self.handle.files_left(plan)? {
                 talk(&format!("{task}: {}", self.lang.had_changed(&files)));

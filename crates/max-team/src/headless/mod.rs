@@ -26,6 +26,7 @@ use max_team_core::plan::Draft;
 use max_team_core::plan::event::{About, Say};
 use max_team_core::policy::{By, Deed};
 use max_team_core::secret::{redact, redact_value};
+use max_team_core::unattended::{Signal, on_signal};
 use max_team_runtime::{
     CONTINUE, Command, Delta, Mark, Notice, Open, Opened, Order, Origin, READ_ON, Recovered, Scope, Spawn, TIME_OVER,
     TeamHandle, new_id,
@@ -218,10 +219,10 @@ impl Headless {
             None
         };
         self.tell_of_more_refusals(&tally);
+        let is_paused = self.pause_plans(session, stopped)?;
         if stopped.is_some() {
             self.tell_of_stop(session, stopped)?;
         }
-        let is_paused = stopped == Some(Exit::Interrupted) && self.runs_plan(session)?;
         if let Some(exit) = stopped.filter(|exit| *exit == Exit::Terminated || is_paused || tally.ended.is_none()) {
             // Who was told to stop leaves so, also where nobody reads any more that they do.
             drop(self.tell_stopped(session, &tally, stopped).await);
@@ -362,12 +363,14 @@ impl Headless {
         loop {
             let notice = match ear.next(vigil.due(), late.filter(|_| stopped.is_none())).await? {
                 Heard::Notice(notice) => notice,
-                Heard::Signal(Exit::Interrupted) if stopped.is_none() && !self.runs_plan(session)? => {
-                    stopped = Some(Exit::Interrupted);
-                    self.interrupt(session).await?;
-                    continue;
-                }
-                Heard::Signal(signal) => return Ok(Some(signal)),
+                Heard::Signal(signal) => match on_signal(signal, stopped.is_some(), self.runs_plan(session)?) {
+                    Signal::Interrupts => {
+                        stopped = Some(signal);
+                        self.interrupt(session).await?;
+                        continue;
+                    }
+                    Signal::Leaves => return Ok(Some(signal)),
+                },
                 Heard::Silence => {
                     self.tell_of_silence(session, &mut vigil)?;
                     continue;
@@ -443,6 +446,15 @@ impl Headless {
     /// Stops the turn and the agents that work for it outside of plans.
     async fn interrupt(&self, session: SessionId) -> anyhow::Result<()> {
         self.order(EnvelopeId::new(new_id()), Command::Interrupt { session }).await
+    }
+
+    /// Leaves plans that run, where a signal ended the run: they are paused. Whether there are some.
+    fn pause_plans(&self, session: SessionId, stopped: Option<Exit>) -> anyhow::Result<bool> {
+        let is_left = matches!(stopped, Some(Exit::Interrupted | Exit::Terminated)) && self.runs_plan(session)?;
+        if is_left {
+            self.handle.leave(&self.by);
+        }
+        Ok(is_left)
     }
 
     /// Whether a plan of the session is at work. A signal pauses it by leaving at once, as a kill would.

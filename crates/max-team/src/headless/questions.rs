@@ -112,12 +112,7 @@ impl Headless {
             let by = By::Nobody("headless".to_owned());
             tally.denials.push(denial(&asked.tool, None, Some(&Refusal { tool, target, by })));
         }
-        let why = match asked.action.deed {
-            _ if always_asks(&asked.rule) => "headless; no rule or mode allows it, a chat can ask (`max-team -c`)",
-            Deed::Write => "headless; `--permission-mode acceptEdits` allows edits, a chat can ask",
-            _ => "headless; a rule can allow it (`--allowed-tools`), a chat can ask",
-        };
-        let answer = Answer::new(false, By::Nobody(why.to_owned()));
+        let answer = Answer::unattended(asked.action.deed, always_asks(&asked.rule));
         let command = Command::Answer { session, question: asked.question, answer };
         if !self.heard(command).await? {
             tally.sent.remove(&asked.question);

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use max_team_core::event::Choice;
 use max_team_core::policy::Sight;
 use max_team_core::team::Constraints;
 use max_team_runtime::replay::{Fork as Forking, Site, Tape};
@@ -75,8 +76,15 @@ pub(crate) fn fork(place: &Place, options: &Fork) -> anyhow::Result<Exit> {
     headless::talk(&lang.forked(&forked.session.to_string(), forked.seq, copy, &work.display().to_string()));
     told(copied.and_then(|copied| copied.back).as_ref(), lang);
     headless::talk(&lang.fork_alone(&tape.others().map_err(setup::failed)?));
-    let open =
-        Open { which: Which::Fork(Box::new(forked)), definition, settings, mode_is_named: false, schema: None, team };
+    let open = Open {
+        which: Which::Fork(Box::new(forked)),
+        definition,
+        settings,
+        mode_is_named: false,
+        choice: Choice::default(),
+        schema: None,
+        team,
+    };
     warm(&chosen.router, &chosen.model.provider);
     let house = setup::house(place, &config, place.begin(&config)?, chosen.router.clone(), "a fork")?;
     let chats = !options.print && is_terminal();

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::pin::Pin;
 
-use max_team_core::event::Event;
+use max_team_core::event::{Choice, Event};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::message::Principal;
 use max_team_core::plan::event::Say;
@@ -274,6 +274,8 @@ pub(super) struct Desk {
     pub(super) home: PathBuf,
     pub(super) definition: Definition,
     pub(super) team: Option<Team>,
+    /// The flags that chose both.
+    pub(super) choice: Choice,
     /// Asks again who can be called.
     pub(super) look: Option<Look>,
     pub(super) session: SessionId,
@@ -462,7 +464,8 @@ impl Desk {
                 settings = settings.leading_under(&lead.constraints);
             }
         }
-        let open = Open { which, definition, settings, mode_is_named: false, schema: None, team };
+        let open =
+            Open { which, definition, settings, mode_is_named: false, choice: self.choice.clone(), schema: None, team };
         let opened = self.handle.open(self.by.clone(), &self.cwd, open).await?;
         let events = if opened.resumed { self.handle.events(opened.session) } else { Ok(Vec::new()) };
         // One of the two is left: this one if the other cannot be read.

@@ -128,6 +128,18 @@ pub(crate) enum ExitReason {
     Hangup,
 }
 
+/// Starts the teammates that the session does not have yet: a chat that goes on is begun with the same flags.
+fn recruit(handle: &TeamHandle, session: &mut Session, id: SessionId, mates: Vec<Spawn>) -> anyhow::Result<()> {
+    if mates.is_empty() {
+        return Ok(());
+    }
+    let (_, new) = handle.newcomers(id, mates)?;
+    if !new.is_empty() {
+        session.recruit(new);
+    }
+    Ok(())
+}
+
 /// Opens the session and talks until somebody leaves. The session is still open then: whoever shuts the team down
 /// parks it. Errors of opening are the runtime's own (`RuntimeError`).
 pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> anyhow::Result<Left> {
@@ -155,7 +167,7 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
     // First listen, then open: what happens in between is then heard, or in the journal, or both.
     let notices = handle.watch();
     let definition = open.definition.clone();
-    let team = open.team.clone();
+    let (team, choice) = (open.team.clone(), open.choice.clone());
     let opened = handle.open(by.clone(), &cwd, open).await?;
     let has_past = opened.resumed || !opened.history.is_empty();
     let events = if has_past { handle.events(opened.session)? } else { Vec::new() };
@@ -167,18 +179,22 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
     let (files, root) = (handle.clone(), cwd.clone());
     session.find_files(move |name| files.is_path(&root, name));
     let mut begun = session.begin(&opened, events);
-    if !mates.is_empty() {
-        // A chat that goes on is begun with the same words.
-        let (_, new) = handle.newcomers(opened.session, mates)?;
-        if !new.is_empty() {
-            session.recruit(new);
-        }
-    }
+    recruit(&handle, &mut session, opened.session, mates)?;
     begun.extend(first.into_iter().flat_map(|first| session.say(first)));
     if let Some((draft, source)) = propose {
         session.propose(draft, source);
     }
-    let link = Link::new(Desk { handle, by, cwd, home: home.clone(), definition, team, look, session: opened.session });
+    let link = Link::new(Desk {
+        handle,
+        by,
+        cwd,
+        home: home.clone(),
+        definition,
+        team,
+        choice,
+        look,
+        session: opened.session,
+    });
     if plain {
         let yes = yes.then_some(plain::Yes { refuses, objection });
         return plain::run(session, begun, link, notices, yes, shutdown).await;

@@ -141,3 +141,28 @@ fn agents_that_are_called_after_a_resume_are_bound_too() {
     let is_refused = |request: &Recorded| results(request).iter().any(|result| result.contains("Bash(touch:*)"));
     assert!(server.requests().iter().any(is_refused), "{:?}", server.requests().len());
 }
+
+#[test]
+fn a_resumed_session_has_the_team_that_it_was_opened_with() {
+    let team = "agents:\n- {name: max, role: team_lead, system_prompt: You lead.}\n- {name: leo, role: coder, \
+                system_prompt: You are Strict Leo., tools: [read_file], constraints: {blocked_patterns: ['secret*']}}\n";
+    let call = json!({ "description": "look", "prompt": "Look.", "subagent_type": "leo" });
+    let script = Script::new()
+        .on(
+            |request| request.contains("You are Strict Leo") && request.tool_results() == 0,
+            Reply::new().tool("t1", "read_file", json!({ "path": "secret.txt" })),
+        )
+        .on(|request| request.contains("You are Strict Leo"), Reply::text("Seen."))
+        .on(|request| request.contains("You are Leo"), Reply::text("Another Leo."))
+        .then(Reply::text("Hello."))
+        .then(Reply::new().tool("a", "agent", call))
+        .then(Reply::text("Done."));
+    let server = ModelServer::start(script);
+    let program = Program::team(&server).file("team.yaml", team).file("secret.txt", "12345");
+    let told = resumed(&program, &server, &["-p", "hi", "--agents", "team.yaml"], &["-c", "-p", "go"]);
+    assert!(told[0].contains("Seen."), "{told:?}");
+    assert!(!server.requests().iter().any(|request| request.contains("12345")));
+    // A team's file that is gone leaves the session as the journal has it.
+    std::fs::remove_file(program.project().join("team.yaml")).unwrap();
+    assert_ne!(program.run(&["-c", "-p", ""]).code, 3);
+}

@@ -410,7 +410,13 @@ mod tests {
 
     fn opened(session: u128, cwd: &str) -> Event {
         let lead = AgentId::new(Uuid::from_u128(session + 100));
-        Event::SessionOpened(SessionOpened { session: id(session), lead, cwd: cwd.into(), by: ada() })
+        Event::SessionOpened(SessionOpened {
+            session: id(session),
+            lead,
+            cwd: cwd.into(),
+            by: ada(),
+            choice: Default::default(),
+        })
     }
 
     fn said(cwd: &str, text: &str) -> Event {

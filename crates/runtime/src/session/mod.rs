@@ -6,7 +6,7 @@ pub mod instructions;
 
 use std::path::Path;
 
-use max_team_core::event::Event;
+use max_team_core::event::{Choice, Event};
 use max_team_core::id::{AgentId, SessionId};
 use max_team_journal::{Cursor, Journal, Projection};
 use serde::{Deserialize, Serialize};
@@ -339,6 +339,16 @@ impl<'j> Sessions<'j> {
         Ok(rows::row::<OpenedRow>(self.journal, OPENED, session)?.is_some_and(|opened| opened.cwd == cwd))
     }
 
+    /// The flags with which a session was opened.
+    pub fn choice(&self, session: SessionId) -> Result<Choice, RuntimeError> {
+        let first = self.journal.read(&stream(session), 0, 1)?.into_iter().next();
+        let event = first.and_then(|entry| serde_json::from_slice(entry.payload.as_deref()?).ok());
+        Ok(match event {
+            Some(Event::SessionOpened(opened)) => opened.choice,
+            _ => Choice::default(),
+        })
+    }
+
     /// One of them.
     pub fn row(&self, session: SessionId) -> Result<SessionRow, RuntimeError> {
         let key = session.to_string();
@@ -391,7 +401,7 @@ pub(crate) fn preview(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use max_team_core::event::{Said, SessionOpened};
+    use max_team_core::event::{Choice, Said, SessionOpened};
     use max_team_core::id::EnvelopeId;
     use max_team_core::message::{Envelope, Kind, Principal, Role};
     use uuid::Uuid;
@@ -405,7 +415,13 @@ mod tests {
         let by = Principal { door: "test".into(), user: "me".into(), role: Role::Owner };
         let (envelope, text) = (EnvelopeId::new(session.uuid()), "hi".to_owned());
         let events = [
-            Event::SessionOpened(SessionOpened { session, lead, cwd: cwd.to_owned(), by: by.clone() }),
+            Event::SessionOpened(SessionOpened {
+                session,
+                lead,
+                cwd: cwd.to_owned(),
+                by: by.clone(),
+                choice: Choice::default(),
+            }),
             Event::Said(Said { envelope, text, by, cwd: cwd.to_owned() }),
         ];
         let (mut commit, stream) = (commit_at(at_ms), stream(session));
