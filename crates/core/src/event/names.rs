@@ -1,7 +1,7 @@
-//! The names that events have in the journal, for whoever asks for some of them.
+//! The names of events in the journal.
 
 /// Every name, in the order of the events.
-pub const NAMES: [&str; 72] = [
+pub const NAMES: [&str; 74] = [
     "session_opened",
     "said",
     "withdrawn",
@@ -43,6 +43,8 @@ pub const NAMES: [&str; 72] = [
     "plan_asked",
     "plan_answered",
     "plan_unasked",
+    "plan_revised",
+    "revision_ended",
     "plan_resumed",
     "plan_stopped",
     "plan_paused",

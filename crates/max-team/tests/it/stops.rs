@@ -388,7 +388,7 @@ fn what_a_teammate_answers_you_is_told() {
                 let result = on.json();
                 assert_eq!((&result["is_error"], &result["answered_before"]), (&json!(code == 1), &json!(false)));
             } else {
-                assert_eq!(on.out, "");
+                assert_eq!(on.out, "", "{words}: {on:?}");
             }
         }
     }
