@@ -462,7 +462,8 @@ impl Floor {
         let is_working = chairs.values().any(is_team_at_work);
         let lead = chairs.get_mut(&session::agent_stream(self.lead));
         if let Some(lead) = lead.filter(|lead| lead.awaits_team && !is_working) {
-            (lead.awaits_team, lead.activity) = (false, Activity::Busy);
+            // It may be about to say that it is idle: what came for it is unread until it looks.
+            (lead.awaits_team, lead.activity, lead.look) = (false, Activity::Busy, true);
             lead.bell.notify_one();
         }
     }
