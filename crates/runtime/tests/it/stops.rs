@@ -127,7 +127,7 @@ members:
         });
         assert_eq!(told.collect::<Vec<_>>(), ["z is given up", "z has stopped", "b begins"]);
         let old = team.plan(first.plan()).unwrap();
-        assert_eq!(old.ended(), Some(PlanEnd::Stopped));
+        assert_eq!(old.ended(), Some(PlanEnd::Replaced));
         assert_eq!((old.task(1).unwrap().spent.nano, old.tally().spent.nano), (400_000, 402_000));
     });
 }
