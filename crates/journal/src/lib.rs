@@ -440,10 +440,16 @@ impl Journal {
 
     /// Whether a letter was ever sent under this id.
     pub fn has_mail(&self, id: EnvelopeId) -> Result<bool, JournalError> {
-        match &self.engine {
-            Engine::Sqlite(sqlite) => Ok(sqlite.read(|db| db.letter(id))?.is_some()),
-            Engine::Memory(memory) => Ok(memory.open_tables()?.letter(id).is_some()),
-        }
+        Ok(self.addressee(id)?.is_some())
+    }
+
+    /// The address that the letter with this id was sent to, read or not.
+    pub fn addressee(&self, id: EnvelopeId) -> Result<Option<String>, JournalError> {
+        let letter = match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(|db| db.letter(id))?,
+            Engine::Memory(memory) => memory.open_tables()?.letter(id),
+        };
+        Ok(letter.and_then(|letter| own::mail_address(&letter.stream).map(str::to_owned)))
     }
 
     /// A projected row.

@@ -19,7 +19,7 @@ use max_team_core::mates::Life;
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::policy::{By, Deed};
 use max_team_core::team::{Isolation, Settings};
-use max_team_core::turn::{Effect, Input};
+use max_team_core::turn::{Effect, Input, Turn};
 use max_team_journal::Commit;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -40,6 +40,9 @@ use crate::shared::{commit_at, now_ms};
 use crate::team_tools::{self, Call, DISPATCH_TASK, Way};
 use crate::worktree::{self, Worker};
 use crate::{beat, session};
+
+/// What tells the letter of a `send_message` call from others of the same call.
+const MESSAGE: &[u8] = b"message";
 
 /// What an expert is told about the form of what it gets and gives.
 pub(crate) const EXPERT: &str = include_str!("../../../../prompts/expert.md");
@@ -323,8 +326,17 @@ impl Agent {
         )
     }
 
-    /// Goes on with somebody who was called before. The result comes by mail.
+    /// Goes on with an agent that was called before. The result comes by mail.
     pub(super) async fn go_on_with(&mut self, key: &str, to: &str, text: &str) -> Result<Option<Done>, RuntimeError> {
+        if let Some(child) = self.gone_on_with(key)? {
+            // The message was sent before a crash: a name may mean another agent by now, or one that works because of it.
+            self.floor.bind(&self.stream, self.frame.settings());
+            self.floor.seat_agent(child)?;
+            let (turn, _) = self.floor.shared.fold_agent(child)?;
+            let name = self.floor.row_of(child).map(|row| row.name).unwrap_or_default();
+            self.wait_for(key, child, self.timeout_of(&turn, &name));
+            return Ok(None);
+        }
         let (AgentRow { agent: child, name, .. }, given) = match (self.addressed(key, to)?, self.member(to)?) {
             (Ok(found), _) => found,
             (Err(_), Some(Member::Over(row, given))) => (row, given),
@@ -336,42 +348,47 @@ impl Agent {
             }
             (Err(words), None) => return Ok(Some(Done::wrong(words))),
         };
+        if self.queues(key, Way::Words) {
+            return Ok(None);
+        }
         let (turn, _) = self.floor.shared.fold_agent(child)?;
-        let now = self.floor.callee(&name).map(|mate| mate.settings.bounded_by(self.frame.settings()));
-        let timeout_ms = now
-            .as_ref()
-            .or(turn.settings().map(|settings| &**settings))
-            .and_then(|settings| settings.constraints.timeout_ms);
         self.floor.bind(&self.stream, self.frame.settings());
+        if turn.reviewing().is_some() {
+            self.floor.seat_agent(child)?;
+            // One that is on its way out needs no telling.
+            drop(self.floor.tell(&session::agent_stream(child), Control::GoOn).await);
+            // Nobody waits for a person here, though what comes of it comes by mail.
+            self.preparing.insert(key.to_owned());
+            self.flights.push(self.awaiting_leave(key, child));
+            return Ok(None);
+        }
+        // What it had done was taken or dropped, and its copy with it.
+        if turn.settings().is_some_and(|settings| self.is_preparing(key, &name, settings)) {
+            return Ok(None);
+        }
         // More than one attempt says that it had been done with what it was started for.
         let title = team_tools::title(text);
         let given = Arc::unwrap_or_clone(given);
         let (task, attempt) = (key.to_owned(), given.attempt + 1);
         let assignment = Assignment { task, attempt, title, cache: None, life: Life::Call, ..given };
-        let letter = self.assigning(child, &assignment, text, b"message");
-        if self.floor.shared.journal.has_mail(letter.id)? {
-            self.floor.seat_agent(child)?;
-        } else {
-            if self.queues(key, Way::Words) {
-                return Ok(None);
-            }
-            if turn.reviewing().is_some() {
-                self.floor.seat_agent(child)?;
-                // One that is on its way out needs no telling.
-                drop(self.floor.tell(&session::agent_stream(child), Control::GoOn).await);
-                // Nobody waits for a person here, though what comes of it comes by mail.
-                self.preparing.insert(key.to_owned());
-                self.flights.push(self.awaiting_leave(key, child));
-                return Ok(None);
-            }
-            // What it had done was taken or dropped, and its copy with it.
-            if turn.settings().is_some_and(|settings| self.is_preparing(key, &name, settings)) {
-                return Ok(None);
-            }
-            self.commit(Vec::new(), Extra::send(letter)).await?;
-        }
-        self.wait_for(key, child, timeout_ms);
+        let letter = self.assigning(child, &assignment, text, MESSAGE);
+        self.commit(Vec::new(), Extra::send(letter)).await?;
+        self.wait_for(key, child, self.timeout_of(&turn, &name));
         Ok(None)
+    }
+
+    /// How long an agent that was called before may work: as others of its type may now, or as it might when it began.
+    fn timeout_of(&self, turn: &Turn, name: &str) -> Option<u64> {
+        let now = self.floor.callee(name).map(|mate| mate.settings.bounded_by(self.frame.settings()));
+        let settings = now.as_ref().or(turn.settings().map(|settings| &**settings));
+        settings.and_then(|settings| settings.constraints.timeout_ms)
+    }
+
+    /// The agent that the message of a call of `send_message` went to, if it went to one that answers the call.
+    fn gone_on_with(&self, key: &str) -> Result<Option<AgentId>, RuntimeError> {
+        let letter = derived(&[self.stream.as_bytes(), key.as_bytes(), MESSAGE]);
+        let address = self.floor.shared.journal.addressee(letter)?;
+        Ok(address.and_then(|address| address.strip_prefix("agent/")?.parse().ok()))
     }
 
     /// Somebody whom this agent has called in an earlier answer. Those of the same answer do not count, so that a name
@@ -397,14 +414,6 @@ impl Agent {
         };
         let handles: Vec<String> = known.iter().map(|(row, _)| row.handle()).collect();
         self.nobody_called(words, to, &handles).map(Err)
-    }
-
-    /// The agent that a call of `send_message` continues, if any.
-    fn gone_on_with(&self, key: &str, to: &str) -> Option<AgentId> {
-        match (self.addressed(key, to).ok()?, self.member(to).ok()?) {
-            (Ok((row, _)), _) | (Err(_), Some(Member::Over(row, _))) => Some(row.agent),
-            _ => None,
-        }
     }
 
     /// What a call's result says to the model, and whether it went wrong.
@@ -495,7 +504,8 @@ impl Agent {
     /// Whoever works for a turn that is stopped is stopped too: by letters in the commit that says so.
     pub(super) fn stopping(&self, by: &Stopper) -> Vec<Envelope> {
         let worker = |key: &String| match self.turn.call(key).filter(|call| call.tool == SEND_MESSAGE) {
-            Some(call) => self.gone_on_with(key, &text_at(&call.input, "to")),
+            // If it cannot be read, nobody is stopped who might not be meant.
+            Some(_) => self.gone_on_with(key).ok().flatten(),
             // Nobody began to exist for a call that somebody else makes.
             None => Some(self.delegate(key)).filter(|child| self.exists(*child)),
         };

@@ -1,9 +1,11 @@
 //! Writing to members of plans: one that works gets the message with its next tool result, one whose task is over goes on in its
 //! conversation and answers the call.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use max_team_core::id::{AgentId, PlanId};
+use max_team_core::id::AgentId;
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::near::candidates;
 use max_team_core::plan::{Plan, Status};
@@ -32,34 +34,36 @@ pub(super) enum Member {
 }
 
 impl Agent {
-    /// The member of a plan that a name means: of several, one that works, or else the one that began last.
+    /// The member of a plan that a name means: of several, one that works on its task, or else the one that began last. What
+    /// its plan says counts, so that the answer is the same before and after a crash.
     pub(super) fn member(&self, to: &str) -> Result<Option<Member>, RuntimeError> {
         if !self.lead {
             return Ok(None);
         }
         let table = rows::agents_of(&self.floor.session.to_string());
-        let mut newest: Option<(AgentRow, Arc<Assignment>, PlanId)> = None;
+        let (mut plans, mut newest) = (HashMap::new(), None::<(AgentRow, Arc<Assignment>, Option<Status>)>);
         for (_, row) in rows::rows::<AgentRow>(&self.floor.shared.journal, &table)? {
-            let given = row.assignment.clone().filter(|_| row.is(to));
-            let Some((given, plan)) = given.and_then(|given| Some((Arc::clone(&given), given.plan?))) else { continue };
-            if self.floor.is_working(&session::agent_stream(row.agent)) {
+            let Some(given) = row.assignment.clone().filter(|_| row.is(to)) else { continue };
+            let Some(id) = given.plan else { continue };
+            let plan = match plans.entry(id) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(unknown) => unknown.insert(Census::new(&self.floor.shared.journal).plan(id)?),
+            };
+            let status = state(plan, row.agent).filter(|_| plan.ended().is_none());
+            if matches!(status, Some(Status::Dispatched | Status::Running)) {
                 return Ok(Some(Member::Working(row)));
             }
             if newest.as_ref().is_none_or(|(known, ..)| known.at_ms <= row.at_ms) {
-                newest = Some((row, given, plan));
+                newest = Some((row, given, status));
             }
         }
-        let Some((row, given, plan)) = newest else { return Ok(None) };
-        let plan = Census::new(&self.floor.shared.journal).plan(plan)?;
-        Ok(Some(match state(&plan, row.agent).filter(|_| plan.ended().is_none()) {
-            Some(Status::Dispatched | Status::Running) => Member::Working(row),
-            Some(Status::Failed) => Member::Failed(given.task.clone()),
-            _ => {
-                let (reply_to, corrects) = (self.stream.clone(), given.plan);
-                let own = Assignment { reply_to, plan: None, corrects, ..Assignment::clone(&given) };
-                Member::Over(row, own.into())
-            }
-        }))
+        let Some((row, given, status)) = newest else { return Ok(None) };
+        if status == Some(Status::Failed) {
+            return Ok(Some(Member::Failed(given.task.clone())));
+        }
+        let (reply_to, corrects) = (self.stream.clone(), given.plan);
+        let own = Assignment { reply_to, plan: None, corrects, ..Assignment::clone(&given) };
+        Ok(Some(Member::Over(row, own.into())))
     }
 
     /// Names that a lead can write to beside teammates: members of its plans.

@@ -9,8 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use max_team_core::calling::hands::TASK;
-use max_team_core::event::{Event, Outcome};
+use max_team_core::calling::hands::{SEND_MESSAGE, TASK};
+use max_team_core::chat::Part;
+use max_team_core::event::{Event, Outcome, TurnStarted};
 use max_team_core::hash::Hash;
 use max_team_core::id::{EnvelopeId, PlanId};
 use max_team_core::message::Envelope;
@@ -55,6 +56,10 @@ struct Outcomes {
     files: BTreeMap<String, String>,
     words: Vec<String>,
     answers: BTreeSet<(String, u32)>,
+    /// What each `send_message` came to.
+    results: Vec<String>,
+    /// What begins the turns of agents that are not the lead.
+    inputs: BTreeMap<String, u32>,
     /// The tasks of the shared list; who did one is whoever was first.
     list: Vec<(String, max_team_core::tasks::Status)>,
 }
@@ -171,6 +176,38 @@ fn answers(journal: &Journal) -> BTreeSet<(String, u32)> {
     answers
 }
 
+/// What each `send_message` came to, without the ids that differ from run to run.
+fn results(journal: &Journal) -> Vec<String> {
+    let (mut messages, mut results) = (BTreeSet::new(), Vec::new());
+    for (stream, event) in events(journal) {
+        match event {
+            Event::ToolIntent(intent) if intent.tool == SEND_MESSAGE => drop(messages.insert((stream, intent.key))),
+            Event::ToolDone(done) if messages.contains(&(stream, done.key.clone())) => {
+                let said = done.content.iter().filter_map(|part| match part {
+                    Part::Text { text } => text.lines().next(),
+                    _ => None,
+                });
+                results.extend(said.map(str::to_owned));
+            }
+            _ => {}
+        }
+    }
+    results
+}
+
+/// What began the turns of members, and how often.
+fn inputs(journal: &Journal) -> BTreeMap<String, u32> {
+    let mut inputs = BTreeMap::new();
+    for (_, event) in events(journal) {
+        if let Event::TurnStarted(TurnStarted { input, assignment: Some(_), .. }) = event {
+            let text: String =
+                input.iter().map(|part| if let Part::Text { text } = part { text } else { "" }).collect();
+            *inputs.entry(text).or_default() += 1;
+        }
+    }
+    inputs
+}
+
 fn outcomes(journal: &Journal, root: &Path) -> Outcomes {
     let plans = plans(journal).into_iter().map(|plan| {
         let team = house_with(journal, root, Replay::default());
@@ -196,6 +233,8 @@ fn outcomes(journal: &Journal, root: &Path) -> Outcomes {
         files: files(root),
         words: words.collect(),
         answers: answers(journal),
+        results: results(journal),
+        inputs: inputs(journal),
         list: list.collect(),
     }
 }
@@ -598,6 +637,56 @@ members:
     let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
     assert_eq!(outcomes.words, ["All of them answered."]);
     assert_eq!(outcomes.answers.len(), 9, "{:?}", outcomes.answers);
+}
+
+/// The lead writes to a member whose task is over. Its answer is the result of that call, and it is told once.
+#[test]
+fn a_member_of_a_plan_that_is_gone_on_with() {
+    let recording = r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [{id: a, agent: ada, description: A}]}}]
+  - parts: [{tool: send_message, input: {to: ada, message: And b?}}]
+  - text: Both are known.
+members:
+  ada: [{text: a says one}, {parts: [{tool: read_file, input: {path: b.txt}}]}, {text: b says one}]
+"#;
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    assert_eq!(outcomes.results, ["b says one"]);
+    assert_eq!(outcomes.inputs["And b?"], 1, "{:?}", outcomes.inputs);
+}
+
+/// What it changes then is no longer part of the plan: the user is asked, and the process can end there.
+#[test]
+fn a_member_that_is_gone_on_with_and_asks() {
+    let recording = r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [{id: a, agent: leo, description: A, owns: [a.txt]}]}}]
+  - parts: [{tool: send_message, input: {to: leo, message: And b?}}]
+  - text: Both are changed.
+members:
+  leo:
+    - parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+a}}]
+    - text: a is changed
+    - parts: [{tool: edit_file, input: {path: b.txt, old: one, new: one+b}}]
+    - text: b is changed
+"#;
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    assert_eq!(outcomes.results, ["b is changed"]);
+    assert_eq!((outcomes.files["b.txt"].as_str(), outcomes.inputs["And b?"]), ("one+b\n", 1));
+}
+
+#[test]
+fn a_delegate_that_is_gone_on_with_twice() {
+    let recording = r#"
+answers:
+  - parts: [{tool: dispatch_task, input: {agent: ada, description: Look}}]
+  - parts: [{tool: send_message, input: {to: ada, message: And b?}}, {tool: send_message, input: {to: ada, message: And a again?}}]
+  - text: All of it is known.
+members:
+  ada: [{text: a says one}, {parts: [{tool: read_file, input: {path: b.txt}}]}, {text: b says one}, {text: still one}]
+"#;
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    assert_eq!(outcomes.results, ["b says one", "still one"]);
 }
 
 #[test]
