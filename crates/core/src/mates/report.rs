@@ -24,7 +24,7 @@ pub enum Trigger {
 pub enum Rest {
     /// With an answer.
     Answered,
-    /// With nothing but messages to others: it waits for them.
+    /// With nothing but messages to others, or with the word that it waits.
     Silent,
     /// It failed, and says why.
     Failed,
@@ -41,6 +41,12 @@ pub enum Telling {
     Note,
     /// That the teammate rests: recorded, and never read by a model.
     Idle,
+}
+
+/// Whether a teammate's last answer says nothing but that it waits for a message: it is silent, or it is the word `WAIT`.
+pub fn waits(answer: &str) -> bool {
+    let word = answer.trim().trim_matches(|c: char| !c.is_alphanumeric());
+    word.is_empty() || word.eq_ignore_ascii_case("wait")
 }
 
 /// The report of a turn for the lead. `owes`: the lead gave the teammate a task, and the teammate was still waiting for
@@ -95,6 +101,22 @@ mod tests {
             (User, Silent, true, Idle),
         ] {
             assert_eq!(telling(trigger, rest, owes), want, "{trigger:?} {rest:?} {owes}");
+        }
+    }
+
+    #[test]
+    fn a_teammate_that_only_waits_says_so_in_one_word() {
+        for (answer, want) in [
+            ("", true),
+            (" \n", true),
+            ("WAIT", true),
+            ("`WAIT`.", true),
+            ("Wait", true),
+            ("I wait for bob.", false),
+            ("WAIT: bob is late.", false),
+            ("Done.", false),
+        ] {
+            assert_eq!(waits(answer), want, "{answer:?}");
         }
     }
 

@@ -236,6 +236,10 @@ impl Plan {
             Report::Failed { error } => {
                 vec![self.failure(task, attempt, Cause::Agent, error, Vec::new(), String::new(), spent, now)]
             }
+            Report::NotDone { why } => {
+                let error = format!("not done: {why}");
+                vec![self.failure(task, attempt, Cause::NotDone, error, Vec::new(), String::new(), spent, now)]
+            }
             Report::OutOfMoney { output, left, own } => {
                 vec![Event::TaskPaused(TaskPaused { task: id, output, spent, left, own })]
             }
@@ -330,9 +334,10 @@ impl Plan {
     ) -> Event {
         let (failures, by_hand) = self.slots.get(task).map_or((0, false), |slot| (slot.failures, slot.by_hand));
         let retries = self.draft().and_then(|draft| draft.tasks.get(task)).map_or(0, |task| task.retry);
-        // A retry does not help after a timeout or a fault of the machine; and after a fix by hand, the person decides
-        // first.
-        let again = !matches!(cause, Cause::Timeout | Cause::Environment) && !by_hand && failures < retries;
+        // A retry does not help after a timeout, a fault of the machine or an owner's own word that it is not done; and after a
+        // fix by hand, the person decides first.
+        let is_final = matches!(cause, Cause::Timeout | Cause::Environment | Cause::NotDone);
+        let again = !is_final && !by_hand && failures < retries;
         let retry_at_ms = again.then(|| now.at_ms.saturating_add(backoff_ms(failures)));
         let id = self.name(task).unwrap_or_default();
         let stopping = cause == Cause::Timeout;

@@ -212,6 +212,11 @@ pub enum Report {
         /// Why.
         error: String,
     },
+    /// They say that it is not done.
+    NotDone {
+        /// Why.
+        why: String,
+    },
     /// The money ran out; this is what they handed back.
     OutOfMoney {
         /// What they say.

@@ -14,7 +14,7 @@ use crate::event::{
 use crate::hash::Hash;
 use crate::id::QuestionId;
 use crate::limits::REPEATS_WARNED;
-use crate::mates::report::Trigger;
+use crate::mates::report::{self, Trigger};
 use crate::policy::{Class, Grant, Memory, Until};
 
 impl Turn {
@@ -71,7 +71,8 @@ impl Turn {
                 self.grants.retain(|grant| grant.until != Until::Task);
                 // What was asked about a piece of work says nothing about how that ended.
                 if self.reviewing().is_none() {
-                    self.owes &= self.current.as_ref().is_some_and(|current| current.wrote);
+                    let waits = report::waits(&ended.text);
+                    self.owes &= waits || self.current.as_ref().is_some_and(|current| current.wrote);
                     self.last = Some(ended.clone());
                     self.halted = self.current.take().and_then(|current| current.halted(&ended.end));
                 }

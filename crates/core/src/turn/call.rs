@@ -4,6 +4,7 @@ use super::apply::calls_of;
 use super::decide::{Ahead, ended};
 use super::tools::{close, finish_with, told_interrupted};
 use super::{Call, Calling, Current, Now, Obstacle, Prepared, Turn};
+use crate::calling::ending::{NUDGE_ANNOUNCED, announces};
 use crate::chat::{Answer, Part, Stop, Streamed};
 use crate::context::{self, Weight, Window};
 use crate::event::{End, Ending, Event, LlmEnded, LlmIntent, Nudged, Outcome, RequestRef, Short, TurnEnded};
@@ -255,9 +256,14 @@ impl Turn {
             Stop::Refusal => over(End::Refused),
             Stop::Pause => self.next_call(heard, said, now),
             Stop::MaxTokens if !empty => over(End::Truncated),
-            _ if empty && self.may_say_nothing(heard) => over(End::Answered),
+            _ if empty && self.may_say_nothing() => over(End::Answered),
             _ if empty => self.nudge(heard, said, NUDGE_EMPTY, End::Empty, now),
-            _ if !self.settings.as_ref().is_some_and(|settings| settings.structured) => over(End::Answered),
+            _ if !self.settings.as_ref().is_some_and(|settings| settings.structured) => {
+                if self.only_announces(heard, &answer.message.text()) {
+                    return self.nudge(heard, said, NUDGE_ANNOUNCED, End::Answered, now);
+                }
+                over(End::Answered)
+            }
             _ => match (checked.into_iter().next().map(|checked| checked.found), json_in(&answer.message.text())) {
                 (Some(Ok(_)), Some(value)) => vec![Event::TurnEnded(ended(heard, End::Answered, Some(value)))],
                 (Some(Err(Obstacle::Told(why))), _) => {
@@ -267,6 +273,11 @@ impl Turn {
                 _ => self.nudge(heard, said, NUDGE_STRUCTURED, End::Unstructured, now),
             },
         }
+    }
+
+    /// Whether the answer of an agent that works for another only says what it will do. It is told so once; teammates may wait.
+    fn only_announces(&self, current: &Current, text: &str) -> bool {
+        current.assignment.is_some() && self.mate().is_none() && current.nudges == 0 && announces(text)
     }
 
     fn nudge(&self, current: &Current, mut ahead: Ahead, words: &str, give_up: End, now: &Now) -> Vec<Event> {

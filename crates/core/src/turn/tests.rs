@@ -15,6 +15,7 @@ use crate::team::Model;
 mod apart;
 mod bills;
 mod compact;
+mod endings;
 mod mates;
 mod merge;
 mod past;
@@ -215,6 +216,7 @@ impl World {
             "read" | STRUCTURED_OUTPUT => Ok((Action::read("a"), Class::Pure)),
             "linked" => Ok((Action { deed: Deed::ReadLinked, ..Action::read("l") }, Class::Pure)),
             "write" => Ok((Action { deed: Deed::Write, ..Action::read("b") }, Class::Idempotent)),
+            "task_update" | "need_clarify" => Ok((Action { deed: Deed::Team, ..Action::read("t") }, Class::Pure)),
             "shell" => Ok((Action::read("c"), Class::Opaque)),
             other => Err(Obstacle::Told(format!("there is no tool `{other}`"))),
         };

@@ -117,8 +117,51 @@ fn a_member_at_work_reads_the_leads_message_with_its_next_tool_result() {
     let ran = program.run(&["-p", "make it, please", "--approve", "never"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "Done.\n"), "{ran:?}");
     let second = server.requests().into_iter().rfind(|request| task("impl")(request)).unwrap();
-    let message = "<teammate-message teammate_id=\"max\" as=\"instruction\">\nUse tabs.\n</teammate-message>";
+    let message = "(From the lead: follow it.)\n<teammate-message teammate_id=\"max\" as=\"instruction\">\nUse tabs.\n</teammate-message>";
     assert!(second.last_user().contains(message), "{}", second.last_user());
+}
+
+/// Ray finds that the code is wrong: that is told to the lead at once, in his words, and he is not asked again.
+#[test]
+fn a_task_that_its_owner_ends_as_not_done_goes_to_the_lead() {
+    let tasks = json!([
+        { "id": "test", "title": "test", "agent": "ray", "description": "Test add.", "verify": ["false"] },
+    ]);
+    let says = "NOT DONE: `add(1, 2)` is 4.\nThe test in a.txt shows it.";
+    let give_up = Reply::new().tool("u", "task_update", json!({ "task_id": "test", "decision": "give_up" }));
+    let server = ModelServer::start(
+        Script::new()
+            .when(voice(task("test"), vec![Reply::text(says)]))
+            .when(voice(is_lead, vec![plan(tasks), give_up, Reply::text("add is wrong.")])),
+    );
+    let program = Program::team(&server);
+    let ran = program.run(&["-p", "test it, please", "--approve", "never"]);
+    assert_eq!(ran.out, "add is wrong.\n", "{ran:?}");
+    let requests = server.requests();
+    let asked: Vec<_> = requests.iter().filter(|request| task("test")(request)).collect();
+    assert_eq!(asked.len(), 1, "nobody asks him again");
+    assert!(asked[0].last_user().contains("begin your answer with `NOT DONE:`"));
+    let news = of_lead(&server)[1].last_user();
+    assert!(news.contains("Why: not done: `add(1, 2)` is 4.\nThe test in a.txt shows it."), "{news}");
+    assert_eq!(news.matches("shows it").count(), 1, "{news}");
+}
+
+/// The same for a member that is asked without a plan.
+#[test]
+fn a_delegate_that_ends_its_task_as_not_done_says_so_once() {
+    let delegate =
+        Reply::new().tool("d", "agent", json!({ "type": "ray", "description": "test", "prompt": "Test add." }));
+    let server = ModelServer::start(
+        Script::new()
+            .when(voice(is_lead, vec![delegate, Reply::text("add is wrong.")]))
+            .on(|request: &Recorded| request.contains("Test add."), Reply::text("NOT DONE: add is wrong, see a.txt.")),
+    );
+    let program = Program::team(&server);
+    let ran = ok(program.run(&["-p", "test it, please"]));
+    assert_eq!(ran.out, "add is wrong.\n", "{ran:?}");
+    let result = told(&of_lead(&server)[1]);
+    assert_eq!(result.matches("NOT DONE: add is wrong, see a.txt.").count(), 1, "{result}");
+    assert!(result.contains("\"is_error\":true"), "{result}");
 }
 
 /// Alice and Bob settle something between them; what begins their last turns is never a message of the lead.

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use max_team_core::calling::answer::{Told, quoted};
+use max_team_core::calling::ending::not_done;
 use max_team_core::event::{End, Stopper};
 use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::limits::{BACKGROUND_TASKS_MAX, TOOL_RESULT_BYTES_MAX};
@@ -130,6 +131,7 @@ impl Agent {
         Ok(Some(match outcome(last) {
             (true, _) if said.trim().is_empty() => "It answered nothing.".to_owned(),
             (true, _) => format!("Result:\n{said}"),
+            (false, _) if not_done(&last.text).is_some() => format!("Result:\n{said}"),
             (false, why) if said.trim().is_empty() => format!("Reason: {why}."),
             (false, why) => format!("Reason: {why}. So far it had said:\n{said}"),
         }))
@@ -141,7 +143,7 @@ impl Agent {
         let status = match (busy && !is_reviewed, turn.last().map(|last| &last.end)) {
             (true, _) if turn.is_busy() => "running",
             (true, _) | (false, None) => "pending",
-            (false, Some(End::Answered)) => "completed",
+            (false, Some(_)) if turn.last().is_some_and(|last| outcome(last).0) => "completed",
             (false, Some(End::Interrupted)) => "cancelled",
             (false, Some(_)) => "failed",
         };

@@ -6,6 +6,7 @@
 
 use max_team_core::calling::answer::{Told, quoted};
 use max_team_core::calling::cache::{self, Age, Asked, CacheKept, Found};
+use max_team_core::calling::ending::not_done;
 use max_team_core::event::{End, Event, TurnEnded};
 use max_team_core::message::Assignment;
 use max_team_core::team::Settings;
@@ -88,7 +89,8 @@ impl Agent {
         ended: &TurnEnded,
         at_ms: i64,
     ) -> Result<Option<(String, Event)>, RuntimeError> {
-        let Some(asked) = given.cache.as_ref().filter(|_| ended.end == End::Answered) else { return Ok(None) };
+        let is_answer = ended.end == End::Answered && not_done(&ended.text).is_none();
+        let Some(asked) = given.cache.as_ref().filter(|_| is_answer) else { return Ok(None) };
         let Some((raw, told)) = self.said(asked, &ended.text) else { return Ok(None) };
         let expert = &self.origin.name;
         let entries = Caches::new(&self.floor.shared.journal).entries(expert)?;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use max_team_core::calling::answer::{Told, quoted};
+use max_team_core::calling::ending::not_done;
 use max_team_core::calling::hands::{AGENT, Caller, SEND_MESSAGE, SPAWNING};
 use max_team_core::chat::Part;
 use max_team_core::event::{Ending, Event, Stopper};
@@ -437,6 +438,7 @@ impl Agent {
             (false, true, true) => format!("`{by}` found something and said nothing about it."),
             (false, true, false) => format!("`{by}` answered nothing."),
             (false, false, _) => told.text,
+            (true, ..) if not_done(&told.text).is_some() => told.text,
             (true, empty, _) => {
                 let error = text_at(&letter.body, "error");
                 let so_far = if empty { String::new() } else { format!("\n\nSo far it had said:\n{}", told.text) };

@@ -69,7 +69,11 @@ impl Agent {
         };
         let is_leads = !self.lead && letter.from == session::agent_stream(self.floor.lead);
         let about = About { from: &from, color: &color, kind: Some(letter.kind), request: &request, is_leads };
-        wrapped(about, &text)
+        match is_leads && self.turn.mate().is_none() {
+            // Only a teammate's prompt says what the mark means.
+            true => format!("(From the lead: follow it.)\n{}", wrapped(about, &text)),
+            false => wrapped(about, &text),
+        }
     }
 
     /// A person, or for a plan its lead, answers a question.

@@ -2,12 +2,14 @@
 //! user, and the line that tells a lead about the user's message to a teammate. `core::mates::report` decides what the
 //! lead gets.
 
-use max_team_core::event::{End, Short, TurnEnded};
+use max_team_core::calling::ending::not_done;
+use max_team_core::event::{End, QuestionAnswered, Short, TurnEnded};
 use max_team_core::ledger::dollars;
-use max_team_core::mates::report::{DONE, FAILED, Rest, Telling, telling};
+use max_team_core::mates::report::{DONE, FAILED, Rest, Telling, telling, waits};
 use max_team_core::mates::{Life, Teammate};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::Budget;
+use max_team_core::policy::{By, Deed};
 use max_team_core::turn::{ASIDE, trigger};
 use serde_json::{Value, json};
 
@@ -15,7 +17,7 @@ use super::Agent;
 use super::calls::TIME_OVER;
 use super::mail::{add, derived, result_id, text_at};
 use crate::post::is_go_on;
-use crate::{rows, team_tools};
+use crate::{rows, session, team_tools};
 
 /// The reason why a stopped turn did not finish its work.
 pub(super) const STOPPED_WORDS: &str = "it was stopped";
@@ -43,7 +45,8 @@ impl Agent {
             Some(bound) => (false, bound),
             None => outcome(ended),
         };
-        let text = if ok { ended.text.clone() } else { format!("{error}\n{}", ended.text).trim().to_owned() };
+        let is_said = ok || not_done(&ended.text).is_some();
+        let text = if is_said { ended.text.clone() } else { format!("{error}\n{}", ended.text).trim().to_owned() };
         let text = if text.is_empty() { "(no words came back)".to_owned() } else { text };
         (ok, error, text)
     }
@@ -134,7 +137,7 @@ impl Agent {
         let rest = match ended.end {
             End::Interrupted => Rest::Stopped,
             _ if !ok => Rest::Failed,
-            _ if ended.text.trim().is_empty() => Rest::Silent,
+            _ if waits(&ended.text) => Rest::Silent,
             _ => Rest::Answered,
         };
         let mut body = json!({
@@ -174,6 +177,23 @@ impl Agent {
         Some(Envelope::new(id, &self.stream, lead, Kind::Text, body, at_ms))
     }
 
+    /// The line that tells the lead what the user answered to the question of a member of a plan.
+    pub(super) fn answered_words(&self, answered: &QuestionAnswered, at_ms: i64) -> Option<Envelope> {
+        let given = self.turn.assignment().filter(|given| given.plan.is_some())?;
+        let action = self.turn.asks(answered.question).filter(|action| action.deed == Deed::Ask)?;
+        let said = match (&answered.answer.by, answered.answer.allow, answered.answer.comment.as_str()) {
+            (By::Nobody(_), ..) => "was not there to answer".to_owned(),
+            (_, true, "") => "answered: Yes.".to_owned(),
+            (_, false, "") => "answered: No.".to_owned(),
+            (.., comment) => format!("answered: {comment}"),
+        };
+        let text = format!("(In task `{}` I asked: {} The user {said})", given.task, action.preview.trim());
+        let id = derived(&[self.stream.as_bytes(), answered.question.to_string().as_bytes(), b"user answered"]);
+        let body = json!({ "text": text, "from": &*self.origin.name, ASIDE: true });
+        let lead = session::agent_stream(self.floor.lead);
+        Some(Envelope::new(id, &self.stream, lead, Kind::Text, body, at_ms))
+    }
+
     /// The same for messages that begin a turn.
     pub(super) fn users_words_of(&self, letters: &[Envelope], at_ms: i64) -> Vec<Envelope> {
         let said = letters.iter().filter(|letter| letter.kind == Kind::UserInput);
@@ -186,6 +206,7 @@ impl Agent {
 pub(super) fn outcome(ended: &TurnEnded) -> (bool, String) {
     let failed = |words: &str| (false, words.to_owned());
     match &ended.end {
+        End::Answered if not_done(&ended.text).is_some() => failed("its task is not done"),
         End::Answered | End::Proposed => (true, String::new()),
         End::Truncated => failed("the answer was cut off at the model's output limit"),
         End::Refused => failed("the model refused to answer"),

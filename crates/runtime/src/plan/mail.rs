@@ -1,5 +1,6 @@
 //! What a plan does with its mail: everything there is, in one commit.
 
+use max_team_core::calling::ending::not_done;
 use max_team_core::event::End;
 use max_team_core::id::QuestionId;
 use max_team_core::message::{Assignment, Envelope, Kind, Principal};
@@ -143,6 +144,7 @@ impl PlanLoop {
                 Report::OutOfMoney { output, left, own }
             }
             End::Interrupted => Report::Stopped,
+            End::Answered if let Some(why) = not_done(&output) => Report::NotDone { why: why.to_owned() },
             _ => Report::Failed { error: text_at(body, "error") },
         };
         Some(Input::Reported { task, attempt, report, spent })

@@ -9,7 +9,7 @@ use max_team_core::team::Settings;
 use max_team_journal::Journal;
 use max_team_runtime::{Census, Command, Post, RuntimeError, Which, new_id};
 
-use super::calls::say;
+use super::calls::{inputs, say};
 use super::crashes::{check_rest, key};
 use super::limits::{block_on, only_plan, plan_of, run_plan, until};
 use super::team::{ask, rest, with_team};
@@ -84,6 +84,11 @@ fn a_question_that_the_lead_is_silent_about_is_the_users() {
             let plan = team.plan(only_plan(&journal)).unwrap();
             assert_eq!(plan.ended(), Some(PlanEnd::Done), "{:?}", heard.names());
             assert_eq!(plan.task(0).unwrap().result.unwrap().output, said);
+            let lead = inputs(&journal, "max");
+            let rule = "If your turn ends without an answer, the user is asked, and you are told what they answer.";
+            assert!(lead.iter().any(|text| text.contains(rule)), "{lead:?}");
+            let answer = "(In task `a` I asked: Which colour? The user answered: crimson)";
+            assert_eq!(lead.iter().any(|text| text.contains(answer)), approve == Approve::Plan, "{lead:?}");
             check_rest(&journal);
         });
     }

@@ -280,6 +280,8 @@ pub enum Cause {
     Checks,
     /// Its owner said it was done, and a check cannot be started on this machine.
     Environment,
+    /// Its owner ended it as not done, and said why.
+    NotDone,
 }
 
 /// An attempt failed.

@@ -75,6 +75,18 @@ fn time_that_runs_out_is_not_tried_again() {
     play.done("a");
 }
 
+/// Its owner would say the same again: the lead is asked at once, and decides as about any failure.
+#[test]
+fn what_its_owner_ends_as_not_done_is_not_tried_again() {
+    let mut play = Play::running(vec![Task { retry: 2, ..task("a") }, after("b", &["a"])], 1);
+    let events = play.report("a", Report::NotDone { why: "the code is wrong".into() });
+    let [Event::TaskFailed(failed)] = events.as_slice() else { panic!("{events:?}") };
+    assert_eq!((failed.cause, failed.error.as_str()), (Cause::NotDone, "not done: the code is wrong"));
+    assert_eq!((failed.retry_at_ms, play.view("a").waits), (None, Waits::Ruling));
+    play.rule("a", retry(None, None));
+    assert_eq!((play.at_work(), play.attempt("a")), (vec!["a"], 2));
+}
+
 #[test]
 fn what_the_lead_can_say() {
     let table = [

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn steered(words: &str) -> Option<Steered> {
+pub(super) fn steered(words: &str) -> Option<Steered> {
     Some(Steered { envelopes: vec![EnvelopeId::new(id(77))], input: vec![Part::text(words)], letters: Vec::new() })
 }
 
