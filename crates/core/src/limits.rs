@@ -398,6 +398,8 @@ pub const LIST_DECLINED_MAX: usize = 64;
 pub const LIST_WRITE_TRIES_MAX: u32 = 16;
 /// Characters of an answer that can be a mere announcement; a longer one says more than that.
 pub const ANNOUNCEMENT_CHARS_MAX: usize = 600;
+/// Skills that are named where a start tells of those that are not trusted yet.
+pub const UNTRUSTED_NAMED_MAX: usize = 8;
 /// Plans of before that a forecast looks at, the last ones.
 pub const HISTORY_PLANS_MAX: usize = 20;
 /// Tasks of them.

@@ -33,10 +33,11 @@ impl Registry {
     }
 }
 
-/// A name without what some models put before it: `functions.`, `default_api:`, `mcp__server__`.
+/// A name without what some models put before it: `functions.`, `default_api:`. `mcp__server__` stays: it names the server's own
+/// tool, which is none of ours whatever the rest of the name says.
 fn without_prefix(name: &str) -> &str {
     let name = name.rsplit(['.', ':', '/']).next().unwrap_or(name);
-    name.rsplit("__").next().unwrap_or(name).trim()
+    if name.trim_start().starts_with("mcp__") { name } else { name.rsplit("__").next().unwrap_or(name).trim() }
 }
 
 /// A value in the type that its schema asks for, where the value says it in another form.
@@ -155,7 +156,9 @@ mod tests {
             ("SubmitPlan", Some("submit_plan")),
             ("functions.submit_plan", Some("submit_plan")),
             ("default_api:submitPlan", Some("submit_plan")),
-            ("mcp__team__submit-plan", Some("submit_plan")),
+            ("functions__submit-plan", Some("submit_plan")),
+            ("mcp__team__submit_plan", None),
+            ("functions.mcp__files__read_file", None),
             ("EditFile", Some("edit_file")),
             ("functions.Read", Some("read_file")),
             ("taskupdate", None),

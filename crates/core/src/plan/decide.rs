@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use super::Edit;
 use super::apply::shape;
 use super::event::{
-    About, Approve, Cached, Cause, Evidence, PlanAnswered, PlanAsked, PlanEdited, PlanEnd, PlanEnded, PlanPaused,
-    PlanProposed, PlanResumed, PlanStopped, PlanUnasked, Proof, Ruling, Say, Spent, TaskAnswered, TaskAsked,
-    TaskCancelled, TaskChanged, TaskDeferred, TaskDone, TaskFailed, TaskHeld, TaskMarked, TaskPaused, TaskReported,
-    TaskResult, TaskResumed, TaskRuled, TaskStarted, TaskStopped,
+    About, Approve, Artifact, Cached, Cause, Evidence, PlanAnswered, PlanAsked, PlanEdited, PlanEnd, PlanEnded,
+    PlanPaused, PlanProposed, PlanResumed, PlanStopped, PlanUnasked, Proof, Ruling, Say, Spent, TaskAnswered,
+    TaskAsked, TaskCancelled, TaskChanged, TaskDeferred, TaskDone, TaskFailed, TaskHeld, TaskMarked, TaskPaused,
+    TaskReported, TaskResult, TaskResumed, TaskRuled, TaskStarted, TaskStopped,
 };
 use super::input::{Findings, Input, Now, Report};
 use super::machine::Plan;
@@ -81,6 +81,7 @@ impl Plan {
             Input::Served { task, attempt, output, findings, cached } => {
                 self.served(task, attempt, output, findings, cached)
             }
+            Input::Corrected { task, output, changed } => self.corrected(task, output, changed),
             Input::Checked { task, attempt, findings } => self.checked(task, attempt, findings, now),
             Input::Asked { task, attempt, question, letter } => self.asks(task, attempt, question, letter, now),
             Input::Marked { task, tree } => self.mark(task, tree),
@@ -269,6 +270,23 @@ impl Plan {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// What a task leaves is what its owner says last, and its changes as they are now; what it said before stands behind that.
+    /// What was checked before a change proves nothing any more.
+    fn corrected(&self, task: usize, output: String, changed: Option<Vec<Artifact>>) -> Vec<Event> {
+        let (Some(id), Some(slot)) = (self.name(task), self.slots.get(task)) else { return Vec::new() };
+        let Some(known) = slot.result.as_deref().filter(|_| slot.state == State::Done) else { return Vec::new() };
+        let mut result = TaskResult { output: corrected_words(&output, &known.output), ..known.clone() };
+        for artifact in result.artifacts.iter_mut().filter(|artifact| artifact.content == known.output) {
+            artifact.content.clone_from(&result.output);
+        }
+        if let Some(changed) = changed {
+            result.artifacts.retain(|artifact| !changed.iter().any(|new| new.name == artifact.name));
+            result.artifacts.extend(changed.into_iter().filter(|new| !new.content.is_empty()));
+            (result.proof, result.evidence) = (Proof::Unverified, Vec::new());
+        }
+        vec![Event::TaskDone(TaskDone { task: id, attempt: slot.attempt, result })]
     }
 
     fn checked(&self, task: usize, attempt: u32, findings: Findings, now: Now<'_>) -> Vec<Event> {
@@ -486,6 +504,11 @@ impl Plan {
     pub(super) fn name(&self, task: usize) -> Option<String> {
         Some(self.draft()?.tasks.get(task)?.id.clone())
     }
+}
+
+/// What the owner of a task said after a message of the lead, and what it had said before.
+fn corrected_words(now: &str, before: &str) -> String {
+    format!("{}\n\n(Before a message of the lead it had said:)\n{before}", now.trim_end())
 }
 
 fn result(output: String, findings: Findings, spent: Spent) -> TaskResult {

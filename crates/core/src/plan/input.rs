@@ -64,6 +64,15 @@ pub enum Input {
         /// Where it is from.
         cached: Cached,
     },
+    /// The owner of a task that is done has gone on with it, because the lead wrote to it.
+    Corrected {
+        /// The task's place in the plan.
+        task: usize,
+        /// What it says now.
+        output: String,
+        /// Its changes as they are now, if it has changed something since.
+        changed: Option<Vec<Artifact>>,
+    },
     /// Code has looked at what is there.
     Checked {
         /// The task's place in the plan.

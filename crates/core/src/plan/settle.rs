@@ -10,6 +10,9 @@ use super::slot::{Doom, Slot, State};
 
 impl Plan {
     pub(super) fn finish(&mut self, task: usize, result: TaskResult, at_ms: i64) {
+        if self.slots.get(task).is_some_and(|slot| slot.state == State::Done) {
+            return self.correct(task, result);
+        }
         self.leave(task);
         let before = self.slots.get(task).map(|slot| slot.spent).unwrap_or_default();
         // What earlier steps had already reported is in there too.
@@ -26,6 +29,14 @@ impl Plan {
             self.mend(failed);
         }
         self.settle(task, at_ms);
+    }
+
+    /// A task that is done has another result; nothing else follows from it.
+    fn correct(&mut self, task: usize, result: TaskResult) {
+        let is_verified = |plan: &Self| usize::from(plan.slots.get(task).is_some_and(Slot::is_verified));
+        self.tally.verified = self.tally.verified.saturating_sub(is_verified(self));
+        self.slot(task, |slot| slot.result = Some(Box::new(result)));
+        self.tally.verified += is_verified(self);
     }
 
     pub(super) fn fail_for_good(&mut self, task: usize, at_ms: i64) {

@@ -1,5 +1,6 @@
 //! The phrases about skills.
 
+use max_team_core::limits::UNTRUSTED_NAMED_MAX;
 use max_team_runtime::skills::State;
 
 use super::Lang;
@@ -37,7 +38,10 @@ impl Lang {
 
     /// Skills that came with the project and that no agent uses yet.
     pub(crate) fn skills_untrusted(self, names: &[String]) -> String {
-        let names = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let more = names.len().saturating_sub(UNTRUSTED_NAMED_MAX);
+        let named = names.iter().take(UNTRUSTED_NAMED_MAX).map(|name| format!("`{name}`"));
+        let more = (more > 0).then(|| say!(self, "{more} more", "另外 {more} 个"));
+        let names = named.chain(more).collect::<Vec<_>>().join(", ");
         say!(
             self,
             "this project brings skills that are not used until you trust them: {names}; see `max-team skills trust`",

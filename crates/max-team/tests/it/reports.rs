@@ -164,6 +164,34 @@ fn a_delegate_that_ends_its_task_as_not_done_says_so_once() {
     assert!(result.contains("\"is_error\":true"), "{result}");
 }
 
+/// Ray finds a fault in Leo's work, Leo mends it at the lead's word, and Ray tries again: what Leo says last is what Ray builds
+/// on and what the report tells. His change needs no question, because the plan still runs.
+#[test]
+fn a_correction_is_what_others_build_on() {
+    let tasks = json!([
+        { "id": "impl", "title": "impl", "agent": "leo", "description": "Make add.", "owns": ["a.txt"], "outputs": ["a.txt"] },
+        { "id": "test", "title": "test", "agent": "ada", "description": "Test add.", "depends_on": ["impl"] },
+    ]);
+    let again = Reply::new().tool("u", "task_update", json!({ "task_id": "test", "decision": "retry" }));
+    let server = ModelServer::start(
+        Script::new()
+            .when(voice(
+                task("impl"),
+                vec![write("a.txt", "4"), Reply::text("OLD."), write("a.txt", "3"), Reply::text("NEW: it is 3.")],
+            ))
+            .when(voice(task("test"), vec![Reply::text("NOT DONE: it is 4."), Reply::text("It is 3.")]))
+            .when(voice(is_lead, vec![plan(tasks), send("leo", "Make it 3."), again, Reply::text("All is well.")])),
+    );
+    let program = Program::team(&server);
+    let ran = program.run(&["-p", "make it, please", "--approve", "never"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "All is well.\n"), "{ran:?}");
+    let requests = server.requests();
+    let tested = requests.iter().rfind(|request| task("test")(request)).unwrap().last_user();
+    assert!(tested.contains("NEW: it is 3.\n\n(Before a message of the lead it had said:)\nOLD."), "{tested}");
+    let report = of_lead(&server).last().unwrap().last_user();
+    assert!(report.contains("NEW: it is 3."), "{report}");
+}
+
 /// Alice and Bob settle something between them; what begins their last turns is never a message of the lead.
 fn debate() -> ModelServer {
     ModelServer::start(Script::new().when(|request| {

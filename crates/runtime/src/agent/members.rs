@@ -141,6 +141,13 @@ impl Agent {
         Ok(plan.is_approved() && !plan.is_stopped() && state(&plan, agent) == Some(Status::Done))
     }
 
+    /// Whether the plan that this agent began for is not over.
+    pub(super) fn is_plan_open(&self) -> bool {
+        let plan = self.origin.agent.and_then(|agent| self.floor.row_of(agent)?.assignment?.plan);
+        plan.and_then(|plan| Census::new(&self.floor.shared.journal).plan(plan).ok())
+            .is_some_and(|plan| plan.ended().is_none())
+    }
+
     /// The error for an unknown name, with the names that exist.
     pub(super) fn nobody_called(&self, words: String, to: &str, handles: &[String]) -> Result<String, RuntimeError> {
         let members = self.member_names()?;

@@ -87,6 +87,7 @@ pub(crate) use notes::beginning;
 pub(crate) use parting::to_people;
 pub(crate) use protocol::sharing_letter;
 pub(crate) use recruit::wanted;
+pub(crate) use report::CORRECTS;
 pub(crate) use review::decided;
 use steer::Steering;
 pub(crate) use steer::waits;

@@ -19,6 +19,8 @@ use super::mail::{add, derived, result_id, text_at};
 use crate::post::is_go_on;
 use crate::{rows, session, team_tools};
 
+/// The field of a letter to a plan by which the owner of a task that is done says something else about it.
+pub(crate) const CORRECTS: &str = "corrects";
 /// The reason why a stopped turn did not finish its work.
 pub(super) const STOPPED_WORDS: &str = "it was stopped";
 
@@ -33,7 +35,9 @@ impl Agent {
         at_ms: i64,
     ) -> Vec<Envelope> {
         let Some(mate) = self.turn.mate() else {
-            return vec![self.result_letter(assignment, ended, stopped_by, at_ms)];
+            let result = self.result_letter(assignment, ended, stopped_by, at_ms);
+            let copy = self.correction(assignment, ended, at_ms);
+            return std::iter::once(result).chain(copy).collect();
         };
         let (ok, _, text) = self.result(ended, stopped_by);
         self.reports(mate, assignment, ended, (ok, &text), quiet, at_ms)
@@ -49,6 +53,19 @@ impl Agent {
         let text = if is_said { ended.text.clone() } else { format!("{error}\n{}", ended.text).trim().to_owned() };
         let text = if text.is_empty() { "(no words came back)".to_owned() } else { text };
         (ok, error, text)
+    }
+
+    /// The letter that tells the plan what a member says now whose task of it is done.
+    fn correction(&self, assignment: &Assignment, ended: &TurnEnded, at_ms: i64) -> Option<Envelope> {
+        let task = self.floor.row_of(self.origin.agent?)?.assignment?;
+        task.plan.filter(|_| assignment.plan.is_none())?;
+        let is_answer = ended.end == End::Answered && not_done(&ended.text).is_none() && !ended.text.trim().is_empty();
+        (is_answer && self.is_plan_open()).then(|| {
+            let id = derived(&[self.stream.as_bytes(), ended.turn.to_string().as_bytes(), b"correction"]);
+            let acted = !self.turn.only_looked();
+            let body = json!({ "assignment": task, CORRECTS: true, "output": ended.text, "acted": acted });
+            Envelope::new(id, &self.stream, &task.reply_to, Kind::TaskResult, body, at_ms)
+        })
     }
 
     /// The letter to the plan or the caller that waits for this turn.

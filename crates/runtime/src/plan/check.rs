@@ -261,17 +261,31 @@ fn tail(output: &str) -> &str {
 }
 
 fn diff(look: &Look<'_>, cancel: &CancellationToken) -> Option<Artifact> {
-    let artifact = |content| Artifact { name: "code_diff".to_owned(), kind: ArtifactType::Text, content };
-    if let Some(review) = look.changed {
-        return (!review.diff.text.is_empty()).then(|| artifact(review.diff.text.clone()));
-    }
     let Checker { root, task, .. } = look.checker;
-    let found = match look.before {
-        Some(before) => git::diff_since_seen(root, before, task.owned(), look.sight, cancel),
-        None => git::diff_seen(root, task.owned(), look.sight, cancel),
+    let text = match look.changed {
+        Some(review) => review.diff.text.clone(),
+        None => diff_now(root, task.owned(), look.before, look.sight, cancel)?,
     };
-    let diff = found.ok()??;
-    (!diff.text.is_empty()).then(|| artifact(diff.text))
+    (!text.is_empty()).then(|| code_diff(text))
+}
+
+pub(super) fn code_diff(content: String) -> Artifact {
+    Artifact { name: "code_diff".to_owned(), kind: ArtifactType::Text, content }
+}
+
+/// What differs in the project since a snapshot, as far as it may be seen. Blocking.
+pub(super) fn diff_now(
+    root: &Path,
+    owned: &[String],
+    before: Option<&git::Snapshot>,
+    sight: &Sight,
+    cancel: &CancellationToken,
+) -> Option<String> {
+    let found = match before {
+        Some(before) => git::diff_since_seen(root, before, owned, sight, cancel),
+        None => git::diff_seen(root, owned, sight, cancel),
+    };
+    Some(found.ok()??.text)
 }
 
 /// Runs the project's tests. No project, no evidence; no tests, a report that says so.

@@ -12,7 +12,7 @@ use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
 use max_team_core::message::{Assignment, Envelope};
 use max_team_core::plan::Input;
-use max_team_core::plan::event::{Approve, Proof, TaskAssigned};
+use max_team_core::plan::event::{Approve, Artifact, Proof, TaskAssigned};
 use max_team_core::policy::Sight;
 use max_team_core::team::Settings;
 use max_team_journal::Commit;
@@ -261,6 +261,21 @@ impl PlanLoop {
             let findings = looked.await.unwrap_or_default();
             Landed::Checked { task: index, attempt, findings }
         }))
+    }
+
+    /// The changes of a task as they are now: an empty text where there are none.
+    pub(super) async fn changes(&mut self, index: usize) -> Vec<Artifact> {
+        let task = self.plan.draft().and_then(|draft| draft.tasks.get(index));
+        let Some(task) = task.filter(|_| self.leaves(index) == Leaves::Diff && !self.is_apart(index)) else {
+            return Vec::new();
+        };
+        let owner = self.plan.task(index).and_then(|view| self.floor.owner(view.member)).map(|mate| mate.settings);
+        let seen = |settings: &Settings| Sight::under(&settings.constraints, &settings.permissions);
+        let (sight, before) = (owner.as_ref().map(seen).unwrap_or_default(), self.tree(index));
+        let (root, cancel, owned) = (self.floor.root.clone(), self.cancel.clone(), task.owned().to_vec());
+        let look = move || check::diff_now(&root, &owned, before.as_ref(), &sight, &cancel).unwrap_or_default();
+        let diff = tokio::task::spawn_blocking(look).await.unwrap_or_default();
+        vec![check::code_diff(diff)]
     }
 
     /// Where the session's own files lie.

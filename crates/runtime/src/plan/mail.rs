@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Batch, PlanLoop, check, propose};
-use crate::agent::text_at;
+use crate::agent::{CORRECTS, text_at};
 use crate::error::RuntimeError;
 use crate::team_tools::Says;
 
@@ -25,7 +25,8 @@ impl PlanLoop {
                 // Before it is decided that somebody must be asked; what somebody has answered comes first.
                 self.resume(&mut batch);
             }
-            if let Some(input) = self.read(&letter) {
+            let corrected = self.corrected(&letter).await;
+            if let Some(input) = corrected.or_else(|| self.read(&letter)) {
                 self.decide(input, &mut batch);
             }
         }
@@ -49,6 +50,7 @@ impl PlanLoop {
                 }
                 Some(Input::Answered { question, say, by: By::person(&by) })
             }
+            Kind::TaskResult if is_correction(letter) => None,
             Kind::TaskResult => self.reported(body),
             Kind::NeedClarify => {
                 let (task, attempt) = self.assigned(body)?;
@@ -121,6 +123,14 @@ impl PlanLoop {
         }
     }
 
+    /// What the owner of a task that is done says now, with its changes as they are now.
+    async fn corrected(&mut self, letter: &Envelope) -> Option<Input> {
+        let (task, _) = self.assigned(&letter.body).filter(|_| is_correction(letter))?;
+        let acted = letter.body.get("acted").and_then(Value::as_bool).unwrap_or(true);
+        let changed = if acted { Some(self.changes(task).await) } else { None };
+        Some(Input::Corrected { task, output: text_at(&letter.body, "output"), changed })
+    }
+
     fn reported(&self, body: &Value) -> Option<Input> {
         let (task, attempt) = self.assigned(body)?;
         let spent = Spent::deserialize(body.get("spent")?).unwrap_or_default();
@@ -149,4 +159,8 @@ impl PlanLoop {
         };
         Some(Input::Reported { task, attempt, report, spent })
     }
+}
+
+fn is_correction(letter: &Envelope) -> bool {
+    letter.kind == Kind::TaskResult && letter.body.get(CORRECTS).is_some()
 }

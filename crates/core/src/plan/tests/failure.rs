@@ -87,6 +87,34 @@ fn what_its_owner_ends_as_not_done_is_not_tried_again() {
     assert_eq!((play.at_work(), play.attempt("a")), (vec!["a"], 2));
 }
 
+/// After a correction, the newest answer and the newest diff are what others build on and what is reported.
+#[test]
+fn the_result_of_a_task_is_its_newest() {
+    let mut play = Play::running(vec![task("a"), after("b", &["a"]), after("c", &["b"])], 1);
+    let text =
+        |name: &str, content: &str| Artifact { name: name.into(), kind: ArtifactType::Text, content: content.into() };
+    play.report("a", Report::Done { output: "old".into(), findings: None, unknown: Vec::new() });
+    let findings = Findings {
+        proof: Proof::Verified,
+        artifacts: vec![text("answer", "old"), text("code_diff", "-1")],
+        ..Findings::default()
+    };
+    play.step(Input::Checked { task: 0, attempt: 1, findings });
+    let tally = play.plan.tally();
+    assert_eq!((tally.done, tally.verified, play.at_work()), (1, 1, vec!["b"]));
+    let said = "new\n\n(Before a message of the lead it had said:)\nold";
+    for (changed, verified, diff) in [(None, 1, "-1"), (Some(vec![text("code_diff", "-2")]), 0, "-2")] {
+        play.step(Input::Corrected { task: 0, output: "new".into(), changed });
+        let tally = play.plan.tally();
+        assert_eq!((tally.done, tally.verified, play.at_work()), (1, verified, vec!["b"]), "nothing else follows");
+        let [(need, artifacts)] = play.plan.upstream(1)[..] else { panic!() };
+        assert!(need == "a" && artifacts[0].content.starts_with(said), "{artifacts:?}");
+        assert_eq!(artifacts[1].content, diff);
+    }
+    // One that is not done has nothing to correct.
+    assert!(play.step(Input::Corrected { task: 2, output: "new".into(), changed: None }).is_empty());
+}
+
 #[test]
 fn what_the_lead_can_say() {
     let table = [
