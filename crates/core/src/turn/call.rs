@@ -256,7 +256,7 @@ impl Turn {
             Stop::Refusal => over(End::Refused),
             Stop::Pause => self.next_call(heard, said, now),
             Stop::MaxTokens if !empty => over(End::Truncated),
-            _ if empty && self.may_say_nothing() => over(End::Answered),
+            _ if empty && self.may_say_nothing(heard) => over(End::Answered),
             _ if empty => self.nudge(heard, said, NUDGE_EMPTY, End::Empty, now),
             _ if !self.settings.as_ref().is_some_and(|settings| settings.structured) => {
                 if self.only_announces(heard, &answer.message.text()) {

@@ -1,6 +1,6 @@
 //! What a turn knows of its agent as one of a team: who it is, what it has asked of others, whether it is still there.
 
-use super::{Call, Phase, Status, TASK_UPDATE, Turn};
+use super::{Call, Current, Phase, Status, TASK_UPDATE, Turn};
 use crate::calling::hands::SEND_MESSAGE;
 use crate::event::{Event, QuestionAnswered};
 use crate::id::{EnvelopeId, QuestionId, TurnId};
@@ -129,9 +129,9 @@ impl Turn {
         self.owes
     }
 
-    /// Whether a turn may end without words: a teammate's, which waits for a message then.
-    pub(super) fn may_say_nothing(&self) -> bool {
-        self.mate().is_some()
+    /// Whether a turn may end without words: a teammate's that has written to colleagues and waits for them.
+    pub(super) fn may_say_nothing(&self, current: &Current) -> bool {
+        self.mate().is_some() && current.wrote
     }
 
     /// Whether nobody waits for what comes of the turn that runs.

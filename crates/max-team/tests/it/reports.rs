@@ -125,7 +125,7 @@ fn a_member_at_work_reads_the_leads_message_with_its_next_tool_result() {
 #[test]
 fn a_task_that_its_owner_ends_as_not_done_goes_to_the_lead() {
     let tasks = json!([
-        { "id": "test", "title": "test", "agent": "ray", "description": "Test add.", "verify": ["false"] },
+        { "id": "test", "title": "test", "agent": "ray", "description": "Test add." },
     ]);
     let says = "NOT DONE: `add(1, 2)` is 4.\nThe test in a.txt shows it.";
     let give_up = Reply::new().tool("u", "task_update", json!({ "task_id": "test", "decision": "give_up" }));

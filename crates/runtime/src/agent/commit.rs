@@ -178,10 +178,7 @@ impl Agent {
                     self.spread(interrupted, &mut extra, &mut commit)?;
                     stopped_by = Some(&interrupted.by);
                 }
-                Event::QuestionAnswered(answered) => {
-                    extra.sends.extend(self.sharing(answered, at_ms)?);
-                    extra.sends.extend(self.answered_words(answered, at_ms));
-                }
+                Event::QuestionAnswered(answered) => extra.sends.extend(self.answered_letters(answered, at_ms)?),
                 Event::Steered(steered) => self.take_in(steered, &mut extra, at_ms),
                 Event::TurnStarted(started) => {
                     assignment = started.assignment.as_deref();

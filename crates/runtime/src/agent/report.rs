@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::Agent;
 use super::calls::TIME_OVER;
 use super::mail::{add, derived, result_id, text_at};
+use crate::error::RuntimeError;
 use crate::post::is_go_on;
 use crate::{rows, session, team_tools};
 
@@ -194,8 +195,18 @@ impl Agent {
         Some(Envelope::new(id, &self.stream, lead, Kind::Text, body, at_ms))
     }
 
+    /// The messages that follow from an answer to this agent's question.
+    pub(super) fn answered_letters(
+        &self,
+        answered: &QuestionAnswered,
+        at_ms: i64,
+    ) -> Result<Vec<Envelope>, RuntimeError> {
+        let shared = self.sharing(answered, at_ms)?.into_iter();
+        Ok(shared.chain(self.answered_words(answered, at_ms)).collect())
+    }
+
     /// The line that tells the lead what the user answered to the question of a member of a plan.
-    pub(super) fn answered_words(&self, answered: &QuestionAnswered, at_ms: i64) -> Option<Envelope> {
+    fn answered_words(&self, answered: &QuestionAnswered, at_ms: i64) -> Option<Envelope> {
         let given = self.turn.assignment().filter(|given| given.plan.is_some())?;
         let action = self.turn.asks(answered.question).filter(|action| action.deed == Deed::Ask)?;
         let said = match (&answered.answer.by, answered.answer.allow, answered.answer.comment.as_str()) {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::limits::RULED_RETRIES_MAX;
-use event::SkipReason;
+use event::{Artifact, ArtifactType, SkipReason};
 
 fn once(id: &str) -> Task {
     Task { retry: 0, ..task(id) }
@@ -102,13 +102,16 @@ fn the_result_of_a_task_is_its_newest() {
     play.step(Input::Checked { task: 0, attempt: 1, findings });
     let tally = play.plan.tally();
     assert_eq!((tally.done, tally.verified, play.at_work()), (1, 1, vec!["b"]));
-    let said = "new\n\n(Before a message of the lead it had said:)\nold";
+    let said = "new\n\n(Before a message of the lead it had said:)\n";
     for (changed, verified, diff) in [(None, 1, "-1"), (Some(vec![text("code_diff", "-2")]), 0, "-2")] {
         play.step(Input::Corrected { task: 0, output: "new".into(), changed });
         let tally = play.plan.tally();
         assert_eq!((tally.done, tally.verified, play.at_work()), (1, verified, vec!["b"]), "nothing else follows");
         let [(need, artifacts)] = play.plan.upstream(1)[..] else { panic!() };
-        assert!(need == "a" && artifacts[0].content.starts_with(said), "{artifacts:?}");
+        assert!(
+            need == "a" && artifacts[0].content.starts_with(said) && artifacts[0].content.ends_with("\nold"),
+            "{artifacts:?}"
+        );
         assert_eq!(artifacts[1].content, diff);
     }
     // One that is not done has nothing to correct.

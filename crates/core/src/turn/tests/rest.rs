@@ -104,12 +104,10 @@ fn a_message_that_waits_for_its_answer_ends_the_turn() {
 
 #[test]
 fn a_teammate_that_waits_for_its_first_message_is_asked_for_nothing() {
-    for word in ["", "WAIT"] {
-        let mut mate = Mate::new();
-        mate.begin(Trigger::Lead);
-        mate.hears(says(word), "");
-        assert_eq!((mate.end(), mate.turn.owes()), (Some(&End::Answered), true), "{word:?}");
-    }
+    let mut mate = Mate::new();
+    mate.begin(Trigger::Lead);
+    mate.hears(says("WAIT"), "");
+    assert_eq!((mate.end(), mate.turn.owes()), (Some(&End::Answered), true));
 }
 
 #[test]
