@@ -14,8 +14,10 @@ pub fn not_done(answer: &str) -> Option<&str> {
     let answer = answer.trim_start_matches(|c: char| c.is_whitespace() || "*#_`>".contains(c));
     let (begin, why) = answer.split_at_checked("not done".len())?;
     let is_word = why.chars().next().is_none_or(|c| !c.is_alphanumeric());
-    (begin.eq_ignore_ascii_case("not done") && is_word)
-        .then(|| why.trim_start_matches(|c: char| c.is_whitespace() || "*_`:：,.-–—".contains(c)).trim_end())
+    // What closes the words is behind them at once; a quote behind a space belongs to the reason.
+    let why = why.trim_start_matches(|c: char| "*_`:：,.".contains(c)).trim();
+    let why = why.trim_start_matches(['-', '–', '—']).trim_start();
+    (begin.eq_ignore_ascii_case("not done") && is_word).then_some(why)
 }
 
 /// Whether an answer is short and ends with what its speaker is about to do.
@@ -54,6 +56,7 @@ mod tests {
             ("\n**NOT DONE:** the code is wrong.", Some("the code is wrong.")),
             ("Not done – 代码有错", Some("代码有错")),
             ("NOT DONE：代码有错", Some("代码有错")),
+            ("`NOT DONE:` `add(1, 2)` is 4.", Some("`add(1, 2)` is 4.")),
             ("NOT DONE", Some("")),
             ("not donets", None),
             ("It is NOT DONE: see below.", None),
