@@ -12,6 +12,8 @@ pub const RETRY_BASE_MS: u64 = 1_000;
 /// The longest wait before a call of a plan is made again while the model server cannot be reached. Such a call is made
 /// again until the server is back.
 pub const OUTAGE_RETRY_MS_MAX: u64 = 60_000;
+/// Errors (HTTP 5xx) that a model server answers one call of a plan with before the task fails: half an hour of tries.
+pub const SERVER_ERRORS_MAX: u32 = 30;
 /// Milliseconds without new content after which a streamed answer is given up, unless settings say otherwise.
 pub const PROGRESS_MS_DEFAULT: u64 = 10 * 60_000;
 /// Bytes of new content that count as progress: pings, empty pieces and a byte now and then do not.
@@ -406,5 +408,11 @@ pub const HISTORY_PLANS_MAX: usize = 20;
 pub const HISTORY_TASKS_MAX: usize = 200;
 /// Protected files that are noted as approved while one command runs.
 pub const APPROVED_FILES_MAX: usize = 1_000;
+/// Milliseconds between two looks at the folders of a running command for new protected files.
+pub const PROTECTED_CHECK_MS: u64 = 200;
+/// Protected files that are moved away while one command runs; those beyond it are moved when it ends.
+pub const SET_ASIDE_MAX: usize = 64;
+/// Nested files that instruct agents and are each made read-only in the sandbox, those nearest to the project's folder first.
+pub const NESTED_PROTECTED_MAX: usize = 200;
 /// Bytes of a streamed text that are held back because a secret may begin in them: longer than any private key.
 pub const HELD_TEXT_BYTES_MAX: usize = 16 << 10;

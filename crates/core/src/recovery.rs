@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{OUTAGE_RETRY_MS_MAX, RETRY_AFTER_MS_MAX, RETRY_BASE_MS};
+use crate::limits::{OUTAGE_RETRY_MS_MAX, RETRY_AFTER_MS_MAX, RETRY_BASE_MS, SERVER_ERRORS_MAX};
 use crate::policy::Class;
 
 /// Why a model call failed.
@@ -145,7 +145,9 @@ pub fn remedy(failure: &Failure, attempt: Attempt) -> Remedy {
     if failure.is_passing() && attempt.fallback {
         return Remedy::Fallback;
     }
-    if failure.is_outage() && attempt.can_park {
+    // A server that always answers with an error may do so because of this very request.
+    let is_hopeless = matches!(failure, Failure::Server { .. }) && attempt.failed_before >= SERVER_ERRORS_MAX;
+    if failure.is_outage() && attempt.can_park && !is_hopeless {
         let backoff = (RETRY_BASE_MS << attempt.failed_before.min(16)).min(OUTAGE_RETRY_MS_MAX);
         let base = backoff.max(failure.retry_after_ms().unwrap_or(0).min(RETRY_AFTER_MS_MAX));
         return Remedy::Park { after_ms: base + u64::from(attempt.jitter) % (backoff / 4) };
@@ -181,6 +183,7 @@ mod tests {
     #[test]
     fn waits_double_and_honour_the_provider() {
         let limited = |ms| Failure::RateLimited { retry_after_ms: ms };
+        let server = || Failure::Server { retry_after_ms: None };
         let table = [
             (Failure::Network, FRESH, Remedy::Retry { after_ms: 1_000 }),
             (Failure::Network, Attempt { failed_before: 1, ..FRESH }, Remedy::Retry { after_ms: 2_000 }),
@@ -203,6 +206,9 @@ mod tests {
             (Failure::Network, Attempt { fallback: true, ..PLANNED }, Remedy::Fallback),
             (Failure::Server { retry_after_ms: Some(20_000) }, PLANNED, Remedy::Park { after_ms: 20_000 }),
             (Failure::Overloaded { retry_after_ms: None }, PLANNED, Remedy::Park { after_ms: 8_000 }),
+            // A server that always fails may do so because of the request; one that is not there does not.
+            (server(), Attempt { failed_before: SERVER_ERRORS_MAX - 1, ..PLANNED }, Remedy::Park { after_ms: 60_000 }),
+            (server(), Attempt { failed_before: SERVER_ERRORS_MAX, ..PLANNED }, Remedy::GiveUp),
             // An error that may cost money each time has a bounded number of retries.
             (Failure::Timeout, PLANNED, Remedy::GiveUp),
             (Failure::Truncated, PLANNED, Remedy::GiveUp),

@@ -182,10 +182,23 @@ pub struct FilesChanged {
     /// Whether somebody has looked afterwards; if not, it is what the call is about to do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub seen: bool,
+    /// Protected files that the call made without the user's approval, and that were moved away.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moved: Vec<MovedFile>,
     /// When somebody had looked before that, in milliseconds since 1970: what others did meanwhile may be among it. Zero: as the
     /// call began.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub since_ms: i64,
+}
+
+/// A protected file that a command made without the user's approval, and that was moved away.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MovedFile {
+    /// The name that the command gave it, as a whole path.
+    pub path: String,
+    /// Where it is now; empty if it could not be moved.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub to: String,
 }
 
 fn is_zero(number: &i64) -> bool {

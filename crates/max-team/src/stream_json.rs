@@ -11,6 +11,7 @@ use max_team_core::context::summary::{Compacted, Why};
 use max_team_core::event::{Event, LlmEnded, Outcome, TurnEnded};
 use max_team_core::id::{QuestionId, SessionId};
 use max_team_core::ledger::dollars;
+use max_team_core::rewind::MovedFile;
 use max_team_core::turn::call_key;
 use max_team_runtime::{Delta, Open, Opened, Recovered, Status, StreamEvent, What, new_id};
 use serde_json::{Map, Value, json};
@@ -185,6 +186,11 @@ pub(crate) fn recovered(session: SessionId, found: &Recovered) -> Value {
     max(session, "recovered", said)
 }
 
+/// Protected files that a command made without approval, and that were moved away.
+pub(crate) fn moved(session: SessionId, who: &str, moved: &[MovedFile]) -> Value {
+    max(session, "files_moved", json!({ "agent": who, "files": moved }))
+}
+
 /// A model says nothing.
 pub(crate) fn silence(session: SessionId, who: &str, model: &str, seconds: u64) -> Value {
     max(session, "waiting", json!({ "agent": who, "model": model, "seconds": seconds }))
@@ -249,6 +255,8 @@ pub(crate) struct RunResult<'a> {
     pub(crate) api_ms: u64,
     pub(crate) first_ms: Option<u64>,
     pub(crate) denials: &'a [Value],
+    /// Protected files that commands made without approval, and that were moved away.
+    pub(crate) moved: &'a [MovedFile],
     /// The cost; `None` if it was not known in time.
     pub(crate) status: Option<&'a Status>,
     /// Agents that were stopped and have begun nothing since.
@@ -261,7 +269,8 @@ impl<'a> RunResult<'a> {
     /// The result of a run that failed before its session was open.
     pub(crate) fn early(verdict: &'a Verdict) -> Self {
         let (session, ended, question, first_ms, status) = (None, None, None, None, None);
-        let (rounds, duration_ms, api_ms, denials, stopped) = (0, 0, 0, [].as_slice(), [].as_slice());
+        let (rounds, duration_ms, api_ms, denials, moved, stopped) =
+            (0, 0, 0, [].as_slice(), [].as_slice(), [].as_slice());
         let repeated = false;
         Self {
             verdict,
@@ -273,6 +282,7 @@ impl<'a> RunResult<'a> {
             api_ms,
             first_ms,
             denials,
+            moved,
             status,
             stopped,
             repeated,
@@ -300,7 +310,7 @@ impl<'a> RunResult<'a> {
             "ttft_ms": self.first_ms, "total_cost_usd": cost,
             "unknown_cost_usd": dollars(ledger.map_or(0, |ledger| ledger.unknown_nano)), "usage": used,
             "modelUsage": of_models, "stop_reason": self.ended.map(|ended| end_name(&ended.end)),
-            "terminal_reason": reason, "permission_denials": self.denials, "stopped": self.stopped,
+            "terminal_reason": reason, "permission_denials": self.denials, "moved_files": self.moved, "stopped": self.stopped,
             "answered_before": self.repeated,
         })
     }

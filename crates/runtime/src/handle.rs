@@ -14,6 +14,7 @@ use max_team_core::message::Principal;
 use max_team_core::plan::event::{Approve, PlanEnd, Say, TaskFiles};
 use max_team_core::plan::{Draft, Plan};
 use max_team_core::policy::{Action, Answer, Memory};
+use max_team_core::rewind::MovedFile;
 use max_team_core::tasks::Tasks;
 use max_team_core::team::{Constraints, Definition, Model, Settings};
 use max_team_core::turn::Forked;
@@ -303,6 +304,8 @@ pub struct Opened {
     pub notes: Vec<String>,
     /// Skills that the user can ask for by name.
     pub skills: Vec<String>,
+    /// Protected files that commands made without approval and that are still where they were moved to.
+    pub moved: Vec<MovedFile>,
 }
 
 /// What a session had open when it was opened again.

@@ -259,6 +259,7 @@ impl House {
             instructions: seat.frame.files().to_vec(),
             notes: seat.frame.notes().to_vec(),
             skills: self.shared.callable_skills(&floor.root),
+            moved: Census::new(&self.shared.journal).moved_files(session)?,
         };
         if resumed {
             floor.sweep_tasks().await?;

@@ -14,6 +14,7 @@ use max_team_core::memory::Scope;
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::event::{About, PlanEnd, Say, Tally};
 use max_team_core::policy::{Action, Answer, By, Memory};
+use max_team_core::rewind::MovedFile;
 use max_team_core::stop::Held;
 use max_team_journal::{Commit, Entry, Journal, JournalError, Projection};
 use serde::de::DeserializeOwned;
@@ -40,6 +41,9 @@ pub(crate) const ANSWERED: &str = "answered";
 
 /// Commands in the background that are not known to be over, by agent and id.
 pub(crate) const COMMANDS: &str = "commands";
+
+/// Protected files that commands made without approval, by where they were moved to.
+pub(crate) const MOVED: &str = "moved";
 
 /// Since when what others have written is no news, by whoever was stopped with everybody.
 pub(crate) const STOPPED: &str = "stopped";
@@ -97,6 +101,15 @@ pub(crate) fn asked_of(session: &str) -> String {
 /// What an agent's turns cost.
 pub(crate) fn costs_of(agent: &str) -> String {
     format!("cost/{agent}")
+}
+
+/// A protected file that was moved away.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MovedRow {
+    /// The agent whose command made it.
+    pub(crate) agent: String,
+    /// The name that the command gave it.
+    pub(crate) path: String,
 }
 
 /// An agent of a session.
@@ -347,6 +360,7 @@ fn of_agent(stream: &str, agent: &str, at_ms: i64, event: &Event) -> Vec<Project
         Event::Interrupted(Interrupted { held: Some(Held { since: Some(since), .. }), .. }) => {
             put(STOPPED, agent, at_ms, since)
         }
+        Event::FilesChanged(changed) => moved_rows(agent, at_ms, &changed.moved),
         Event::CommandBegun(begun) => put(COMMANDS, &format!("{agent}/{}", begun.id), at_ms, &begun.name),
         Event::CommandOver(over) => vec![delete(COMMANDS, &format!("{agent}/{}", over.id))],
         Event::AgentEnded(ended) => {
@@ -364,6 +378,12 @@ fn of_agent(stream: &str, agent: &str, at_ms: i64, event: &Event) -> Vec<Project
         }
         _ => Vec::new(),
     }
+}
+
+fn moved_rows(agent: &str, at_ms: i64, moved: &[MovedFile]) -> Vec<Projection> {
+    let row = |path: &String| MovedRow { agent: agent.to_owned(), path: path.clone() };
+    let moved = moved.iter().filter(|moved| !moved.to.is_empty());
+    moved.flat_map(|moved| put(MOVED, &moved.to, at_ms, &row(&moved.path))).collect()
 }
 
 fn of_plan(stream: &str, plan: &str, at_ms: i64, event: &Event) -> Vec<Projection> {

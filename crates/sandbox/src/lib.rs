@@ -34,7 +34,7 @@ pub use line::{End, Flow, Join, Step};
 pub use run::{Out, run, run_by, supervisor};
 pub use session::close_inherited;
 pub use spec::{Appeared, Ended, Engine, Limit, Limits, Network, Over, Power, SandboxError, Spec, Walls};
-pub use system::{engine, prefer, probe, release_code, renounce};
+pub use system::{engine, prefer, probe, release_code, renounce, wait_until_gone};
 
 /// The variable that names the one mechanism to use, for tests.
 #[doc(hidden)]

@@ -74,6 +74,9 @@ pub fn run_by(
     if cancel.is_cancelled() {
         return Ok(Over { code: None, signal: None, ended: Ended::Cancelled, ms: 0, appeared: Vec::new() });
     }
+    if spec.walls.is_some() {
+        system::wait_for_orphans();
+    }
     let started = Instant::now();
     let nice = getpriority_process(None).unwrap_or(0);
     // Where we may: so that whatever a command does to the machine, its supervisor has its say. It is this thread's

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::names::{canonical, is_same};
+use crate::names::{SEARCH, canonical, field, is_same};
 use crate::registry::Registry;
 
 /// How deep a schema is followed.
@@ -16,20 +16,64 @@ impl Registry {
     /// The call that is meant, if another was written: the tool's name and its input.
     pub fn mended(&self, name: &str, input: &Value) -> Option<(String, Value)> {
         let meant = if self.get(name).is_some() { name.to_owned() } else { self.meant(name)? };
-        let schema = self.get(&meant).map(|tool| &tool.spec().schema)?;
-        let fitted = fitted(input, schema, 0);
+        let spec = self.get(&meant)?.spec();
+        let schema = &spec.schema;
+        let mut fitted = fitted(input, schema, 0);
+        if let Value::Object(members) = &mut fitted {
+            rename(members, &spec.name, name, schema);
+        }
         (meant != name || fitted != *input).then_some((meant, fitted))
     }
 
     /// The one tool that an unknown name means.
     fn meant(&self, name: &str) -> Option<String> {
         let bare = without_prefix(name);
+        if is_glob(bare) && self.get(SEARCH).is_some() {
+            return Some(SEARCH.to_owned());
+        }
         let mut same = self.specs().map(|spec| &spec.name).filter(|known| is_same(known, bare));
         match (same.next(), same.next()) {
             (Some(only), None) => Some(only.clone()),
             (Some(_), Some(_)) => None,
             (None, _) => self.get(canonical(bare)).map(|tool| tool.spec().name.clone()),
         }
+    }
+}
+
+/// Whether a name is of the tool that elsewhere lists files by a pattern of their names.
+fn is_glob(name: &str) -> bool {
+    is_same(name, "glob")
+}
+
+/// Gives the fields of a call to a file tool the names that the tool knows; `called` is the name that the call was made by.
+fn rename(members: &mut Map<String, Value>, tool: &str, called: &str, schema: &Value) {
+    let is_known = |name: &str| schema.get("properties").is_some_and(|properties| properties.get(name).is_some());
+    let theirs: Vec<String> = members.keys().cloned().collect();
+    for name in theirs {
+        // What `Glob` calls a pattern is one of names, not of lines.
+        let ours =
+            if tool == SEARCH && is_glob(without_prefix(called)) && name == "pattern" { Some("glob") } else { None };
+        let ours = ours.or_else(|| field(tool, &name).filter(|_| !is_known(&name)));
+        if let Some(ours) = ours.filter(|ours| is_known(ours) && !members.contains_key(*ours))
+            && let Some(value) = members.remove(&name)
+        {
+            members.insert(ours.to_owned(), value);
+        }
+    }
+    if tool == SEARCH {
+        rename_modes(members);
+    }
+}
+
+/// What `Grep` of Claude Code says in words or switches, and `search_code` by other fields or always.
+fn rename_modes(members: &mut Map<String, Value>) {
+    match members.get("output_mode").and_then(Value::as_str) {
+        Some("files_with_matches") => drop(members.insert("files_only".to_owned(), Value::Bool(true))),
+        Some("content") => {}
+        _ => return,
+    }
+    for name in ["output_mode", "-n", "head_limit"] {
+        members.remove(name);
     }
 }
 
@@ -168,6 +212,71 @@ mod tests {
             assert_eq!(mended.as_deref(), meant, "{name}");
         }
         assert_eq!(registry.mended("TaskUpdate", &json!({})), None, "it is there under this name");
+    }
+
+    #[test]
+    fn fields_of_file_tools_may_have_the_names_that_they_have_elsewhere() {
+        let registry = Registry::builtin();
+        for (called, input, meant, want) in [
+            ("Read", json!({ "file_path": "a" }), "read_file", json!({ "path": "a" })),
+            ("read_file", json!({ "filePath": "a", "limit": 3 }), "read_file", json!({ "path": "a", "limit": 3 })),
+            (
+                "Write",
+                json!({ "file_path": "a", "content": "x" }),
+                "write_file",
+                json!({ "path": "a", "content": "x" }),
+            ),
+            (
+                "create_file",
+                json!({ "path": "a", "file_text": "x" }),
+                "write_file",
+                json!({ "path": "a", "content": "x" }),
+            ),
+            (
+                "Edit",
+                json!({ "file_path": "a", "old_string": "x", "new_string": "y", "replace_all": true }),
+                "edit_file",
+                json!({ "path": "a", "old": "x", "new": "y", "all": true }),
+            ),
+            (
+                "str_replace",
+                json!({ "path": "a", "old_str": "x", "new_str": "y" }),
+                "edit_file",
+                json!({ "path": "a", "old": "x", "new": "y" }),
+            ),
+            ("LS", json!({ "dir_path": "a" }), "list_dir", json!({ "path": "a" })),
+            (
+                "Grep",
+                json!({ "pattern": "x", "path": "a", "glob": "*.rs", "-i": true, "-C": 2, "-n": true,
+                    "output_mode": "files_with_matches", "head_limit": 5 }),
+                "search_code",
+                json!({ "pattern": "x", "path": "a", "glob": "*.rs", "ignore_case": true, "context": 2, "files_only": true }),
+            ),
+            (
+                "grep_search",
+                json!({ "query": "x", "include": "*.rs" }),
+                "search_code",
+                json!({ "pattern": "x", "glob": "*.rs" }),
+            ),
+            (
+                "Glob",
+                json!({ "pattern": "**/*.rs", "path": "a" }),
+                "search_code",
+                json!({ "glob": "**/*.rs", "path": "a" }),
+            ),
+            (
+                "Bash",
+                json!({ "command": "x", "run_in_background": true }),
+                "Bash",
+                json!({ "command": "x", "background": true }),
+            ),
+        ] {
+            assert_eq!(registry.mended(called, &input), Some((meant.to_owned(), want)), "{called} {input}");
+        }
+        // A field that is there is not replaced, and what no field means is left to the tool's own check.
+        for input in [json!({ "path": "a", "file_path": "b" }), json!({ "path": "a", "pages": "1" })] {
+            assert_eq!(registry.mended("read_file", &input), None, "{input}");
+        }
     }
 
     #[test]

@@ -8,6 +8,45 @@
 /// The tool that runs commands.
 pub(crate) const COMMAND: &str = "run_shell";
 
+/// The tool that searches files.
+pub(crate) const SEARCH: &str = "search_code";
+
+/// Tools whose fields have other names elsewhere.
+const FILE_TOOLS: [&str; 6] = ["read_file", "write_file", "edit_file", "list_dir", SEARCH, COMMAND];
+
+/// Fields of those tools, and what Claude Code, Codex, Gemini, Cursor and others call them.
+const FIELDS: &[(&str, &[&str])] = &[
+    (
+        "path",
+        &[
+            "filepath",
+            "file",
+            "filename",
+            "absolutepath",
+            "notebookpath",
+            "targetfile",
+            "dirpath",
+            "directory",
+            "dir",
+            "folder",
+            "targetdirectory",
+            "relativeworkspacepath",
+        ],
+    ),
+    ("content", &["contents", "filetext", "text"]),
+    ("old", &["oldstring", "oldstr", "oldtext"]),
+    ("new", &["newstring", "newstr", "newtext"]),
+    ("all", &["replaceall"]),
+    ("offset", &["startline"]),
+    ("pattern", &["query", "regex", "regexp"]),
+    ("glob", &["include", "includepattern", "filepattern"]),
+    ("ignore_case", &["i", "caseinsensitive"]),
+    ("context", &["c"]),
+    ("files_only", &["filesonly"]),
+    ("command", &["cmd"]),
+    ("background", &["runinbackground", "isbackground"]),
+];
+
 const ALIASES: &[(&str, &[&str])] = &[
     (COMMAND, &["exec", "bash", "shell", "execute", "runcommand", "terminal", "runterminalcmd"]),
     ("shell_output", &["bashoutput"]),
@@ -89,6 +128,14 @@ pub fn canonical(name: &str) -> &str {
 /// The same for a call.
 pub(crate) fn called(name: &str) -> &str {
     if CALLED.contains(&name) { canonical(name) } else { name }
+}
+
+/// The field of a file tool that is meant by another name; `-i` and `-C` are those of grep.
+pub(crate) fn field(tool: &str, name: &str) -> Option<&'static str> {
+    let letters: String = bare(name).map(char::from).collect();
+    let known =
+        || FIELDS.iter().find(|(ours, theirs)| bare(ours).eq(letters.bytes()) || theirs.contains(&letters.as_str()));
+    FILE_TOOLS.contains(&tool).then(known).flatten().map(|(ours, _)| *ours)
 }
 
 /// Whether it is a tool of others that does nothing which an agent here would need.

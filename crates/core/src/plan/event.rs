@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::{Draft, Edit, Forecast};
 use crate::id::{AgentId, PlanId, QuestionId, SessionId, TurnId};
 use crate::message::Principal;
+use crate::rewind::MovedFile;
 
 /// When a person is asked while a plan is approved and carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -244,6 +245,12 @@ pub struct TaskFiles {
     pub task: String,
     /// The files, from the project's folder.
     pub files: Vec<String>,
+    /// Commands that ran in the background when this was noted: what they change is known when they end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub running: Vec<String>,
+    /// Protected files that its commands made without approval, and that were moved away.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moved: Vec<MovedFile>,
 }
 
 /// How a plan ended.

@@ -118,6 +118,17 @@ pub fn guarded(path: &str) -> Option<&'static Protected> {
     PROTECTED.iter().find(|row| row.is_held && row.covers(&names))
 }
 
+/// The row of a file or folder that agents obey at any depth of a project, if this path ends in its name.
+pub fn obeyed_anywhere(path: &str) -> Option<&'static Protected> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let rows = PROTECTED.iter().filter(|row| matches!(row.reach, Reach::Instructs | Reach::Configures));
+    // Every file of a project is looked at, so its name is compared before anything is copied.
+    let mut named = rows.filter(|row| !row.pattern.starts_with('/') && row.is_spelt(name)).peekable();
+    named.peek()?;
+    let names: Vec<String> = path.split('/').filter(|part| !matches!(*part, "" | ".")).map(folded).collect();
+    named.find(|row| row.covers(&names))
+}
+
 /// The rows that the sandbox keeps beneath a project's folder. Of `.git` it keeps only the parts that git obeys, and the
 /// record of this run by its real path; both are listed elsewhere.
 pub fn kept() -> impl Iterator<Item = &'static Protected> {
@@ -134,6 +145,11 @@ impl Protected {
     /// Whether this is the name of such a file in its folder.
     pub fn is_name(&self, name: &str) -> bool {
         is_named(&self.split().1.to_lowercase(), &folded(name))
+    }
+
+    /// The same without a copy of the name.
+    fn is_spelt(&self, name: &str) -> bool {
+        if name.is_ascii() { self.split().1.eq_ignore_ascii_case(name) } else { self.is_name(name) }
     }
 
     fn covers(&self, names: &[String]) -> bool {
@@ -250,6 +266,25 @@ mod tests {
         assert_eq!(row("/agents/*.md").split(), ("agents", "*.md"));
         assert_eq!(row("AGENTS.md").split(), ("", "AGENTS.md"));
         assert!(row("/agents/*.md").is_name("Leo.MD") && !row("/agents/*.md").is_name("leo.py"));
+    }
+
+    #[test]
+    fn agents_obey_their_files_at_any_depth() {
+        for (path, pattern) in [
+            ("packages/a/AGENTS.md", Some("AGENTS.md")),
+            ("AGENTS.md", Some("AGENTS.md")),
+            ("a/b/Claude.MD", Some("CLAUDE.md")),
+            ("a/AGENTS\u{200b}.md", Some("AGENTS.md")),
+            ("a/.claude", Some(".claude")),
+            ("a/.github/instructions", Some(".github/instructions")),
+            ("a/instructions", None),
+            ("a/.github/workflows", None),
+            ("a/agents/leo.md", None),
+            ("a/.npmrc", None),
+            ("docs/agents.md.txt", None),
+        ] {
+            assert_eq!(obeyed_anywhere(path).map(|row| row.pattern), pattern, "{path}");
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(crate) mod sight;
 use serde::{Deserialize, Serialize};
 
 pub use grant::{Grant, Memory, Until};
-pub use guard::{PROTECTED, Protected, Reach, guarded, is_final, kept, opened, protected, refusal};
+pub use guard::{PROTECTED, Protected, Reach, guarded, is_final, kept, obeyed_anywhere, opened, protected, refusal};
 pub use judge::{Free, Judgement, Rules, always_asks, judge};
 pub use line::Line;
 pub use rule::Rule;

@@ -221,16 +221,20 @@ fn is_beneath(folder: &str, word: &str) -> bool {
 }
 
 /// The allowed command that comes nearest to one that is not: of the same program, or else of the one with the most similar
-/// name, that with the most further words in common.
-pub(super) fn nearest_command<'a>(allowed: &'a [String], argv: &[&str]) -> Option<&'a str> {
+/// name, that with the most further words in common, where a word that is equal counts more than one with a slip in it.
+pub(super) fn nearest_command<'a>(allowed: &[&'a str], argv: &[&str]) -> Option<&'a str> {
     let asked = argv.first()?.rsplit('/').next()?;
-    let program = |command: &'a String| command.split_whitespace().next();
+    let program = |command: &&'a str| command.split_whitespace().next();
     let similar = || near::nearest(asked, allowed.iter().filter_map(program));
     let meant = allowed.iter().filter_map(program).find(|name| *name == asked).or_else(similar)?;
-    let common = |command: &&String| command.split_whitespace().zip(argv).skip(1).take_while(|(a, b)| a == *b).count();
+    let weight = |(known, asked): (&str, &&str)| match known == *asked {
+        true => Some(2),
+        false => near::slips(asked, known).map(|_| 1),
+    };
+    let common = |command: &&&str| command.split_whitespace().zip(argv).skip(1).map_while(weight).sum::<usize>();
     // The first of equals.
     let of_program = allowed.iter().rev().filter(|command| program(command) == Some(meant));
-    of_program.max_by_key(common).map(String::as_str)
+    of_program.max_by_key(common).copied()
 }
 
 /// Whether a host is one of those named; `*.example.org` names everything below `example.org`.

@@ -6,6 +6,7 @@ use super::Deed::{
     Answer as Say, Ask as Question, Execute, Fetch, Query, Read, ReadLinked, ReadOwn, Team, Write, WriteOwn,
 };
 use super::Verdict::{Allow, Ask, Deny};
+use super::rule::{Anchors, List, Origin, Scope};
 use super::*;
 use crate::team::Constraints;
 
@@ -297,8 +298,11 @@ fn an_owner_runs_its_own_checks_and_nothing_like_them() {
 #[test]
 fn a_refused_command_is_one_line_with_the_nearest_allowed() {
     let allowed = list(&["ls", "cargo build", "cargo test", "python3 -m pytest", "npm test", "./"]);
-    let table: [(&[&str], &str, &str); 8] = [
+    let table: [(&[&str], &str, &str); 11] = [
         (&["cargo", "publish"], "cargo publish", "`cargo build`"),
+        (&["cargo", "tset"], "cargo tset", "`cargo test`"),
+        (&["crago", "tset", "--all"], "crago", "`cargo test`"),
+        (&["python3", "-m", "pytst"], "python3 -m", "`python3 -m pytest`"),
         (&["carg", "test"], "carg", "`cargo test`"),
         (&["python3", "-c", "x"], "python3 -c", "`python3 -m pytest`"),
         (&["/usr/bin/python3", "x.py"], "/usr/bin/python3", "`python3 -m pytest`"),
@@ -316,6 +320,27 @@ fn a_refused_command_is_one_line_with_the_nearest_allowed() {
         };
         assert_eq!((judged.verdict, judged.rule), (Deny, want), "{words:?}");
     }
+}
+
+#[test]
+fn a_refusal_names_no_command_that_is_refused_itself() {
+    let constraints = Constraints {
+        allowed_commands: Some(list(&["cargo build", "cargo test", "cargo fmt"])),
+        ..Constraints::default()
+    };
+    let origin = || Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };
+    let anchors = Anchors { root: "/p", base: "/p", home: "/h" };
+    let deny = |text: &str| Rule::new(List::Deny, text, origin(), &anchors);
+    let told = |denied: &[&str], mode: Mode| {
+        let permissions =
+            Permissions { rules: denied.iter().map(|text| deny(text)).collect(), ..Permissions::default() };
+        let rules = Rules { permissions: &permissions, ..free(&constraints, mode) };
+        judge(&rules, TOOL, &shell(&[&["cargo", "tset"]])).rule
+    };
+    assert!(told(&[], Mode::Default).ends_with("nearest allowed: `cargo test`"));
+    assert!(told(&["Bash(cargo test)"], Mode::Default).ends_with("nearest allowed: `cargo build`"));
+    assert!(told(&["Bash(cargo:*)"], Mode::Default).ends_with("`cargo tset` is not in it"));
+    assert!(told(&[], Mode::Plan).ends_with("`cargo tset` is not in it"), "a plan only looks");
 }
 
 #[test]

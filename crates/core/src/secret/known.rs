@@ -34,6 +34,16 @@ pub(super) fn hidden(text: &str) -> Cow<'_, str> {
     text
 }
 
+/// How much of the end of a text may be the beginning of a key of our own: a cut must not go through it.
+pub(super) fn begun(text: &str) -> usize {
+    let Ok(known) = KNOWN.read() else { return 0 };
+    let begun = |key: &String| {
+        let lengths = (1..key.len()).rev().filter(|length| key.is_char_boundary(*length));
+        lengths.into_iter().find(|length| key.get(..*length).is_some_and(|head| text.ends_with(head))).unwrap_or(0)
+    };
+    known.iter().map(begun).max().unwrap_or(0)
+}
+
 /// The text without a key. A very short one is only taken out where it is a word of its own: it may be part of any other.
 pub fn hide<'t>(text: &'t str, key: &str) -> Cow<'t, str> {
     if key.is_empty() || !text.contains(key) {

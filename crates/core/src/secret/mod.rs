@@ -368,6 +368,21 @@ fn blocks(text: &str) -> Vec<(usize, usize)> {
     found
 }
 
+/// Whether a file is a private key by its first bytes: in PEM or OpenPGP armour, of PuTTY or age, or a service account's JSON.
+pub fn is_key_file(head: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(head);
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    let armoured = |text: &str| {
+        let rest = text.strip_prefix(BLOCK.0).unwrap_or_default();
+        rest.lines().next().is_some_and(|title| title.contains("PRIVATE KEY"))
+    };
+    // The key of a service account stands in one string, with its line ends as `\n`.
+    let holds_one = || text.match_indices(BLOCK.0).any(|(at, _)| text.get(at..).is_some_and(armoured));
+    armoured(text)
+        || ["PuTTY-User-Key-File-", "AGE-SECRET-KEY-1"].iter().any(|mark| text.starts_with(mark))
+        || (text.starts_with('{') && text.contains("\"private_key\"") && holds_one())
+}
+
 /// Whether a text only stands for a secret: nothing, a variable, a mark in a template, stars, dots.
 fn stands_for_one(text: &str) -> bool {
     let within = |open: &str, close: &str| text.strip_prefix(open).is_some_and(|rest| rest.ends_with(close));

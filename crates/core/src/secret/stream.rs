@@ -1,5 +1,6 @@
 //! Secrets in a text that comes in pieces.
 
+use super::known::{begun, hidden as hidden_keys};
 use super::redact;
 use crate::limits::HELD_TEXT_BYTES_MAX;
 
@@ -37,12 +38,17 @@ impl Redactor {
     }
 
     /// Where nothing before can be part of a secret that goes on behind: secrets are words of ASCII letters, and the words
-    /// before them say so.
+    /// before them say so. Keys of our own may be of several words.
     fn cut(&self) -> usize {
         let ends = self.held.char_indices().rev().filter(|(_, letter)| letter.is_whitespace() || !letter.is_ascii());
+        let whole = hidden_keys(&self.held);
         let is_clear = |at: &usize| {
-            let before = self.held.get(..*at).unwrap_or_default();
-            ENDINGS.iter().all(|ending| redact(&format!("{before}{ending}{PROBE}")).ends_with(PROBE))
+            let (before, behind) = self.held.split_at_checked(*at).unwrap_or_default();
+            // A key that is cut in two is found in neither half.
+            let is_whole = whole == format!("{}{}", hidden_keys(before), hidden_keys(behind));
+            is_whole
+                && begun(&self.held) <= behind.len()
+                && ENDINGS.iter().all(|ending| redact(&format!("{before}{ending}{PROBE}")).ends_with(PROBE))
         };
         ends.map(|(at, letter)| at + letter.len_utf8()).take(CUTS_MAX).find(is_clear).unwrap_or(0)
     }
@@ -88,6 +94,22 @@ mod tests {
             for link in [" is ", ": ", "=", "：", "是", "\": \"", " = "] {
                 let text = format!("so, {name}{link}Abcd1234Efgh5678 and on");
                 assert_eq!(streamed(&text, 1), redact(&text), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_of_our_own_with_blanks_is_hidden_in_pieces() {
+        crate::secret::know("correct horse 电池 staple\tkey");
+        crate::secret::know("correct horse 电池 staple\tkey of another");
+        for text in [
+            "so correct horse 电池 staple\tkey and on",
+            "correct horse 电池 staple\tkey of another",
+            "the correct horse is no key, correct horse 电池 neither",
+            "correct correct horse 电池 staple\tkey",
+        ] {
+            for size in [1, 2, 3, 7, 20] {
+                assert_eq!(streamed(text, size), redact(text), "{size}: {text}");
             }
         }
     }

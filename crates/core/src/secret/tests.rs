@@ -6,6 +6,27 @@ use serde_json::json;
 use super::*;
 
 #[test]
+fn files_that_are_private_keys_are_known_by_their_first_bytes() {
+    for (text, want) in [
+        ("-----BEGIN RSA PRIVATE KEY-----\nMIIE", true),
+        ("-----BEGIN OPENSSH PRIVATE KEY-----\n", true),
+        ("\u{feff}\n-----BEGIN ENCRYPTED PRIVATE KEY-----\n", true),
+        ("-----BEGIN PGP PRIVATE KEY BLOCK-----\n", true),
+        ("PuTTY-User-Key-File-3: ssh-ed25519\n", true),
+        ("AGE-SECRET-KEY-1QQPQ\n", true),
+        ("{\n  \"type\": \"service_account\",\n  \"private_key\": \"-----BEGIN PRIVATE KEY-----\\nMIIE\"}", true),
+        ("-----BEGIN CERTIFICATE-----\nMIID", false),
+        ("-----BEGIN PUBLIC KEY-----\n", false),
+        ("{\"private_key\": \"$KEY\"}", false),
+        ("A key begins with -----BEGIN RSA PRIVATE KEY-----\n", false),
+        ("const KEY: &str = \"-----BEGIN PRIVATE KEY-----\";", false),
+        ("", false),
+    ] {
+        assert_eq!(super::is_key_file(text.as_bytes()), want, "{text}");
+    }
+}
+
+#[test]
 fn what_looks_like_a_secret_goes() {
     for (text, want) in [
         ("my key is sk-ant-REDACTED, ok?", "my key is [redacted], ok?"),

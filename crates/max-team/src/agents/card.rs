@@ -468,7 +468,12 @@ impl Maker<'_> {
                     let globs = self.reader.globs_of("tools", words.into_iter().collect());
                     self.card.member.constraints.write_patterns.get_or_insert_default().extend(globs);
                 }
-                (_, Some("")) | (_, None) => {}
+                (_, Some("")) => {
+                    self.warn(spot, format!("`{}`: empty brackets allow nothing; it is left out", quote(&word)));
+                    self.leave_out(&word);
+                    continue;
+                }
+                (_, None) => {}
                 (_, Some(_)) => self.warn(spot, format!("`{}`: what is in brackets is not kept", quote(&word))),
             }
             self.give(name, &word, spot, is_lead);

@@ -11,6 +11,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use max_team_runtime::many;
+use max_team_tools::command::is_planted;
 use rustix::fs::OFlags;
 
 use super::card::{self, Card, FILE_BYTES_MAX};
@@ -220,6 +221,9 @@ impl Shelf {
 
     fn bytes(&self, path: &Path, is_link: bool) -> Result<(Stamp, Vec<u8>), String> {
         let told = |error: std::io::Error| format!("cannot be read: {error}");
+        if is_planted(path) {
+            return Err("it appeared while a command runs, without your approval".to_owned());
+        }
         if is_link {
             let real = path.canonicalize().map_err(told)?;
             let is_beneath = self.path.canonicalize().is_ok_and(|folder| real.starts_with(folder));

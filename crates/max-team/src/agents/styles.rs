@@ -110,6 +110,11 @@ fn an_empty_list_allows_nothing() {
         let own = read(line).member.definition;
         assert!(own.tools.is_empty() && !own.inherits_tools, "{line}");
     }
+    for line in ["tools: [Read()]", "tools: [WebFetch(), Grep()]", "tools: Skill()", "allowed-tools: [mcp__x__y()]"] {
+        let own = read(line).member.definition;
+        assert!(own.tools.is_empty() && !own.inherits_tools, "{line}");
+    }
+    assert!(read("constraints: {allowed_hosts: []}").member.constraints.allowed_hosts.is_empty());
     for line in ["allowed_commands: []", "allowed_commands:", "tools: [Read, Bash()]", "tools: Bash(:*)"] {
         assert_eq!(read(line).member.constraints.allowed_commands, none, "{line}");
     }

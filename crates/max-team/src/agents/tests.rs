@@ -228,6 +228,26 @@ fn the_first_designs_own_file_loads() {
 }
 
 #[test]
+fn an_empty_list_of_an_agents_file_allows_nothing() {
+    let text = |lead: &str, member: &str| {
+        format!(
+            "agents:\n  - {{name: max, role: team_lead, system_prompt: p{lead}}}\n  - {{name: leo, role: coder, system_prompt: p{member}}}\n"
+        )
+    };
+    let none = Some(Vec::new());
+    let all = named(&text("", "")).unwrap();
+    assert!(!hands::lead_tools(&all.lead.definition).is_empty(), "a lead without a list has every tool of a lead");
+    let made = named(&text(", tools: []", ", tools: [], mcp_servers: []")).unwrap();
+    assert_eq!(hands::lead_tools(&made.lead.definition), Vec::<String>::new());
+    assert!(made.members[0].definition.tools.is_empty() && !made.members[0].definition.inherits_tools);
+    assert!(made.members[0].mcp_servers.is_empty());
+    let limits = ", constraints: {allowed_dirs: [], write_patterns: [], allowed_commands: [], allowed_hosts: []}";
+    let limits = named(&text("", limits)).unwrap().members[0].constraints.clone();
+    assert_eq!((&limits.allowed_dirs, &limits.write_patterns, &limits.allowed_commands), (&none, &none, &none));
+    assert!(limits.allowed_hosts.is_empty(), "each host is asked about");
+}
+
+#[test]
 fn hosts_that_need_no_question_are_the_users_to_name() {
     let hosts = |list: &str| {
         format!(

@@ -4,7 +4,6 @@ use max_team_core::event::Event;
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, SessionId};
 use max_team_core::mates::CommandBegun;
 use max_team_core::plan::Status;
-use max_team_core::plan::event::TaskFiles;
 use max_team_journal::{Entry, Watch, WorkerInfo};
 use max_team_runtime::{AgentRow, Found, Sessions, new_id};
 
@@ -174,8 +173,8 @@ async fn told(
             let mut text = format!("{} {} {words}\n", desk.lang.plan_word(), short(&plan));
             let census = desk.census();
             let left = census.files_left(&census.plan(plan).map_err(stop)?).map_err(stop)?;
-            for TaskFiles { task, files } in left.into_iter().filter(|left| task.is_none_or(|task| left.task == task)) {
-                text.push_str(&format!("  {task}: {}\n", desk.lang.had_changed(&files)));
+            for left in left.iter().filter(|left| task.is_none_or(|task| left.task == task)) {
+                text.push_str(&format!("  {}: {}\n", left.task, desk.lang.task_left(left)));
             }
             super::print(&text)?;
         }

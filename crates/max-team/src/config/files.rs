@@ -8,6 +8,8 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use max_team_tools::command::is_planted;
+
 use super::env::Env;
 use super::error::Problem;
 use super::table;
@@ -109,6 +111,10 @@ impl File {
             // A link to a pipe or a device would hold us up for ever; `--config <(command)` is the user's own wish.
             Ok(meta) if !meta.is_file() && !self.named => {
                 return Err(unreadable(std::io::ErrorKind::InvalidInput.into()));
+            }
+            Ok(_) if !self.named && is_planted(&self.path) => {
+                let why = "it appeared while a command runs, without your approval";
+                return Err(unreadable(std::io::Error::other(why)));
             }
             Ok(_) => {}
             Err(cause) if is_absent(&cause) && !self.named => return Ok(None),

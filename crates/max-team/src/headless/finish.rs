@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use max_team_core::event::{End, Event, TurnEnded};
 use max_team_core::id::{QuestionId, SessionId};
-use max_team_core::plan::event::TaskFiles;
 use max_team_core::verdict::{Facts, Verdict};
 use max_team_runtime::{Notice, Opened, Origin};
 use tokio::sync::mpsc;
@@ -151,8 +150,8 @@ impl Headless {
     /// That a plan is paused: what its unfinished tasks have changed so far, and how to go on.
     fn tell_of_pause(&self, session: SessionId) -> anyhow::Result<()> {
         for plan in self.handle.open_plans(session)? {
-            for TaskFiles { task, files } in self.handle.files_left(plan)? {
-                talk(&format!("{task}: {}", self.lang.had_changed(&files)));
+            for left in self.handle.files_left(plan)? {
+                talk(&format!("{}: {}", left.task, self.lang.task_left(&left)));
             }
             if self.handle.plan(plan)?.is_moving() {
                 talk(&self.lang.plan_paused(&plan.to_string(), &session.to_string()));
@@ -279,6 +278,7 @@ impl Headless {
             api_ms: tally.api_ms,
             first_ms: tally.first_ms,
             denials: &tally.denials,
+            moved: &tally.moved,
             status: status.as_ref(),
             stopped: &tally.stopped(),
             repeated: tally.repeats && ended.is_some(),

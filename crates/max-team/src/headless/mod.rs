@@ -25,6 +25,7 @@ use max_team_core::message::{Kind, Principal};
 use max_team_core::plan::Draft;
 use max_team_core::plan::event::{About, Say};
 use max_team_core::policy::{By, Deed};
+use max_team_core::rewind::MovedFile;
 use max_team_core::secret::{redact, redact_value};
 use max_team_core::unattended::{Signal, on_signal};
 use max_team_runtime::{
@@ -164,6 +165,7 @@ impl Headless {
         let session = opened.session;
         self.emit_stream(|| stream_json::init(opened, open, &self.cwd, &self.key_source))?;
         self.tell_of_recovery(session, &opened.recovered)?;
+        self.tell_of_moved(session, "", &opened.moved)?;
         let key = EnvelopeId::new(new_id());
         let mut tally = Tally::new(session, open.settings.retries_max);
         if self.format == Format::StreamJson {
@@ -291,6 +293,16 @@ impl Headless {
         let Some(words) = self.lang.recovered(found, session) else { return Ok(()) };
         talk(&words);
         self.emit_stream(|| stream_json::recovered(session, found))
+    }
+
+    /// Says that protected files were moved away, and whose command made them.
+    fn tell_of_moved(&self, session: SessionId, who: &str, moved: &[MovedFile]) -> anyhow::Result<()> {
+        if moved.is_empty() {
+            return Ok(());
+        }
+        let words = self.lang.moved_away(moved);
+        talk(&if who.is_empty() { words } else { format!("{who}: {words}") });
+        self.emit_stream(|| stream_json::moved(session, who, moved))
     }
 
     /// Without words, whoever was interrupted goes on like the lead; whether somebody does.
@@ -537,6 +549,10 @@ impl Headless {
             Event::ToolDone(done) => {
                 done.refused.iter().for_each(|refusal| self.tell_of_refusal(from, refusal, tally));
                 self.tell_of_command(from, done, tally);
+            }
+            Event::FilesChanged(changed) if !changed.moved.is_empty() => {
+                tally.moved.extend(changed.moved.iter().cloned());
+                self.tell_of_moved(session, &from.name, &changed.moved)?;
             }
             Event::CompactionFailed(failed) if from.lead && self.format == Format::Text => {
                 talk(&self.lang.not_compacted(&failed.detail));

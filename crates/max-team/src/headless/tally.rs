@@ -7,6 +7,7 @@ use max_team_core::chat::Part;
 use max_team_core::event::{Event, Refusal, Steered, ToolDone, TurnEnded, TurnStarted};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::plan::event::PlanEnd;
+use max_team_core::rewind::MovedFile;
 use max_team_core::secret::Redactor;
 use max_team_core::stop::Held;
 use max_team_core::verdict::{Others, counts};
@@ -33,6 +34,8 @@ pub(super) struct Tally {
     pub(super) said: Redactor,
     pub(super) thought: Redactor,
     pub(super) denials: Vec<Value>,
+    /// Protected files that commands made without approval, and that were moved away.
+    pub(super) moved: Vec<MovedFile>,
     /// Calls that needed an approval that a headless run cannot get, and whether they always do.
     pub(super) unasked: Vec<(String, bool)>,
     /// Questions that wait in the user's inbox.
@@ -129,6 +132,7 @@ impl Tally {
             said: Redactor::default(),
             thought: Redactor::default(),
             denials: Vec::new(),
+            moved: Vec::new(),
             unasked: Vec::new(),
             waiting: Vec::new(),
             refusals_told: 0,

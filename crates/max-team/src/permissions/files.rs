@@ -6,6 +6,7 @@ use std::path::Path;
 
 use max_team_core::policy::Mode;
 use max_team_core::policy::rule::List;
+use max_team_tools::command::is_planted;
 
 use super::foreign;
 use crate::config::quote;
@@ -102,6 +103,9 @@ pub(super) fn read(path: &Path, shown: &str) -> Result<Option<File>, String> {
         }
         Err(error) => return Err(unread(error.to_string())),
     };
+    if is_planted(path) {
+        return Err(unread("it appeared while a command runs, without your approval".to_owned()));
+    }
     // A pipe or a device would hold us up for ever.
     if !meta.is_file() || meta.len() > BYTES_MAX {
         return Err(unread(format!("it is no file of at most {BYTES_MAX} bytes")));

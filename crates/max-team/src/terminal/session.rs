@@ -227,6 +227,7 @@ impl Session {
             items.clear();
         }
         items.extend(self.lang.recovered(&opened.recovered, opened.session).map(note));
+        items.extend((!opened.moved.is_empty()).then(|| note(self.lang.moved_away(&opened.moved))));
         items.extend(self.counted(opened.held));
         items
     }

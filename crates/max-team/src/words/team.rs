@@ -3,8 +3,9 @@
 //! Words that a member, a file or an error says are passed through as they are.
 
 use max_team_core::calling::cache::Age;
-use max_team_core::plan::event::{PlanEnd, Proof, Ruling, Say, Tally, TaskResult};
+use max_team_core::plan::event::{PlanEnd, Proof, Ruling, Say, Tally, TaskFiles, TaskResult};
 use max_team_core::plan::{PlanState, Status};
+use max_team_core::rewind::MovedFile;
 
 use super::{Lang, plural};
 
@@ -256,6 +257,49 @@ impl Lang {
             (more, Self::Zh) => format!(" 等另外 {more} 个"),
         };
         say!(self, "it has changed {shown}{rest}", "它已更改 {shown}{rest}")
+    }
+
+    /// What an unfinished task leaves: changed files, commands whose changes are not known yet, protected files that were
+    /// moved away.
+    pub(crate) fn task_left(self, left: &TaskFiles) -> String {
+        let mut words = Vec::new();
+        if !left.files.is_empty() {
+            words.push(self.had_changed(&left.files));
+        }
+        if !left.running.is_empty() {
+            let commands = left.running.join("`, `");
+            words.push(say!(
+                self,
+                "`{commands}` was still running, so its changes are not listed",
+                "`{commands}` 当时仍在运行，其更改未列出"
+            ));
+        }
+        if !left.moved.is_empty() {
+            words.push(self.moved_away(&left.moved));
+        }
+        words.join(if self == Self::Zh { "；" } else { "; " })
+    }
+
+    /// Protected files that a command made without approval, and where they are now.
+    pub(crate) fn moved_away(self, moved: &[MovedFile]) -> String {
+        let one = |MovedFile { path, to }: &MovedFile| match (to.as_str(), self) {
+            ("", Self::En) => format!("`{path}` (could not be moved; remove it)"),
+            ("", Self::Zh) => format!("`{path}`（无法移走，请删除）"),
+            (to, _) => format!("`{path}` → `{to}`"),
+        };
+        let shown: Vec<String> = moved.iter().take(FILES_SHOWN_MAX).map(one).collect();
+        let (shown, more) = (shown.join(", "), moved.len().saturating_sub(FILES_SHOWN_MAX));
+        let rest = match (more, self) {
+            (0, _) => String::new(),
+            (more, Self::En) => format!(" and {more} more"),
+            (more, Self::Zh) => format!(" 等另外 {more} 个"),
+        };
+        say!(
+            self,
+            "protected files that commands made without your approval were moved away: {shown}{rest}; look at them, then remove them \
+             or rename them back",
+            "命令未经您批准创建的受保护文件已被移走：{shown}{rest}；请查看后删除，或改回原名"
+        )
     }
 
     /// What somebody said about a plan.

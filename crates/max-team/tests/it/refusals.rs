@@ -3,6 +3,7 @@
 use max_team_testkit::{ModelServer, Reply, Script};
 use serde_json::json;
 
+use crate::chat::Terminal;
 use crate::plans::{news, plan, task, voice};
 use crate::program::Program;
 
@@ -147,4 +148,56 @@ fn a_question_of_the_lead_shows_the_message_it_works_on() {
     assert_eq!(program.run(&["-p", "paint the shed"]).code, 5);
     let shown = program.run(&["inbox"]).out;
     assert!(shown.contains("task: paint the shed") && !shown.contains("why:"), "{shown}");
+}
+
+/// A script that makes a protected file.
+const PLANTS: &str = "echo evil > CLAUDE.md\n";
+
+fn build() -> Reply {
+    Reply::new().tool("t1", "run_shell", json!({ "command": "sh build.sh" }))
+}
+
+#[test]
+fn a_file_that_a_command_made_without_approval_is_told_to_the_user_and_again_later() {
+    let free = ["--allowed-tools", "Bash(sh build.sh)"];
+    for (lang, words) in [("en", "were moved away: `"), ("zh", "受保护文件已被移走：`")] {
+        let server = ModelServer::start([build(), Reply::text("Built."), Reply::text("Again."), Reply::text("Still.")]);
+        let program = Program::with(&server).file("build.sh", PLANTS);
+        let run = |line: &[&str]| program.run(&[line, free.as_slice(), &["--lang", lang]].concat());
+        let ran = run(&["-p", "build"]);
+        let is_told = |err: &str| err.contains(words) && err.contains("CLAUDE.md.untrusted-1`");
+        assert!(ran.code == 0 && is_told(&ran.err), "{ran:?}");
+        let again = run(&["-c", "-p", "go on"]);
+        assert!(again.code == 0 && is_told(&again.err), "it is still there: {again:?}");
+        std::fs::remove_file(program.project().join("CLAUDE.md.untrusted-1")).unwrap();
+        let gone = run(&["-c", "-p", "go on"]);
+        assert!(gone.code == 0 && !is_told(&gone.err), "{gone:?}");
+    }
+}
+
+#[test]
+fn programs_are_told_of_files_that_were_moved_away() {
+    for format in ["json", "stream-json"] {
+        let server = ModelServer::start([build(), Reply::text("Built.")]);
+        let program = Program::with(&server).file("build.sh", PLANTS);
+        let ran = program.run(&["-p", "build", "--allowed-tools", "Bash(sh build.sh)", "--output-format", format]);
+        let lines = ran.lines();
+        let moved = &lines.last().unwrap()["moved_files"][0];
+        assert!(moved["path"].as_str().unwrap().ends_with("/CLAUDE.md"), "{ran:?}");
+        assert!(moved["to"].as_str().unwrap().ends_with("/CLAUDE.md.untrusted-1"), "{ran:?}");
+        let told = lines.iter().find(|line| line["subtype"] == "files_moved");
+        assert_eq!(told.map(|line| &line["data"]["files"][0]), (format == "stream-json").then_some(moved), "{ran:?}");
+    }
+}
+
+#[test]
+fn the_chat_tells_of_files_that_were_moved_away() {
+    let server = ModelServer::start([build(), Reply::text("Built.")]);
+    let program = Program::with(&server).file("build.sh", PLANTS);
+    let arguments = ["--allowed-tools", "Bash(sh build.sh)"];
+    let mut terminal = Terminal::open(&program, &arguments);
+    terminal.wait("or give a task");
+    terminal.keys(&["build", "Enter"]);
+    terminal.wait("moved away");
+    terminal.wait("Built.");
 }

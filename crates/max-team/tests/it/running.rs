@@ -44,6 +44,26 @@ fn nothing_outlives_a_kill() {
     assert!(soon(|| !runs(&beside) && !runs(&before)));
 }
 
+/// The next process runs the command again; the first run of it does not want to end.
+#[test]
+fn a_command_is_not_run_beside_what_a_killed_process_left_of_it() {
+    let mark = mark("9");
+    let server = ModelServer::start([
+        Reply::new().tool("t1", "run_shell", json!({"command": "sh job.sh", "timeout": 600})),
+        Reply::new().tool("t2", "run_shell", json!({"command": "sh again.sh"})),
+        Reply::text("done"),
+    ]);
+    let script = format!("trap '' TERM\nsleep {mark}\n");
+    let program = Program::with(&server).file("job.sh", &script).file("again.sh", "exit 0\n");
+    let free = ["--allowed-tools", "Bash(sh job.sh)", "--allowed-tools", "Bash(sh again.sh)"];
+    let mut child = program.start(&[&["-p", "go"], free.as_slice()].concat());
+    assert!(soon(|| runs(&mark)));
+    kill(&mut child);
+    let ran = program.run(&[&["-c", "-p", ""], free.as_slice()].concat());
+    assert_eq!((ran.code, ran.out.as_str()), (0, "done\n"), "{ran:?}");
+    assert!(!runs(&mark), "the first run was waited for");
+}
+
 /// The parent of the process that sleeps for so long.
 fn parent_of_sleeper(mark: &str) -> Pid {
     let entries = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());

@@ -18,7 +18,7 @@ use max_team_tools::command::Walls;
 use max_team_tools::{Cx, Output, Progress, Registry, ToolError};
 use tokio_util::sync::CancellationToken;
 
-use super::images::{Witness, runs_on};
+use super::images::{Witness, runs_on, with_moved};
 use super::{Agent, millis};
 use crate::handle::{Delta, Notice};
 use crate::rewind::Merger;
@@ -253,7 +253,11 @@ impl Agent {
                 let watch = Witness::begin(&shared, &registry, &cx, &key_of, &tool, &action);
                 let ran = registry.run(&cx, &tool, Arc::unwrap_or_clone(input), &action, resumed);
                 let (is_apart, root) = (watch.is_some() && runs_on(&action) && ran.is_ok(), Arc::clone(&cx.root));
-                let look = move || lock(&seen).extend(watch.and_then(|watch| watch.end(&root)));
+                let walls = Arc::clone(&cx.walls);
+                let look = move || {
+                    let changed = watch.and_then(|watch| watch.end(&root));
+                    lock(&seen).extend(with_moved(changed, walls.take_moved(), key_of, &root));
+                };
                 if is_apart {
                     cx.background.when_over(look)
                 } else {
@@ -273,9 +277,7 @@ impl Agent {
     pub(super) fn tool_context(&mut self, key: &str, attended: bool) -> Cx {
         let mut cx = self.context();
         cx.progress = self.progress(key);
-        if cx.walls.attended != attended {
-            cx.walls = Arc::new(Walls { attended, ..Walls::clone(&cx.walls) });
-        }
+        cx.walls = Arc::new(Walls { attended, moved: Arc::default(), ..Walls::clone(&cx.walls) });
         cx
     }
 

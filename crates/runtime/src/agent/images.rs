@@ -6,7 +6,7 @@
 use max_team_core::event::{Event, ToolIntent};
 use max_team_core::limits::REWIND_FILE_BYTES_MAX;
 use max_team_core::policy::{Action, Deed};
-use max_team_core::rewind::{Change, FilesChanged, Left, State, Why, is_opaque};
+use max_team_core::rewind::{Change, FilesChanged, Left, MovedFile, State, Why, is_opaque};
 use max_team_tools::rewind::{Image, Seen, Watch};
 use max_team_tools::{Cx, Registry, Root};
 
@@ -73,7 +73,7 @@ fn image(cx: &Cx, ToolIntent { key, action, .. }: &ToolIntent) -> Option<(FilesC
     let left = if is_large { vec![Left { path: path.clone(), why: Why::Large }] } else { Vec::new() };
     let changes = vec![Change { path, before: state, after }];
     let root = root.display().to_string();
-    let changed = FilesChanged { key: key.clone(), root, changes, left, seen: false, since_ms: 0 };
+    let changed = FilesChanged { key: key.clone(), root, changes, left, seen: false, moved: Vec::new(), since_ms: 0 };
     Some((changed, bytes.filter(|_| !is_large)))
 }
 
@@ -114,6 +114,26 @@ impl Witness {
     pub(super) fn end(self, root: &Root) -> Option<FilesChanged> {
         let Seen { changes, left, since_ms } = self.watch.end(root);
         let is_told = self.is_apart || !changes.is_empty() || !left.is_empty();
-        is_told.then_some(FilesChanged { key: self.key, root: self.root, changes, left, seen: true, since_ms })
+        let (key, root) = (self.key, self.root);
+        is_told.then_some(FilesChanged { key, root, changes, left, seen: true, moved: Vec::new(), since_ms })
     }
+}
+
+/// What a call did to files, with the protected ones that were moved away.
+pub(super) fn with_moved(
+    changed: Option<FilesChanged>,
+    moved: Vec<MovedFile>,
+    key: String,
+    root: &Root,
+) -> Option<FilesChanged> {
+    let nothing = || FilesChanged {
+        key,
+        root: root.path().display().to_string(),
+        changes: Vec::new(),
+        left: Vec::new(),
+        seen: true,
+        moved: Vec::new(),
+        since_ms: 0,
+    };
+    if moved.is_empty() { changed } else { Some(FilesChanged { moved, ..changed.unwrap_or_else(nothing) }) }
 }

@@ -1,47 +1,78 @@
 //! The files that agents have changed, as their logs tell.
 
+use std::path::Path;
+
 use max_team_core::event::Event;
-use max_team_core::id::AgentId;
+use max_team_core::id::{AgentId, SessionId};
 use max_team_core::limits::{FILES_LEFT_MAX, STREAM_PAGE_ENTRIES};
 use max_team_core::plan::event::TaskFiles;
 use max_team_core::plan::{Plan, Status};
+use max_team_core::rewind::MovedFile;
 
 use super::Census;
+use crate::agent::runs_on;
 use crate::error::RuntimeError;
-use crate::rows::event_of;
+use crate::rows::{self, MovedRow, event_of};
 use crate::session::agent_stream;
+
+/// Events that say what an agent did to files.
+const READ: [&str; 2] = ["tool_intent", "files_changed"];
 
 impl Census<'_> {
     /// The files that the unfinished tasks of a plan have changed so far, task by task.
     pub fn files_left(&self, plan: &Plan) -> Result<Vec<TaskFiles>, RuntimeError> {
         let mut left = Vec::new();
         for view in plan.tasks().filter(|view| view.status != Status::Done) {
-            let files = view.agent.map(|agent| self.changed_files(agent)).transpose()?.unwrap_or_default();
-            if !files.is_empty() {
-                left.push(TaskFiles { task: view.task.id.clone(), files });
+            let Some(agent) = view.agent else { continue };
+            let TaskFiles { files, running, moved, .. } = self.changed_files(agent)?;
+            if !(files.is_empty() && running.is_empty() && moved.is_empty()) {
+                left.push(TaskFiles { task: view.task.id.clone(), files, running, moved });
             }
         }
         Ok(left)
     }
 
-    /// The files that an agent has changed, each once, in the order in which it first did.
-    pub(crate) fn changed_files(&self, agent: AgentId) -> Result<Vec<String>, RuntimeError> {
-        let (stream, mut after, mut files) = (agent_stream(agent), 0, Vec::<String>::new());
+    /// The protected files that commands of a session made without approval and that are still where they were moved to.
+    pub fn moved_files(&self, session: SessionId) -> Result<Vec<MovedFile>, RuntimeError> {
+        let mut found = Vec::new();
+        for (to, MovedRow { agent, path }) in rows::rows::<MovedRow>(self.journal, rows::MOVED)? {
+            let of = rows::row::<String>(self.journal, rows::AGENT, &agent)?;
+            if of.is_some_and(|of| of == session.to_string()) && Path::new(&to).symlink_metadata().is_ok() {
+                found.push(MovedFile { path, to });
+            }
+        }
+        Ok(found)
+    }
+
+    /// The files that an agent has changed, each once, in the order in which it first did; and its commands whose changes are
+    /// not known, because they have not ended.
+    pub(crate) fn changed_files(&self, agent: AgentId) -> Result<TaskFiles, RuntimeError> {
+        let (stream, mut after) = (agent_stream(agent), 0);
+        let (mut files, mut moved) = (Vec::<String>::new(), Vec::new());
+        let mut running: Vec<(String, String)> = Vec::new();
         loop {
             let entries = self.journal.read(&stream, after, STREAM_PAGE_ENTRIES)?;
-            let Some(last) = entries.last() else { return Ok(files) };
+            let Some(last) = entries.last() else { break };
             after = last.stream_seq;
-            for entry in entries.iter().filter(|entry| &*entry.event == "files_changed") {
-                let Event::FilesChanged(changed) = event_of(entry)? else { continue };
-                for change in changed.changes {
-                    if files.len() >= FILES_LEFT_MAX {
-                        return Ok(files);
+            for entry in entries.iter().filter(|entry| READ.contains(&&*entry.event)) {
+                match event_of(entry)? {
+                    Event::ToolIntent(intent) if runs_on(&intent.action) => {
+                        running.push((intent.key, intent.action.target));
                     }
-                    if !files.contains(&change.path) {
-                        files.push(change.path);
+                    Event::FilesChanged(changed) => {
+                        running.retain(|(key, _)| !changed.seen || *key != changed.key);
+                        moved.extend(changed.moved);
+                        let room = FILES_LEFT_MAX.saturating_sub(files.len());
+                        let new = changed.changes.into_iter().map(|change| change.path);
+                        let new: Vec<String> = new.filter(|path| !files.contains(path)).take(room).collect();
+                        files.extend(new);
                     }
+                    _ => {}
                 }
             }
         }
+        moved.truncate(FILES_LEFT_MAX);
+        let running = running.into_iter().map(|(_, command)| command).collect();
+        Ok(TaskFiles { task: String::new(), files, running, moved })
     }
 }

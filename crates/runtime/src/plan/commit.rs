@@ -150,7 +150,7 @@ impl PlanLoop {
             };
             let view = self.plan.graph().and_then(|graph| graph.index(task)).and_then(|index| self.plan.task(index));
             if let Some(agent) = view.and_then(|view| view.agent) {
-                *files = census.changed_files(agent)?;
+                *files = census.changed_files(agent)?.files;
             }
         }
         Ok(())

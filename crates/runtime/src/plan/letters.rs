@@ -308,7 +308,15 @@ pub(super) fn files_words(left: &[TaskFiles]) -> String {
     if left.is_empty() {
         return String::new();
     }
-    let line = |left: &TaskFiles| format!("- {}: {}\n", left.task, left.files.join(", "));
+    let line = |TaskFiles { task, files, running, moved }: &TaskFiles| {
+        let mut words = vec![files.join(", ")];
+        words
+            .extend(running.iter().map(|command| format!("`{command}` was still running: its changes are not listed")));
+        words
+            .extend(moved.iter().map(|moved| format!("`{}` is protected and was moved to `{}`", moved.path, moved.to)));
+        words.retain(|words| !words.is_empty());
+        format!("- {task}: {}\n", words.join("; "))
+    };
     format!("\nFiles that unfinished tasks have changed:\n{}", left.iter().map(line).collect::<String>())
 }
 

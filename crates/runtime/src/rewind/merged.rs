@@ -51,7 +51,7 @@ impl Merger<'_> {
             }
         }
         let (key, root) = (self.key.clone(), project.display().to_string());
-        let changed = FilesChanged { key, root, changes, left, seen: false, since_ms: 0 };
+        let changed = FilesChanged { key, root, changes, left, seen: false, moved: Vec::new(), since_ms: 0 };
         let mut commit = commit_at(now_ms());
         // Nobody can tell from a file whether it was us who put it there.
         commit.strength = Strength::Full;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use max_team_core::context::instructions::{File, Instructions, assemble, imports};
 use max_team_core::limits::{IMPORT_HOPS_MAX, INSTRUCTION_FILE_BYTES_MAX, INSTRUCTION_FILES_MAX};
+use max_team_tools::command::is_planted;
 
 /// Names looked for in each directory. An override replaces its plain sibling.
 const NAMES: [&[&str]; 3] =
@@ -61,6 +62,13 @@ impl Reader {
             return;
         }
         if !self.seen.insert(real.clone()) {
+            return;
+        }
+        if is_planted(path) {
+            self.notes.push(format!(
+                "`{}` left out: it appeared while a command runs, without your approval",
+                path.display()
+            ));
             return;
         }
         if hops > 0 && !own && is_private(&real) {

@@ -4,6 +4,7 @@
 
 pub mod instructions;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use max_team_core::event::{Choice, Event};
@@ -33,6 +34,8 @@ pub(crate) const USED: &str = "session_used";
 const PREVIEW_CHARS: usize = 80;
 /// Entries read from the journal at a time.
 const PAGE: usize = 512;
+/// Last entries of the journal that are looked at for the session that was used last.
+const RECENT_ENTRIES_MAX: usize = 1_000;
 
 /// The stream of a session held in a terminal.
 pub(crate) fn stream(session: SessionId) -> String {
@@ -260,6 +263,7 @@ impl<'j> Sessions<'j> {
         for table in [LAST, USED] {
             self.add_newer(table, &here, after_ms, &mut used)?;
         }
+        self.add_recent(&here, &mut used)?;
         self.last_of(used)?.ok_or(RuntimeError::NothingToContinue(here))
     }
 
@@ -288,6 +292,23 @@ impl<'j> Sessions<'j> {
             let Some(last) = page.last().filter(|last| last.sort_ms > after_ms) else { return Ok(()) };
             after = Some(last.cursor());
         }
+    }
+
+    /// Adds the sessions of a directory that the last entries of the journal belong to, whatever the clock said at them.
+    fn add_recent(&self, cwd: &str, used: &mut Vec<SessionId>) -> Result<(), RuntimeError> {
+        let first = self.journal.last_seq()?.saturating_sub(RECENT_ENTRIES_MAX as u64);
+        let entries = self.journal.read_all(first, RECENT_ENTRIES_MAX)?;
+        let streams: BTreeSet<&str> = entries.iter().map(|entry| &*entry.stream).collect();
+        for stream in streams {
+            let stream = stream.strip_prefix("mail/").unwrap_or(stream);
+            let agent =
+                || rows::row::<String>(self.journal, rows::AGENT, stream.strip_prefix("agent/")?).ok().flatten();
+            let Some(session) = session_of(stream).map(str::to_owned).or_else(agent) else { continue };
+            if self.is_in(&session, cwd)? && self.is_begun(&session)? {
+                used.extend(session.parse::<SessionId>());
+            }
+        }
+        Ok(())
     }
 
     /// The session whose last entry comes last in the journal.
@@ -401,7 +422,7 @@ pub(crate) fn preview(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use max_team_core::event::{Choice, Said, SessionOpened};
+    use max_team_core::event::{Choice, Interrupted, Said, SessionOpened};
     use max_team_core::id::EnvelopeId;
     use max_team_core::message::{Envelope, Kind, Principal, Role};
     use uuid::Uuid;
@@ -458,6 +479,22 @@ mod tests {
         assert_eq!(sessions.latest(Path::new("/here")).unwrap().session, id(1), "somebody was at work in the other");
         assert!(crate::keep::compare_rows(&journal).unwrap().is_empty());
         assert!(sessions.latest(Path::new("/nowhere")).is_err());
+    }
+
+    /// A letter to a teammate is written after the clock was set back.
+    #[tokio::test]
+    async fn a_session_is_the_last_also_if_the_clock_was_set_back_meanwhile() {
+        let journal = Journal::memory();
+        let id = |n: u128| SessionId::new(Uuid::from_u128(n));
+        speak(&journal, id(1), "/here", 100).await;
+        speak(&journal, id(2), "/here", 200).await;
+        let sessions = Sessions::new(&journal);
+        assert_eq!(sessions.latest(Path::new("/here")).unwrap().session, id(2));
+        let mut commit = commit_at(50);
+        let stopped = Interrupted { by: "me".into(), who: None, ends: false, held: None };
+        commit.appends.push(append(&stream(id(1)), &Event::Interrupted(stopped), "test").unwrap());
+        journal.commit(commit).await.unwrap();
+        assert_eq!(sessions.latest(Path::new("/here")).unwrap().session, id(1));
     }
 
     /// Whatever the clock said at each of them.

@@ -11,6 +11,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use max_team_tools::command::is_planted;
+
 use super::catalogue::Broken;
 use super::known::Known;
 use super::needs::Machine;
@@ -265,7 +267,10 @@ impl Search {
             None => file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         };
         let folder = own.map(|(folder, _)| folder.to_path_buf());
-        if self.stays(file, folder.as_deref()) {
+        if scope == Scope::Project && (is_planted(file) || folder.as_deref().is_some_and(is_planted)) {
+            let why = "it appeared while a command runs, without the user's approval".to_owned();
+            self.broken.push(Broken { file: file.to_path_buf(), why });
+        } else if self.stays(file, folder.as_deref()) {
             self.wanted.push(Wanted { file: file.to_path_buf(), called, scope, folder });
         } else if folder.is_some() || file.extension().is_some_and(|ending| ending == "md") {
             let why = "it is a link that leads out of its folder".to_owned();

@@ -13,6 +13,7 @@ use max_team_core::event::{
 use max_team_core::id::{PlanId, QuestionId};
 use max_team_core::ledger::dollars;
 use max_team_core::message::Envelope;
+use max_team_core::rewind::MovedFile;
 
 use super::bench::Bench;
 use super::event::{ApprovalStep, BudgetStep, What};
@@ -85,9 +86,10 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         Event::RewindEnded(of) => status(format!("files were put back; {} could not be", of.failed.len())),
         // What was said goes by mail, an answer is the end of its turn, a plan that was submitted is proposed.
         // Calls say themselves what they do to files, and a rewind is told when it is over.
-        Event::FilesChanged(_) | Event::Rewound(_) => Vec::new(),
+        Event::FilesChanged(of) => moved(bench, &of.moved),
         Event::Said(_) | Event::Withdrawn(_) | Event::Replied(_) | Event::PlanSubmitted(_) => Vec::new(),
         Event::Configured(_)
+        | Event::Rewound(_)
         | Event::MemorySet(_)
         | Event::MemoryForgotten(_)
         | Event::MemoryHanded(_)
@@ -159,6 +161,15 @@ fn team(bench: &Bench, event: &Event) -> Vec<What> {
         }
         _ => Vec::new(),
     }
+}
+
+/// That protected files were moved away.
+fn moved(bench: &Bench, files: &[MovedFile]) -> Vec<What> {
+    let words = |MovedFile { path, to }: &MovedFile| match to.as_str() {
+        "" => format!("a command made the protected file {path} without approval; it could not be moved away"),
+        to => format!("a command made the protected file {path} without approval; it was moved to {to}"),
+    };
+    files.iter().map(|file| said(bench, words(file))).collect()
 }
 
 fn said(bench: &Bench, message: String) -> What {

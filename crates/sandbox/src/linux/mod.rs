@@ -6,6 +6,7 @@ mod group;
 mod landlock;
 mod mounts;
 mod namespaces;
+mod orphans;
 mod spawn;
 mod text;
 mod tree;
@@ -29,6 +30,9 @@ pub(crate) use group::Group;
 pub(crate) use landlock::enter;
 pub use landlock::renounce;
 pub(crate) use namespaces::separate;
+pub(crate) use orphans::wait_for_orphans;
+#[doc(hidden)]
+pub use orphans::wait_until_gone;
 pub use text::release_code;
 pub(crate) use tree::{census, kill_all, own, processes, put_first, threads, ticks_of, usage};
 
@@ -182,7 +186,7 @@ fn command(spec: &Spec, engine: Engine, program: &Path) -> Result<(Command, Opti
             return Err(too_many());
         }
         let mut command = Command::new(program);
-        command.arg(WORD);
+        command.arg(WORD).arg(orphans::owner());
         return Ok((command, None));
     }
     let bwrap = POWER.bubblewrap.as_ref().map_err(|why| none(why, INSTALL))?;
@@ -192,7 +196,7 @@ fn command(spec: &Spec, engine: Engine, program: &Path) -> Result<(Command, Opti
         return Err(too_many());
     }
     let file = bubblewrap::hand(&mut command, &arguments).map_err(|source| SandboxError::io(spec, source))?;
-    command.arg("--").arg(bubblewrap::INSIDE).arg(WORD);
+    command.arg("--").arg(bubblewrap::INSIDE).arg(WORD).arg(orphans::owner());
     Ok((command, Some(file)))
 }
 

@@ -117,6 +117,27 @@ fn a_killed_parent_leaves_nothing() {
     }
 }
 
+#[test]
+fn the_next_process_waits_for_what_a_killed_one_left() {
+    for engine in engines() {
+        let mark = mark();
+        let mut parent = Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "left::a_parent_to_be_killed", "--nocapture"])
+            .args(["--skip", &format!("parent={engine:?}:{mark}")])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(parent.stderr.take().unwrap()).lines();
+        assert!(lines.map(Result::unwrap).any(|line| line == "up"), "{engine:?}");
+        assert!(soon(|| marked(&mark).len() >= 5), "{engine:?}: {:?}", marked(&mark));
+        parent.kill().unwrap();
+        parent.wait().unwrap();
+        max_team_sandbox::wait_until_gone();
+        assert_eq!(marked(&mark), Vec::<String>::new(), "{engine:?}: a command would run beside its first run");
+    }
+}
+
 /// Not a test by itself: what the next one kills.
 #[test]
 #[ignore = "started by another test"]

@@ -1,8 +1,11 @@
 //! One command on its way into its walls.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
+use max_team_core::limits::NESTED_PROTECTED_MAX;
 use max_team_core::policy::protected;
 use max_team_sandbox::{Appeared, Limits, Out, Over, Spec, Step, is_secret, run, set_aside};
 use tokio_util::sync::CancellationToken;
@@ -71,24 +74,33 @@ impl<'a> Job<'a> {
         cancel: &CancellationToken,
         sink: &mut dyn FnMut(Out, &[u8]) -> bool,
     ) -> Result<Over, CommandError> {
-        let spec = self.spec(cancel)?;
+        let mut spec = self.spec(cancel)?;
         // Without it nobody could tell what is new afterwards.
         let before = self.walls.map(Walls::kept).transpose()?;
-        let (approved, open) = (Approved::watch(), self.walls.map(Walls::opened).unwrap_or_default());
+        if let (Some(walls), Some(before)) = (&mut spec.walls, &before) {
+            walls.protected.extend(before.obeyed.iter().take(NESTED_PROTECTED_MAX).cloned());
+        }
+        let known = before.as_ref().map(|before| before.kept.clone()).unwrap_or_default();
+        let (approved, open) = (Approved::watch(self.walls, known), self.walls.map(Walls::opened).unwrap_or_default());
         let mut is_barred = Barred::default();
-        let ran = run(&spec, self.apart, cancel, &mut |out, bytes| {
-            is_barred.hear(bytes);
-            sink(out, bytes)
+        let (ran, moved) = self.guarded(&approved, || {
+            run(&spec, self.apart, cancel, &mut |out, bytes| {
+                is_barred.hear(bytes);
+                sink(out, bytes)
+            })
         });
         if let Some(walls) = self.walls {
             // What this command was allowed to make is not for others that still run to move away.
             let new = walls.opened().into_iter().filter(|path| !open.contains(path));
-            new.for_each(|path| approved::note(Path::new("/"), &path));
+            new.for_each(|path| approved::note_all(&path));
         }
         // However it went: what it made is there.
         let (mut appeared, unseen) = before.map_or_else(Default::default, |before| self.made_since(&before));
-        appeared.splice(0..0, ran.iter().flat_map(|over| over.appeared.clone()));
+        appeared.splice(0..0, moved.into_iter().chain(ran.iter().flat_map(|over| over.appeared.clone())));
         let appeared = approved.give_back(appeared);
+        if let Some(walls) = self.walls {
+            walls.note_moved(&appeared);
+        }
         let mut notes: Vec<String> = appeared.iter().map(note).collect();
         if !notes.is_empty() {
             notes.push(THEIRS.to_owned());
@@ -103,16 +115,32 @@ impl<'a> Job<'a> {
         left.or(unseen).map_or(Ok(over), Err)
     }
 
+    /// Runs a command while a thread moves new protected files away.
+    fn guarded<T>(&self, approved: &Approved, run: impl FnOnce() -> T) -> (T, Vec<Appeared>) {
+        let Some(walls) = self.walls.filter(|walls| !walls.written().is_empty()) else { return (run(), Vec::new()) };
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let guard = thread::Builder::new().spawn_scoped(scope, || approved.guard(walls, &is_over));
+            let ran = run();
+            is_over.store(true, Ordering::Release);
+            let moved = guard.ok().and_then(|guard| {
+                guard.thread().unpark();
+                guard.join().ok()
+            });
+            (ran, moved.unwrap_or_default())
+        })
+    }
+
     fn unseen(&self, why: String) -> CommandError {
         CommandError::Unseen { program: self.argv.first().cloned().unwrap_or_default(), why }
     }
 
-    /// What has come to be there that is only for the user to make, moved out of the way: no wall can hold a name that
-    /// only a pattern knows. And why that may not be all.
+    /// What has come to be there that is only for the user to make, moved out of the way: no wall can hold a name where nothing
+    /// is yet. And why that may not be all.
     fn made_since(&self, before: &Standing) -> (Vec<Appeared>, Option<CommandError>) {
         match self.walls.map(Walls::kept).transpose() {
             Ok(now) => {
-                let Standing { kept, unread } = now.unwrap_or_default().since(before);
+                let Standing { kept, unread, .. } = now.unwrap_or_default().since(before);
                 let made = kept.into_iter().map(|path| Appeared { moved: set_aside(&path), path }).collect();
                 let dark = unread.first().map(|folder| format!("`{}` cannot be read any more", folder.display()));
                 (made, dark.map(|why| self.unseen(why)))

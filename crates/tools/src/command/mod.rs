@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+pub use approved::is_planted;
 pub(crate) use job::Job;
 pub(crate) use kept::Kept;
 pub use max_team_core::policy::line::{join, quote};

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use max_team_core::policy::{Protected, Sight};
+use max_team_core::policy::{Protected, Sight, obeyed_anywhere};
 use tokio_util::sync::CancellationToken;
 
 use super::CommandError;
@@ -19,6 +19,8 @@ const DEPTH_MAX: usize = 128;
 const HIDDEN_MAX: usize = 1_000;
 /// Files of one pattern that are protected one by one; of more, the whole folder is.
 const NAMED_MAX: usize = 200;
+/// Folders that dependencies and builds fill.
+const FOREIGN: [&str; 7] = [".git", "node_modules", "target", "vendor", ".venv", "venv", "__pycache__"];
 /// Repositories in the folder that are protected, each by a few mounts.
 const REPOSITORIES_MAX: usize = 200;
 
@@ -111,6 +113,26 @@ fn other_names(
         }
         Ok(is_open)
     })?;
+    Ok(found)
+}
+
+/// The files and folders of a project that agents obey at any depth, with their rows; those nearest to the project's folder
+/// come first. Folders of dependencies and builds are not looked into: no agent works there.
+pub(super) fn obeyed(
+    root: &Path,
+    cancel: &CancellationToken,
+) -> Result<Vec<(PathBuf, &'static Protected)>, CommandError> {
+    let mut found = Vec::new();
+    walk(root, cancel, &mut |path, name, is_dir| {
+        let own = name.rsplit('/').next().unwrap_or(name);
+        if is_dir && FOREIGN.contains(&own) {
+            return Ok(false);
+        }
+        let row = obeyed_anywhere(name);
+        found.extend(row.map(|row| (path.to_owned(), row)));
+        Ok(row.is_none())
+    })?;
+    found.sort_by_cached_key(|(path, _)| (path.components().count(), path.clone()));
     Ok(found)
 }
 

@@ -3,12 +3,14 @@
 //! The folder is theirs to write, but for protected files ([`max_team_core::policy::kept`]) and git's own settings. What is
 //! out of sight for the agent is out of sight for its commands.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use max_team_core::policy::{Protected, Sight, kept};
-use max_team_sandbox::{Limits, Network, allowed, secrets, tools};
+use max_team_core::rewind::MovedFile;
+use max_team_sandbox::{Appeared, Limits, Network, allowed, secrets, tools};
 use tokio_util::sync::CancellationToken;
 
 use super::CommandError;
@@ -44,6 +46,8 @@ pub struct Walls {
     pub open: Vec<&'static Protected>,
     /// Where they are stopped; their time is the command's own.
     pub limits: Limits,
+    /// Protected files that they made without approval and that were moved away, for whoever runs the call.
+    pub moved: Arc<Mutex<Vec<MovedFile>>>,
 }
 
 impl Walls {
@@ -60,7 +64,23 @@ impl Walls {
             attended: false,
             open: Vec::new(),
             limits: Limits::default(),
+            moved: Arc::default(),
         }
+    }
+
+    /// Takes the protected files that were moved away since this was last asked.
+    pub fn take_moved(&self) -> Vec<MovedFile> {
+        std::mem::take(&mut *self.moved.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Notes protected files that were moved away.
+    pub(super) fn note_moved(&self, appeared: &[Appeared]) {
+        let shown = |path: &Path| path.display().to_string();
+        let moved = appeared.iter().map(|Appeared { path, moved }| MovedFile {
+            path: shown(path),
+            to: moved.as_deref().map(shown).unwrap_or_default(),
+        });
+        self.moved.lock().unwrap_or_else(PoisonError::into_inner).extend(moved);
     }
 
     /// As the sandbox takes them; `None` if they are off. Takes out of `vars` what is not handed on. Once `cancel` has
@@ -129,7 +149,32 @@ impl Walls {
     pub(super) fn opened(&self) -> Vec<PathBuf> {
         let folders = self.folders().unwrap_or_default();
         let names = folders.iter().flat_map(|(folder, _)| self.open.iter().map(move |row| survey::named(folder, row)));
-        names.flatten().flatten().filter(|path| path.symlink_metadata().is_ok()).collect()
+        let there = names.flatten().flatten().filter(|path| path.symlink_metadata().is_ok());
+        let nested = folders.iter().filter(|_| !self.open.is_empty()).flat_map(|(folder, _)| {
+            let found = survey::obeyed(folder, &CancellationToken::new()).unwrap_or_default();
+            found.into_iter().filter(|(_, row)| self.open.contains(row)).map(|(path, _)| path)
+        });
+        let mut all: Vec<PathBuf> = there.chain(nested).collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    /// The folders that commands write; none where they write nothing, or have no sandbox.
+    pub(super) fn written(&self) -> Vec<PathBuf> {
+        if !self.on || self.read_only {
+            return Vec::new();
+        }
+        self.folders().unwrap_or_default().into_iter().map(|(folder, _)| folder).collect()
+    }
+
+    /// Protected names directly beneath these folders that are there and that the command may not make: a repository, too.
+    pub(super) fn protected_now(&self, folders: &[PathBuf]) -> Vec<PathBuf> {
+        let named = |folder: &PathBuf| {
+            let names = self.rows().filter_map(|row| survey::named(folder, row).ok()).flatten();
+            names.chain([folder.join(".git")]).collect::<Vec<_>>()
+        };
+        folders.iter().flat_map(named).filter(|path| path.symlink_metadata().is_ok()).collect()
     }
 
     /// Protected files and folders that are there and stay as they are, as they are called from the agent's folder; at most
@@ -153,11 +198,10 @@ impl Walls {
         Ok(std::iter::once((root, sight)).chain(also).collect())
     }
 
-    /// Existing files that match a pattern of files that commands may not create: protected files, and files that rules
-    /// protect. A failed scan is an error.
+    /// Existing files that commands may not create: protected files, and files that rules protect. A failed scan is an error.
     pub(super) fn kept(&self) -> Result<Standing, CommandError> {
         let mut standing = Standing::default();
-        if !self.on {
+        if !self.on || self.read_only {
             return Ok(standing);
         }
         let sight = self.sight.of_places();
@@ -166,13 +210,18 @@ impl Walls {
             for row in self.rows().filter(|row| row.pattern.contains('*')) {
                 standing.kept.extend(survey::named(&folder, row)?);
             }
+            // Whether the command is still wanted or not: what it made is there.
+            let nested = survey::obeyed(&folder, &CancellationToken::new())?;
+            let nested = nested.into_iter().filter(|(_, row)| !self.open.contains(row)).map(|(path, _)| path);
+            standing.obeyed.extend(nested);
+            standing.kept.extend(self.protected_now(std::slice::from_ref(&folder)));
             if !is_free {
-                // Whether the command is still wanted or not: what it made is there.
                 let survey = Survey::of(&folder, &sight, &CancellationToken::new())?;
                 standing.kept.extend(survey.kept);
                 standing.unread.extend(survey.unread);
             }
         }
+        standing.kept.extend(standing.obeyed.iter().cloned());
         Ok(standing)
     }
 }
@@ -181,6 +230,8 @@ impl Walls {
 #[derive(Debug, Default)]
 pub(super) struct Standing {
     pub(super) kept: Vec<PathBuf>,
+    /// Those of them that agents obey at any depth, nearest to the project's folder first.
+    pub(super) obeyed: Vec<PathBuf>,
     /// Folders that nobody let us look into.
     pub(super) unread: Vec<PathBuf>,
 }
@@ -189,8 +240,9 @@ impl Standing {
     /// What has come since an earlier moment. What was dark then may have been there.
     pub(super) fn since(self, before: &Self) -> Self {
         let is_new = |path: &PathBuf| !before.kept.iter().chain(&before.unread).any(|known| path.starts_with(known));
-        let new = |paths: Vec<PathBuf>| paths.into_iter().filter(is_new).collect();
-        Self { kept: new(self.kept), unread: new(self.unread) }
+        // A name may be known by its row and by its place.
+        let new = |paths: Vec<PathBuf>| paths.into_iter().filter(is_new).collect::<BTreeSet<_>>().into_iter().collect();
+        Self { kept: new(self.kept), obeyed: Vec::new(), unread: new(self.unread) }
     }
 }
 
@@ -266,7 +318,11 @@ mod tests {
     #[test]
     fn only_what_was_not_there_before_is_new() {
         let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
-        let standing = |kept: &[&str], unread: &[&str]| Standing { kept: paths(kept), unread: paths(unread) };
+        let standing = |kept: &[&str], unread: &[&str]| Standing {
+            kept: paths(kept),
+            unread: paths(unread),
+            ..Standing::default()
+        };
         let before = standing(&["/p/a.sql", "/p/gen"], &["/p/dark"]);
         let since = standing(&["/p/a.sql", "/p/gen/x", "/p/b.sql", "/p/dark/c.sql"], &["/p/shut"]).since(&before);
         assert_eq!((since.kept, since.unread), (paths(&["/p/b.sql"]), paths(&["/p/shut"])));

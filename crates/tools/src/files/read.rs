@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use max_team_core::chat::Part;
 use max_team_core::limits::{IMAGE_BYTES_MAX, READ_LINES_MAX, WRITE_BYTES_MAX};
 use max_team_core::policy::{Action, Class, Deed};
+use max_team_core::secret::is_key_file;
 use max_team_core::text::has_hidden;
 use memchr::memchr;
 use schemars::JsonSchema;
@@ -152,6 +153,9 @@ fn read(cx: &Cx, place: &Place, args: &ReadFile, begun: Begun) -> Result<Output,
     if head.is_empty() {
         return Ok(Output::text(format!("[`{place}` is empty]")));
     }
+    if is_key_file(&head) {
+        return Err(private_key(place));
+    }
     if let Some(media_type) = picture(&head) {
         return show_picture(place, media_type, whole, Cursor::new(head).chain(file)).map_err(failed)?;
     }
@@ -187,6 +191,17 @@ fn read(cx: &Cx, place: &Place, args: &ReadFile, begun: Begun) -> Result<Output,
         return Err(binary(place, whole, &head));
     }
     wanted.show(place, whole, &found, None)
+}
+
+/// A private key is nothing for a model, whatever its file is called.
+fn private_key(place: &Place) -> ToolError {
+    ToolError::Refused {
+        target: place.to_string(),
+        rule: format!("`{place}` holds a private key"),
+        words: format!(
+            "`{place}` holds a private key and is not read. Go on without it; if its content matters, ask the user about it"
+        ),
+    }
 }
 
 /// What went wrong, with the file that it went wrong in.

@@ -196,9 +196,7 @@ impl<'a> Slot<'a> {
             temp.run_as(program).map_err(trouble)?;
         }
         temp.file.sync_all().map_err(|err| trouble(errno(&err)))?;
-        if old.is_none() {
-            approved::note(self.root.path(), self.place.as_path());
-        }
+        approved::note(self.root.path(), self.place.as_path(), Hash::of(bytes));
         self.rename(temp, old)?;
         sync_dir(&self.dir).map_err(trouble)
     }

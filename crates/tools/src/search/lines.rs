@@ -4,11 +4,13 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::FileExt as _;
 
 use grep_matcher::{LineTerminator, Matcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 use max_team_core::limits::{SEARCH_LINE_BYTES_MAX, SEARCH_MATCHES_MAX};
+use max_team_core::secret::is_key_file;
 use tokio_util::sync::CancellationToken;
 
 use super::report::{Found, Line, Skip};
@@ -22,6 +24,9 @@ const PATTERN_BYTES_MAX: usize = 8 << 10;
 const COMPILED_BYTES_MAX: usize = 8 << 20;
 /// Bytes that the search of one file may hold; a line must fit in.
 const HEAP_BYTES_MAX: usize = 16 << 20;
+
+/// Bytes at the start of a file that tell a private key.
+const KEY_HEAD_BYTES: usize = 1 << 10;
 
 /// What to look for and how.
 pub(super) struct Hunt {
@@ -67,6 +72,11 @@ impl Hunt {
     }
 
     pub(super) fn search(&self, searcher: &mut Searcher, file: &File, cancel: &CancellationToken) -> Found {
+        let mut head = [0; KEY_HEAD_BYTES];
+        let read = file.read_at(&mut head, 0).unwrap_or(0);
+        if is_key_file(head.get(..read).unwrap_or_default()) {
+            return Found::skipped(Skip::Key);
+        }
         let mut sink = Collector { hunt: self, found: Found::default(), bytes: 0 };
         let outcome = searcher.search_reader(&self.matcher, Stoppable { file, cancel }, &mut sink);
         match (outcome, sink.found) {

@@ -37,7 +37,7 @@ const THREADS_MAX: usize = 8;
 const RESULT_BYTES_MAX: usize = TOOL_RESULT_BYTES_MAX - 2_000;
 
 /// Search files by `pattern` (a Rust regular expression, line by line) or by `symbol` (where a name is defined, or with
-/// `kind: call` called). Ignored, hidden and binary files are left out unless `path` names them. At most 200 matches.
+/// `kind: call` called), or list files by `glob` alone. Ignored, hidden and binary files are left out unless `path` names them. At most 200 matches.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchCode {
@@ -97,7 +97,8 @@ fn search(cx: &Cx, args: &SearchCode, path: &str, intent: &Action) -> Result<Out
     let place = cx.named(path)?;
     let at = cx.look(&place)?;
     let cx = &*at;
-    let mut report = Report::new(args.files_only.unwrap_or(false), place.label());
+    let is_by_name = matches!(way, Way::Names) || args.files_only.unwrap_or(false);
+    let mut report = Report::new(is_by_name, place.label());
     if !cx.is_dir(place.as_path()) {
         let opened = cx.open_file(place.as_path())?;
         still_as_judged(cx, &place, &opened, intent)?;
@@ -126,6 +127,8 @@ fn glob(args: &SearchCode) -> Result<Override, ToolError> {
 enum Way {
     Lines(Hunt),
     Symbols(Quest),
+    /// Files by their names alone.
+    Names,
 }
 
 impl Way {
@@ -133,7 +136,10 @@ impl Way {
         match (&args.pattern, &args.symbol) {
             (Some(pattern), None) => Hunt::new(args, pattern).map(Self::Lines),
             (None, Some(symbol)) => Quest::new(symbol, args.kind.as_deref()).map(Self::Symbols),
-            _ => Err(ToolError::correctable("give either a `pattern` or a `symbol` to look for")),
+            (None, None) if args.glob.is_some() => Ok(Self::Names),
+            _ => Err(ToolError::correctable(
+                "give a `pattern` or a `symbol` to look for, or a `glob` alone to list the files that it fits",
+            )),
         }
     }
 
@@ -141,14 +147,14 @@ impl Way {
     fn searcher(&self) -> Searcher {
         match self {
             Self::Lines(hunt) => hunt.searcher(),
-            Self::Symbols(_) => Searcher::new(),
+            Self::Symbols(_) | Self::Names => Searcher::new(),
         }
     }
 
     /// Whether a file of that name is looked into at all.
     fn reads(&self, path: &Path) -> bool {
         match self {
-            Self::Lines(_) => true,
+            Self::Lines(_) | Self::Names => true,
             Self::Symbols(_) => symbols::knows(path),
         }
     }
@@ -157,6 +163,7 @@ impl Way {
         match self {
             Self::Lines(hunt) => hunt.search(searcher, &opened.file, &cx.cancel),
             Self::Symbols(quest) => quest.search(path, &opened.file, &cx.cancel),
+            Self::Names => Found { matches: 1, ..Found::default() },
         }
     }
 }

@@ -30,6 +30,8 @@ pub(super) enum Skip {
     Binary,
     Linked,
     Unreadable,
+    /// It holds a private key.
+    Key,
 }
 
 impl Found {
@@ -52,6 +54,7 @@ pub(super) struct Report {
     binary: usize,
     linked: usize,
     unreadable: usize,
+    keys: usize,
 }
 
 impl Report {
@@ -68,6 +71,7 @@ impl Report {
             Some(Skip::Binary) => self.binary += 1,
             Some(Skip::Linked) => self.linked += 1,
             Some(Skip::Unreadable) => self.unreadable += 1,
+            Some(Skip::Key) => self.keys += 1,
             None => self.searched += 1,
         }
         if found.matches == 0 {
@@ -115,6 +119,9 @@ impl Report {
         }
         if self.linked > 0 {
             notes.push(format!("{} not searched; search them by name", many(self.linked, "hard-linked file")));
+        }
+        if self.keys > 0 {
+            notes.push(format!("{} not searched", many(self.keys, "private key")));
         }
         if unseen > 0 {
             notes.push(format!("{} not for you to see left out", many(unseen, "name")));

@@ -5,9 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use max_team_core::chat::Part;
-use max_team_tools::command::Walls;
+use max_team_tools::command::{Walls, is_planted};
 use max_team_tools::{Cx, Registry, Root, Shelf};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -46,6 +48,12 @@ impl Project {
 
     fn ran(&self, command: &str) -> String {
         self.said("run_shell", json!({ "command": command }))
+    }
+
+    /// Runs a line; returns what the two nested files hold then.
+    fn ran_with(&self, command: &str) -> (String, String) {
+        self.ran(command);
+        (self.text("packages/a/AGENTS.md"), self.text("packages/b/AGENTS.md"))
     }
 
     fn script(&self, text: &str) {
@@ -133,13 +141,71 @@ fn files_made_with_approval_while_a_command_runs_stay() {
     );
 }
 
-/// Looks at the background command until it says this.
+#[test]
+fn a_file_of_a_background_command_is_moved_away_while_the_command_runs() {
+    let project = Project::new();
+    project.script("echo evil > CLAUDE.md; echo up; while [ ! -e go ]; do sleep 0.02; done");
+    project.said("run_shell", json!({ "command": "sh build.sh", "background": true }));
+    looked(&project, "up");
+    let until = Instant::now() + Duration::from_secs(20);
+    while !project.root.join("CLAUDE.md.untrusted-1").exists() {
+        assert!(Instant::now() < until, "the file is live while the command runs");
+        assert!(!project.root.join("CLAUDE.md").exists() || is_planted(&project.root.join("CLAUDE.md")));
+        thread::yield_now();
+    }
+    assert!(!project.root.join("CLAUDE.md").exists());
+    fs::write(project.root.join("go"), "").unwrap();
+    let told = looked(&project, "`sh-1` (`sh build.sh`): exit code");
+    assert!(told.contains("CLAUDE.md` is protected and was made without the user's approval"), "{told}");
+}
+
+#[test]
+fn another_content_under_an_approved_name_is_not_approved() {
+    let project = Project::new();
+    project.script("echo up; while [ ! -e go ]; do sleep 0.02; done; echo evil > CLAUDE.md");
+    project.said("run_shell", json!({ "command": "sh build.sh", "background": true }));
+    looked(&project, "up");
+    project.said("write_file", json!({ "path": "CLAUDE.md", "content": "approved\n" }));
+    fs::write(project.root.join("go"), "").unwrap();
+    let told = looked(&project, "`sh-1` (`sh build.sh`): exit code");
+    assert_eq!(
+        (project.text("CLAUDE.md"), project.text("CLAUDE.md.untrusted-1")),
+        (String::new(), "evil\n".into()),
+        "{told}"
+    );
+}
+
+#[test]
+fn nested_files_that_instruct_agents_are_kept_like_those_of_the_project() {
+    let project = Project::new();
+    fs::create_dir_all(project.root.join("packages/b/.cursor")).unwrap();
+    fs::write(project.root.join("packages/b/AGENTS.md"), "ours\n").unwrap();
+    project.script(
+        "mkdir -p packages/a node_modules/x; echo evil > packages/a/AGENTS.md; echo evil > packages/b/AGENTS.md; \
+         mkdir -p packages/a/.claude/agents; echo evil > packages/a/.claude/agents/x.md; echo evil > packages/b/.cursor/rules; \
+         echo theirs > node_modules/x/AGENTS.md; echo fine > packages/a/main.rs",
+    );
+    let told = project.ran("sh build.sh");
+    let there = |name: &str| project.root.join(name).exists();
+    assert!(!there("packages/a/AGENTS.md") && there("packages/a/AGENTS.md.untrusted-1"), "{told}");
+    assert!(!there("packages/a/.claude") && there("packages/a/.claude.untrusted-1/agents/x.md"), "{told}");
+    assert!(!there("packages/b/.cursor/rules"), "{told}");
+    assert_eq!(project.text("packages/b/AGENTS.md"), "ours\n", "{told}");
+    assert!(there("node_modules/x/AGENTS.md") && there("packages/a/main.rs"), "{told}");
+    assert!(told.contains("packages/a/AGENTS.md` is protected and was made without the user's approval"), "{told}");
+    // A line that was approved with the name in sight makes it.
+    let told = project.attended().ran_with("sh -c 'echo new > packages/a/AGENTS.md; echo new > packages/b/AGENTS.md'");
+    assert_eq!(told, ("new\n".to_owned(), "new\n".to_owned()));
+}
+
+/// Looks at the background command until it says this; returns all that it said.
 fn looked(project: &Project, words: &str) -> String {
+    let mut told = String::new();
     for _ in 0..20 {
-        let told = project.said("shell_output", json!({ "id": "sh-1", "wait": 5 }));
+        told.push_str(&project.said("shell_output", json!({ "id": "sh-1", "wait": 5 })));
         if told.contains(words) {
             return told;
         }
     }
-    panic!("it never said `{words}`");
+    panic!("it never said `{words}`: {told}");
 }

@@ -140,7 +140,7 @@ impl<'a> Case<'a> {
                 pattern::commands(allowed, &words)
             };
             if !spelled.iter().any(|spelling| spelling.is_literal && within(&spelling.argv)) {
-                return outside(allowed, argv);
+                return self.unlisted(allowed, argv);
             }
         }
         let subject = Subject::Command(&spelled);
@@ -174,6 +174,38 @@ impl<'a> Case<'a> {
         self.mode(Deed::Execute, Memory::Rules(vec![grant::proposed(argv)]), "")
     }
 
+    /// The refusal of a command outside `allowed_commands`: one line, with the nearest command that is not refused itself.
+    fn unlisted(&self, allowed: &[String], argv: &[String]) -> Judgement {
+        let words: Vec<&str> = argv.iter().map(String::as_str).collect();
+        // Of a program that is in the list only with other words, the first of its own words is named, too.
+        let program = words.first().copied().unwrap_or_default();
+        let is_known = allowed.iter().any(|command| command.split_whitespace().next() == Some(program));
+        let named = words.get(..2).filter(|_| is_known).map_or_else(|| program.to_owned(), |words| words.join(" "));
+        let name = format!("`{}`", quote(&named));
+        let usable: Vec<&str> = allowed.iter().map(String::as_str).filter(|command| self.is_usable(command)).collect();
+        let near = match pattern::nearest_command(&usable, &words) {
+            Some(near) => format!("; nearest allowed: `{near}`"),
+            None if allowed.is_empty() => "; the list is empty".to_owned(),
+            None => String::new(),
+        };
+        constrained(format!("the member's `allowed_commands`: {name} is not in it{near}"))
+    }
+
+    /// Whether a command of `allowed_commands` is not refused by a rule or the mode.
+    fn is_usable(&self, command: &str) -> bool {
+        // A folder stands for the files in it, and none of them is known here.
+        if command.ends_with('/') {
+            return true;
+        }
+        let argv: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
+        let is_open = |judged: &Judgement| match judged.verdict {
+            Verdict::Allow => true,
+            Verdict::Ask => !self.rules.permissions.never_asks,
+            Verdict::Deny => false,
+        };
+        self.deep(&argv, &[String::new()], 0).iter().all(is_open)
+    }
+
     /// A command that can discard work that was never committed: a plan does not answer for it, and a remembered answer
     /// only for the very same command.
     fn discard(&self, argv: &[String], subject: Subject<'_>) -> Judgement {
@@ -205,7 +237,13 @@ impl<'a> Case<'a> {
         if self.sight.is_whole() && !is_denied {
             return said(Verdict::Allow, Free::Read.words());
         }
-        let hint = "`git_diff` and `git_log`, which leave out what is not for this agent".to_owned();
+        let is_open = |tool: &&'static str| Self { tool, ..*self }.deny(Subject::Tool).is_none();
+        let tools: Vec<String> =
+            ["git_diff", "git_log"].iter().filter(|tool| is_open(tool)).map(|tool| format!("`{tool}`")).collect();
+        let hint = match tools.as_slice() {
+            [] => String::new(),
+            tools => format!("{}, which leave out what is not for this agent", tools.join(" and ")),
+        };
         let words = "the history may show files that are not for this agent";
         let judged = self.mode(Deed::ReadLinked, Memory::Nothing, "");
         Judgement { hint, rule: format!("{words}; {}", judged.rule), ..judged }
@@ -261,22 +299,6 @@ impl<'a> Case<'a> {
 /// Whether a command is, word for word and in the project's folder, one of the list.
 fn is_in(list: &[Vec<String>], argv: &[String], folders: &[String]) -> bool {
     folders.iter().all(String::is_empty) && list.iter().any(|known| known == argv)
-}
-
-/// The refusal of a command outside `allowed_commands`: one line, with the command that comes nearest.
-fn outside(allowed: &[String], argv: &[String]) -> Judgement {
-    let words: Vec<&str> = argv.iter().map(String::as_str).collect();
-    // Of a program that is in the list only with other words, the first of its own words is named, too.
-    let program = words.first().copied().unwrap_or_default();
-    let is_known = allowed.iter().any(|command| command.split_whitespace().next() == Some(program));
-    let named = words.get(..2).filter(|_| is_known).map_or_else(|| program.to_owned(), |words| words.join(" "));
-    let name = format!("`{}`", quote(&named));
-    let near = match pattern::nearest_command(allowed, &words) {
-        Some(near) => format!("; nearest allowed: `{near}`"),
-        None if allowed.is_empty() => "; the list is empty".to_owned(),
-        None => String::new(),
-    };
-    constrained(format!("the member's `allowed_commands`: {name} is not in it{near}"))
 }
 
 /// The folders that the rest of a chain runs in behind a `cd`, which may not have been carried out.

@@ -388,6 +388,9 @@ impl Session {
                 self.seen(from.agent.map(Shown::End));
                 vec![note(self.lang.mate_ended(&ended.name, &ended.by, &ended.reason))]
             }
+            Event::FilesChanged(changed) if !changed.moved.is_empty() => {
+                vec![note(format!("■ {}: {}", from.name, self.lang.moved_away(&changed.moved)))]
+            }
             Event::Mailed(letter) => self.hear_of_letter(from, letter).into_iter().collect(),
             Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => {
                 self.joining.clear();

@@ -87,6 +87,7 @@ pub(crate) fn opened() -> Opened {
         instructions: Vec::new(),
         skills: Vec::new(),
         notes: Vec::new(),
+        moved: Vec::new(),
     }
 }
 
