@@ -125,7 +125,9 @@ impl Headless {
     fn tell_of_parked(&self, session: SessionId, tally: &Tally) -> anyhow::Result<()> {
         for (plan, ..) in &tally.plans {
             if self.handle.plan(*plan)?.is_parked() {
-                talk(&self.lang.plan_awaits_server(&plan.to_string(), &session.to_string()));
+                let words = self.lang.plan_awaits_server(&plan.to_string(), &session.to_string());
+                let error = tally.outage.as_ref().map_or_else(String::new, |error| format!(" ({error})"));
+                talk(&format!("{words}{error}"));
             }
         }
         Ok(())

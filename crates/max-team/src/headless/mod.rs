@@ -29,8 +29,8 @@ use max_team_core::rewind::MovedFile;
 use max_team_core::secret::{redact, redact_value};
 use max_team_core::unattended::{Signal, on_signal};
 use max_team_runtime::{
-    CONTINUE, Command, Delta, Mark, Notice, Open, Opened, Order, Origin, READ_ON, Recovered, Scope, Spawn, TIME_OVER,
-    TeamHandle, new_id,
+    CONTINUE, Command, Delta, Mark, Notice, Open, Opened, Order, Origin, READ_ON, Scope, Spawn, TIME_OVER, TeamHandle,
+    new_id,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -164,8 +164,7 @@ impl Headless {
     ) -> anyhow::Result<Exit> {
         let session = opened.session;
         self.emit_stream(|| stream_json::init(opened, open, &self.cwd, &self.key_source))?;
-        self.tell_of_recovery(session, &opened.recovered)?;
-        self.tell_of_moved(session, "", &opened.moved)?;
+        self.tell_of_what_is_left(opened)?;
         let key = EnvelopeId::new(new_id());
         let mut tally = Tally::new(session, open.settings.retries_max);
         if self.format == Format::StreamJson {
@@ -288,11 +287,14 @@ impl Headless {
         Ok(())
     }
 
-    /// Says once what was open and goes on now.
-    fn tell_of_recovery(&self, session: SessionId, found: &Recovered) -> anyhow::Result<()> {
-        let Some(words) = self.lang.recovered(found, session) else { return Ok(()) };
-        talk(&words);
-        self.emit_stream(|| stream_json::recovered(session, found))
+    /// Says once what was open and goes on now, and which protected files are still moved away.
+    fn tell_of_what_is_left(&self, opened: &Opened) -> anyhow::Result<()> {
+        let (session, found) = (opened.session, &opened.recovered);
+        if let Some(words) = self.lang.recovered(found, session) {
+            talk(&words);
+            self.emit_stream(|| stream_json::recovered(session, found))?;
+        }
+        self.tell_of_moved(session, "", &opened.moved)
     }
 
     /// Says that protected files were moved away, and whose command made them.
@@ -542,7 +544,7 @@ impl Headless {
             Event::QuestionAsked(asked) if from.lead || asked.action.deed != Deed::Propose => {
                 self.question(session, at_ms, from, asked, tally).await?;
             }
-            Event::LlmEnded(ended) => self.tell_of_retry(from, &ended.outcome),
+            Event::LlmEnded(ended) => self.tell_of_retry(from, &ended.outcome, tally),
             Event::ToolIntent(intent) if intent.action.deed == Deed::Execute => {
                 tally.commands.insert((from.agent, intent.key.clone()), intent.action.target.clone());
             }
@@ -646,7 +648,10 @@ impl Headless {
     }
 
     /// A call that is made again is said; a member's only where somebody watches.
-    fn tell_of_retry(&self, from: &Origin, outcome: &Outcome) {
+    fn tell_of_retry(&self, from: &Origin, outcome: &Outcome, tally: &mut Tally) {
+        if let Outcome::Failed { detail, parked: true, .. } = outcome {
+            tally.outage = Some(detail.clone());
+        }
         if let Outcome::Failed { detail, retry_at_ms: Some(_), .. } = outcome
             && (self.is_watched() || (from.lead && self.format == Format::Text))
         {

@@ -36,6 +36,8 @@ pub(super) struct Tally {
     pub(super) denials: Vec<Value>,
     /// Protected files that commands made without approval, and that were moved away.
     pub(super) moved: Vec<MovedFile>,
+    /// The last error of a model server that a plan waits for.
+    pub(super) outage: Option<String>,
     /// Calls that needed an approval that a headless run cannot get, and whether they always do.
     pub(super) unasked: Vec<(String, bool)>,
     /// Questions that wait in the user's inbox.
@@ -133,6 +135,7 @@ impl Tally {
             thought: Redactor::default(),
             denials: Vec::new(),
             moved: Vec::new(),
+            outage: None,
             unasked: Vec::new(),
             waiting: Vec::new(),
             refusals_told: 0,

@@ -84,8 +84,7 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         | Event::ItemWritten(_)
         | Event::ItemMoved(_) => team(bench, event),
         Event::RewindEnded(of) => status(format!("files were put back; {} could not be", of.failed.len())),
-        // What was said goes by mail, an answer is the end of its turn, a plan that was submitted is proposed.
-        // Calls say themselves what they do to files, and a rewind is told when it is over.
+        // Messages are told as mail, an answer ends its turn, a submitted plan is proposed, and calls say what they do to files.
         Event::FilesChanged(of) => moved(bench, &of.moved),
         Event::Said(_) | Event::Withdrawn(_) | Event::Replied(_) | Event::PlanSubmitted(_) => Vec::new(),
         Event::Configured(_)
