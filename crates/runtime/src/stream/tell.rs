@@ -36,9 +36,8 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         Event::QuestionAsked(of) => asked(of),
         Event::QuestionAnswered(of) => vec![answered(of), busy()],
         Event::TaskDrafted(task) => status(format!("task `{}` is written down", task.id)),
-        Event::CompactionAsked(_) | Event::Compacted(_) | Event::CompactionFailed(_) | Event::Uncompacted(_) => {
-            status(compaction(event))
-        }
+        Event::CompactionAsked(_) | Event::Compacted(_) => status(compaction(event)),
+        Event::CompactionFailed(_) | Event::Uncompacted(_) => status(compaction(event)),
         Event::TurnEnded(ended) => over(bench, ended),
         Event::Steered(steered) => status(format!("is told on its way: {}", preview(&words(&steered.input)))),
         Event::Mailed(letter) => vec![mail(letter)],
@@ -84,16 +83,11 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         | Event::ItemWritten(_)
         | Event::ItemMoved(_) => team(bench, event),
         Event::RewindEnded(of) => status(format!("files were put back; {} could not be", of.failed.len())),
-        // Messages are told as mail, an answer ends its turn, a submitted plan is proposed, and calls say what they do to files.
         Event::FilesChanged(of) => moved(bench, &of.moved),
+        // Messages are told as mail, an answer ends its turn, and a submitted plan is proposed.
         Event::Said(_) | Event::Withdrawn(_) | Event::Replied(_) | Event::PlanSubmitted(_) => Vec::new(),
-        Event::Configured(_)
-        | Event::Rewound(_)
-        | Event::MemorySet(_)
-        | Event::MemoryForgotten(_)
-        | Event::MemoryHanded(_)
-        | Event::CacheKept(_)
-        | Event::CacheCleared(_) => Vec::new(),
+        Event::Configured(_) | Event::Rewound(_) | Event::CacheKept(_) | Event::CacheCleared(_) => Vec::new(),
+        Event::MemorySet(_) | Event::MemoryForgotten(_) | Event::MemoryHanded(_) => Vec::new(),
     }
 }
 
