@@ -9,7 +9,7 @@ use crate::program::{Program, Ran};
 
 const FORMATS: [&str; 3] = ["text", "json", "stream-json"];
 /// The fields of every `result`, as documented in `docs/en/headless.md`.
-const FIELDS: [&str; 23] = [
+const FIELDS: [&str; 24] = [
     "answered_before",
     "duration_api_ms",
     "duration_ms",
@@ -17,6 +17,7 @@ const FIELDS: [&str; 23] = [
     "exit_code",
     "is_error",
     "modelUsage",
+    "moved_files",
     "num_turns",
     "permission_denials",
     "plan",
