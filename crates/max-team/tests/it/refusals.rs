@@ -198,6 +198,7 @@ fn the_chat_tells_of_files_that_were_moved_away() {
     let mut terminal = Terminal::open(&program, &arguments);
     terminal.wait("or give a task");
     terminal.keys(&["build", "Enter"]);
-    terminal.wait("moved away");
     terminal.wait("Built.");
+    let screen = terminal.screen();
+    assert!(screen.contains("moved away"), "{screen}");
 }
