@@ -3,7 +3,7 @@
 //! All agents share the connections of `lines`. Redirects are never followed (the key would travel along), servers on
 //! this machine are never reached through a proxy, nothing is retried but a request that nobody has read: its kept
 //! connection turned out to be dead before a byte of it was sent, or the other side has refused it unread. What may
-//! have been read may be billed, and is sent again by whoever keeps the books. `idle_timeout` bounds the wait for the
+//! have been read may be billed, and is only sent again by the caller, which journals it. `idle_timeout` bounds the wait for the
 //! first byte and between bytes, `progress_timeout` the time without new content, also if keep-alive bytes arrive. The
 //! whole answer has no time limit.
 

@@ -235,7 +235,7 @@ pub struct AnsweredRow {
     pub said: String,
     /// When.
     pub at_ms: i64,
-    /// Nobody answered: this plan was proposed instead of the one that it was about.
+    /// The plan that was proposed instead of the one that the question was about: the question was withdrawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<PlanId>,
 }

@@ -62,7 +62,7 @@ fn an_owner_runs_its_own_checks_and_programs_of_the_project() {
     assert!(!lead.contains("go mod tidy"), "{lead}");
 }
 
-/// A check that fails while a sibling changes files runs again once that is through; nobody tries anything again.
+/// A check that fails while a sibling changes files runs again after the sibling; no task is tried again.
 #[test]
 fn a_check_that_fails_beside_others_is_run_again_before_anybody_is_blamed() {
     let gate = Gate::new();

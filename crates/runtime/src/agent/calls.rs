@@ -358,7 +358,7 @@ impl Agent {
             self.floor.seat_agent(child)?;
             // One that is on its way out needs no telling.
             drop(self.floor.tell(&session::agent_stream(child), Control::GoOn).await);
-            // Nobody waits for a person here, though what comes of it comes by mail.
+            // The call waits for no user here, though its result comes by mail.
             self.preparing.insert(key.to_owned());
             self.flights.push(self.awaiting_leave(key, child));
             return Ok(None);
@@ -506,7 +506,7 @@ impl Agent {
     /// Whoever works for a turn that is stopped is stopped too: by letters in the commit that says so.
     pub(super) fn stopping(&self, by: &Stopper) -> Vec<Envelope> {
         let worker = |key: &String| match self.turn.call(key).filter(|call| call.tool == SEND_MESSAGE) {
-            // If it cannot be read, nobody is stopped who might not be meant.
+            // If the row cannot be read, no agent is stopped: it might be another one.
             Some(_) => self.gone_on_with(key).ok().flatten(),
             // Nobody began to exist for a call that somebody else makes.
             None => Some(self.delegate(key)).filter(|child| self.exists(*child)),

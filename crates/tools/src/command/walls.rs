@@ -46,7 +46,7 @@ pub struct Walls {
     pub open: Vec<&'static Protected>,
     /// Where they are stopped; their time is the command's own.
     pub limits: Limits,
-    /// Protected files that they made without approval and that were moved away, for whoever runs the call.
+    /// Protected files that they made without approval and that were moved away; the runtime tells them to the user.
     pub moved: Arc<Mutex<Vec<MovedFile>>>,
 }
 

@@ -109,7 +109,7 @@ fn go(
     Ok(report)
 }
 
-/// Whether a file that was measured is the project's own: of libraries beside it nobody wants to know.
+/// Whether a file that was measured is the project's own, and not of a library in its folder.
 fn is_of_project(root: &Path, file: &str) -> bool {
     const FOREIGN: [&str; 5] = ["site-packages", "dist-packages", "node_modules", ".venv", "venv"];
     let path = Path::new(file);

@@ -344,7 +344,7 @@ fn a_check_that_fails_beside_others_runs_again_once_they_are_through() {
     assert_eq!(told_short(&fails_beside(&mut play, "a", &["a", "b"])), ["task_deferred a"]);
     assert_eq!((play.status("a"), play.view("a").waits), (Status::Running, Waits::For(vec!["b"])));
     play.crash();
-    // Who fails itself beside nobody else is to blame at once, and tries again: that is not being through.
+    // `b` fails with no other task at work: it is tried again at once, and `a` still waits for it.
     assert_eq!(told_short(&fails_beside(&mut play, "b", &["a"])), ["task_failed b"]);
     assert_eq!(play.view("a").waits, Waits::For(vec!["b"]));
     play.wake_at(play.now + 60_000);
@@ -352,7 +352,7 @@ fn a_check_that_fails_beside_others_runs_again_once_they_are_through() {
     let attempt = play.attempt("a");
     let check = Effect::Check { task: play.place("a"), attempt };
     assert!(play.plan.pending().contains(&check), "{:?}", play.plan.pending());
-    // The second time it counts, whoever works.
+    // The second failure counts, also beside other tasks.
     assert_eq!(told_short(&play.checked("a", Proof::Failed)), ["task_failed a"]);
     play.wake_at(play.now + 60_000);
     // Another attempt may be put off once more; what it waits for may also be stopped.
