@@ -578,6 +578,9 @@ pub struct Refusal {
     pub target: String,
     /// Who, or which rule.
     pub by: By,
+    /// What would let the call run.
+    #[serde(default, skip_serializing_if = "policy::Recourse::is_default")]
+    pub recourse: policy::Recourse,
 }
 
 /// How a tool call ended.
@@ -636,6 +639,9 @@ pub struct QuestionAsked {
     /// What a "yes, always" is remembered as.
     #[serde(default)]
     pub memory: policy::Memory,
+    /// What would let the call run without this question.
+    #[serde(default, skip_serializing_if = "policy::Recourse::is_default")]
+    pub recourse: policy::Recourse,
 }
 
 /// They did, or nobody could.

@@ -4,7 +4,7 @@
 //! needs a yes is refused: the agent can do without it and says so. A user who goes on with new words is heard first: the
 //! words answer a question that waited, and stand in for a decision about any other call.
 
-use crate::policy::{Answer, By, Deed};
+use crate::policy::{Answer, By, Deed, Recourse};
 use crate::verdict::Exit;
 
 /// What becomes of a question that an agent asks during the run.
@@ -53,12 +53,19 @@ pub fn on_signal(exit: Exit, is_stopped: bool, runs_plan: bool) -> Signal {
 }
 
 impl Answer {
-    /// The refusal of a call that needs a yes, with what would have helped. `always_asks`: no rule and no mode would.
-    pub fn unattended(deed: Deed, always_asks: bool) -> Self {
-        let why = match deed {
-            _ if always_asks => "headless; no rule or mode allows it, a chat can ask (`max-team -c`)",
-            Deed::Write => "headless; `--permission-mode acceptEdits` allows edits, a chat can ask",
-            _ => "headless; a rule can allow it (`--allowed-tools`), a chat can ask",
+    /// The refusal of a call that needs a yes, with what would have helped.
+    pub fn unattended(deed: Deed, recourse: Recourse) -> Self {
+        let why = match (recourse, deed) {
+            (Recourse::Person | Recourse::Nothing, _) => {
+                "headless; no rule or mode allows it, a chat can ask (`max-team -c`)"
+            }
+            (Recourse::RuleOrMode, Deed::Write) => {
+                "headless; `--permission-mode acceptEdits` allows edits, a chat can ask"
+            }
+            (Recourse::Mode, _) => "headless; another `--permission-mode` can allow it, a chat can ask",
+            (Recourse::RuleOrMode | Recourse::Rule, _) => {
+                "headless; a rule can allow it (`--allowed-tools`), a chat can ask"
+            }
         };
         Self::new(false, By::Nobody(why.to_owned()))
     }
@@ -90,6 +97,22 @@ mod tests {
             assert_eq!(on_question(deed, true), Question::Refused, "{deed:?}");
             assert_eq!(on_reopening(deed, false), reopened, "{deed:?}");
             assert_eq!(on_reopening(deed, true), with_words, "{deed:?}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_only_what_helps() {
+        let table = [
+            (Deed::Write, Recourse::RuleOrMode, "acceptEdits"),
+            (Deed::Execute, Recourse::RuleOrMode, "--allowed-tools"),
+            (Deed::Write, Recourse::Rule, "--allowed-tools"),
+            (Deed::Execute, Recourse::Mode, "another `--permission-mode`"),
+            (Deed::Write, Recourse::Person, "no rule or mode allows it"),
+            (Deed::Execute, Recourse::Nothing, "no rule or mode allows it"),
+        ];
+        for (deed, recourse, words) in table {
+            let By::Nobody(why) = Answer::unattended(deed, recourse).by else { panic!("{deed:?}") };
+            assert!(why.contains(words), "{deed:?} {recourse:?}: {why}");
         }
     }
 

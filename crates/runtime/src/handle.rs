@@ -13,7 +13,7 @@ use max_team_core::ledger::Ledger;
 use max_team_core::message::Principal;
 use max_team_core::plan::event::{Approve, PlanEnd, Say, TaskFiles};
 use max_team_core::plan::{Draft, Plan};
-use max_team_core::policy::{Action, Answer, Memory};
+use max_team_core::policy::{Action, Answer, Memory, Recourse};
 use max_team_core::rewind::MovedFile;
 use max_team_core::tasks::Tasks;
 use max_team_core::team::{Constraints, Definition, Model, Settings};
@@ -364,6 +364,8 @@ pub struct Asked {
     pub color: Option<String>,
     /// Why somebody is asked.
     pub rule: String,
+    /// What would let the call run without the question.
+    pub recourse: Recourse,
     /// What a "yes, always" is remembered as.
     pub memory: Memory,
     /// Since when.

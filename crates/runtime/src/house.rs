@@ -737,7 +737,7 @@ impl House {
         let table = rows::agents_of(&session.to_string());
         let mut asked = Vec::new();
         for Pending { row, who, .. } in inbox {
-            let Matter::Tool { tool, action, memory, rule } = row.matter else { continue };
+            let Matter::Tool { tool, action, memory, rule, recourse } = row.matter else { continue };
             let agent = row.address.strip_prefix("agent/").and_then(|id| id.parse::<AgentId>().ok());
             let known = agent.map(|agent| rows::row::<AgentRow>(&self.shared.journal, &table, &agent.to_string()));
             let given = known.transpose()?.flatten().and_then(|row| row.assignment);
@@ -750,7 +750,7 @@ impl House {
             });
             let color = mate.map(|mate| mate.color.clone());
             let (question, action, at_ms) = (row.question, *action, row.at_ms);
-            asked.push(Asked { question, tool, action, by: who, agent, task, color, rule, memory, at_ms });
+            asked.push(Asked { question, tool, action, by: who, agent, task, color, rule, recourse, memory, at_ms });
         }
         Ok(asked)
     }

@@ -13,7 +13,7 @@ use max_team_core::mates::AgentEnded;
 use max_team_core::memory::Scope;
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::event::{About, PlanEnd, Say, Tally};
-use max_team_core::policy::{Action, Answer, By, Memory};
+use max_team_core::policy::{Action, Answer, By, Memory, Recourse};
 use max_team_core::rewind::MovedFile;
 use max_team_core::stop::Held;
 use max_team_journal::{Commit, Entry, Journal, JournalError, Projection};
@@ -208,6 +208,9 @@ pub enum Matter {
         /// Why somebody is asked.
         #[serde(default)]
         rule: String,
+        /// What would let the call run without the question.
+        #[serde(default, skip_serializing_if = "Recourse::is_default")]
+        recourse: Recourse,
     },
     /// Something about a plan.
     Plan(About),
@@ -344,6 +347,7 @@ fn of_agent(stream: &str, agent: &str, at_ms: i64, event: &Event) -> Vec<Project
                 action: Box::new(asked.action.clone()),
                 memory: asked.memory.clone(),
                 rule: asked.rule.clone(),
+                recourse: asked.recourse,
             };
             // An agent asks one thing at a time: its address is the key, so that the end of a turn can clear it.
             let row = InboxRow { question: asked.question, address: stream.to_owned(), matter, at_ms };

@@ -92,17 +92,9 @@ const fn instructs(pattern: &'static str, by: &'static str) -> Protected {
 /// The file that a run was given by name, or writes its record to.
 const GIVEN: Protected = held("", Reach::Configures, "this run");
 
-/// How the reason begins where a tool refuses a file that the team obeys: no rule, mode or answer helps.
-const ONLY_THE_USER: &str = "only the user changes ";
-
 /// Why a tool refuses to change a path, as a rule that is told and kept.
 pub fn refusal(path: &str, row: &Protected) -> String {
-    format!("{ONLY_THE_USER}`{path}`: {row}")
-}
-
-/// Whether a refusal by this rule cannot be lifted by any rule, mode or answer.
-pub fn is_final(rule: &str) -> bool {
-    rule.starts_with(ONLY_THE_USER)
+    format!("only the user changes `{path}`: {row}")
 }
 
 /// The row that protects a path, if any. A folder that may hold protected files counts, too: a copy onto it may bring

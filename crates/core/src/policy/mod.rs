@@ -12,15 +12,17 @@ pub mod line;
 pub mod lint;
 pub mod pattern;
 pub mod program;
+mod recourse;
 pub mod rule;
 pub(crate) mod sight;
 
 use serde::{Deserialize, Serialize};
 
 pub use grant::{Grant, Memory, Until};
-pub use guard::{PROTECTED, Protected, Reach, guarded, is_final, kept, obeyed_anywhere, opened, protected, refusal};
-pub use judge::{Free, Judgement, Rules, always_asks, judge};
+pub use guard::{PROTECTED, Protected, Reach, guarded, kept, obeyed_anywhere, opened, protected, refusal};
+pub use judge::{Free, Judgement, Rules, judge};
 pub use line::Line;
+pub use recourse::Recourse;
 pub use rule::Rule;
 pub use sight::Sight;
 

@@ -10,6 +10,8 @@ use super::rule::{Anchors, List, Origin, Scope};
 use super::*;
 use crate::team::Constraints;
 
+mod recourse;
+
 const DEEDS: [Deed; 11] = [Read, ReadLinked, Write, Execute, Fetch, Query, Team, Question, Say, ReadOwn, WriteOwn];
 
 const TOOL: &str = "a_tool";

@@ -11,7 +11,7 @@ use crate::event::{
 use crate::hash::Hash;
 use crate::id::QuestionId;
 use crate::limits::{CALLS_PER_ANSWER_MAX, CORRECTIONS_MAX};
-use crate::policy::{self, Action, By, Class, Deed, Mode, Rules, Settled, Verdict};
+use crate::policy::{self, Action, By, Class, Deed, Mode, Recourse, Rules, Settled, Verdict};
 use crate::stop;
 use crate::team::Constraints;
 
@@ -56,7 +56,7 @@ impl Turn {
             match found {
                 Err(Obstacle::Told(why)) => done.push(told(key, Ending::Invalid, &why)),
                 Err(Obstacle::Refused { target, rule, words }) => {
-                    done.push(refused(call, target, By::Rule(rule), &words));
+                    done.push(refused(call, target, By::Rule(rule), Recourse::Nothing, &words));
                 }
                 Err(Obstacle::Fatal(detail)) => {
                     close(calls, &mut done, Ending::Interrupted, &format!("Not run: {detail}"));
@@ -93,7 +93,7 @@ impl Turn {
             Verdict::Deny => {
                 let why =
                     format!("Not allowed by {}: nobody was asked. Do not try to get around this.", judgement.rule);
-                Judged::Refused(refused(call, action.target, By::Rule(judgement.rule), &why))
+                Judged::Refused(refused(call, action.target, By::Rule(judgement.rule), judgement.recourse, &why))
             }
             Verdict::Ask => Judged::Ask(Event::QuestionAsked(QuestionAsked {
                 question: QuestionId::new(now.fresh),
@@ -103,6 +103,7 @@ impl Turn {
                 class,
                 rule: judgement.rule,
                 memory: judgement.memory,
+                recourse: judgement.recourse,
             })),
         }
     }
@@ -147,7 +148,8 @@ impl Turn {
             let words = joined(earlier, &along(calls, call, &answer, "said yes to"));
             return vec![said, Event::ToolIntent(ToolIntent { words, ..intent })];
         }
-        let refusal = refused(call, action.target.clone(), answer.by.clone(), &refusal_words(&answer));
+        let (target, by) = (action.target.clone(), answer.by.clone());
+        let refusal = refused(call, target, by, Recourse::Person, &refusal_words(&answer));
         let mut events = vec![said];
         events.extend(self.tools_done(current, calls, vec![refusal], Ahead::default(), now));
         events
@@ -300,8 +302,8 @@ fn intent(call: &Call, action: Action, class: Class, approval: Approval, attende
 }
 
 /// A call that was not allowed: what it would have done, and on whose word it was not, stay with it.
-fn refused(call: &Call, target: String, by: By, words: &str) -> ToolDone {
-    let refusal = Refusal { tool: call.tool.clone(), target, by };
+fn refused(call: &Call, target: String, by: By, recourse: Recourse, words: &str) -> ToolDone {
+    let refusal = Refusal { tool: call.tool.clone(), target, by, recourse };
     ToolDone { refused: Some(Box::new(refusal)), ..told(call.key.clone(), Ending::Refused, words) }
 }
 

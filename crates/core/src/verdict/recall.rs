@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::event::{End, Ending, Event, QuestionAsked, Refusal, ToolDone};
 use crate::id::QuestionId;
 use crate::plan::event::PlanEnd;
-use crate::policy::{By, Deed, is_final};
+use crate::policy::{By, Deed, Recourse};
 
 use super::Exit;
 
@@ -54,7 +54,8 @@ impl Refusals {
                 }
                 if !is_lead {
                     let (tool, target) = (question.tool.clone(), question.action.target.clone());
-                    self.denied.push(Denied::Other(Refusal { tool, target, by: answered.answer.by }));
+                    let (by, recourse) = (answered.answer.by, question.recourse);
+                    self.denied.push(Denied::Other(Refusal { tool, target, by, recourse }));
                 }
                 self.unasked.push(question);
             }
@@ -66,5 +67,22 @@ impl Refusals {
 /// Whether a refusal of an agent other than the lead is listed: only if the tool refuses the call also with an
 /// approval. After a refusal by a rule the agent goes on without the call.
 pub fn counts(refusal: &Refusal) -> bool {
-    matches!(&refusal.by, By::Rule(rule) if is_final(rule))
+    refusal.recourse == Recourse::Nothing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The reason is for people: no words in it decide whether a refusal is listed.
+    #[test]
+    fn a_refusal_is_listed_for_its_recourse_and_not_for_its_words() {
+        for recourse in [Recourse::RuleOrMode, Recourse::Mode, Recourse::Rule, Recourse::Person, Recourse::Nothing] {
+            for words in ["only the user changes `a`: x", "the rule `Edit`"] {
+                let by = By::Rule(words.to_owned());
+                let refusal = Refusal { tool: "write_file".to_owned(), target: "a".to_owned(), by, recourse };
+                assert_eq!(counts(&refusal), recourse == Recourse::Nothing, "{words}: {recourse:?}");
+            }
+        }
+    }
 }

@@ -324,7 +324,7 @@ fn row(pending: &Pending, census: &Census<'_>) -> anyhow::Result<Value> {
         "answer_with": ways(pending, Lang::En),
     });
     let more = match &pending.row.matter {
-        Matter::Tool { tool, action, memory, rule } => json!({
+        Matter::Tool { tool, action, memory, rule, .. } => json!({
             "why": rule,
             "remember": memory.rules(),
             "kind": match action.deed {

@@ -664,7 +664,7 @@ impl Headless {
         let By::Rule(rule) = &refusal.by else { return };
         tally.refusals_told += 1;
         if tally.refusals_told <= REFUSALS_TOLD_MAX {
-            talk(&self.lang.refused_call(&from.name, &called(&refusal.tool, &refusal.target), rule));
+            talk(&self.lang.refused_call(&from.name, &called(&refusal.tool, &refusal.target), rule, refusal.recourse));
         }
     }
 

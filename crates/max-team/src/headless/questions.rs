@@ -6,7 +6,7 @@
 
 use max_team_core::event::{QuestionAsked, Refusal};
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId};
-use max_team_core::policy::{Answer, By, Deed, always_asks};
+use max_team_core::policy::{Answer, By, Deed};
 use max_team_core::unattended::{Question, on_question, on_reopening};
 use max_team_runtime::{Asked, Command, Opened, Order, Origin, RuntimeError, new_id};
 
@@ -103,16 +103,16 @@ impl Headless {
         // Changes in a worktree stay there, and nothing was refused: how they are taken is said at the end.
         let merges = asked.action.deed == Deed::Merge;
         if !merges {
-            tally.unasked.push((called(&asked.tool, &asked.action.target), always_asks(&asked.rule)));
+            tally.unasked.push((called(&asked.tool, &asked.action.target), asked.recourse));
         }
         tally.sent.insert(asked.question);
         tally.asked_by.insert(asked.question, asked.by.clone());
         if key.is_none() && !merges {
             let (tool, target) = (asked.tool.clone(), asked.action.target.clone());
-            let by = By::Nobody("headless".to_owned());
-            tally.denials.push(denial(&asked.tool, None, Some(&Refusal { tool, target, by })));
+            let (by, recourse) = (By::Nobody("headless".to_owned()), asked.recourse);
+            tally.denials.push(denial(&asked.tool, None, Some(&Refusal { tool, target, by, recourse })));
         }
-        let answer = Answer::unattended(asked.action.deed, always_asks(&asked.rule));
+        let answer = Answer::unattended(asked.action.deed, asked.recourse);
         let command = Command::Answer { session, question: asked.question, answer };
         if !self.heard(command).await? {
             tally.sent.remove(&asked.question);
@@ -171,8 +171,8 @@ impl Waiting {
 
 /// A question as it was just heard.
 fn asked_by(from: &Origin, at_ms: i64, asked: &QuestionAsked) -> Asked {
-    let QuestionAsked { question, tool, action, rule, memory, .. } = asked.clone();
+    let QuestionAsked { question, tool, action, rule, recourse, memory, .. } = asked.clone();
     let (by, color) = (from.name.to_string(), from.color.as_deref().map(str::to_owned));
     let task = from.task.as_ref().map(|(_, task)| task.clone());
-    Asked { question, tool, action, by, agent: from.agent, task, color, rule, memory, at_ms }
+    Asked { question, tool, action, by, agent: from.agent, task, color, rule, recourse, memory, at_ms }
 }

@@ -3,7 +3,6 @@
 //! The outcome follows from the journal: the last turn, and the refusals and plans since the user last spoke.
 
 use max_team_core::ledger::dollars;
-use max_team_core::policy::always_asks;
 use max_team_core::verdict::{Denied, Refusals, is_outlived};
 use max_team_runtime::Opened;
 
@@ -59,7 +58,7 @@ impl Headless {
             }
             for question in &refusals.unasked {
                 let call = called(&question.tool, &question.action.target);
-                tally.unasked.push((call, always_asks(&question.rule)));
+                tally.unasked.push((call, question.recourse));
             }
         }
         Ok(())

@@ -7,6 +7,7 @@ use max_team_core::chat::Part;
 use max_team_core::event::{Event, Refusal, Steered, ToolDone, TurnEnded, TurnStarted};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::plan::event::PlanEnd;
+use max_team_core::policy::Recourse;
 use max_team_core::rewind::MovedFile;
 use max_team_core::secret::Redactor;
 use max_team_core::stop::Held;
@@ -39,7 +40,7 @@ pub(super) struct Tally {
     /// The last error of a model server that a plan waits for.
     pub(super) outage: Option<String>,
     /// Calls that needed an approval that a headless run cannot get, and whether they always do.
-    pub(super) unasked: Vec<(String, bool)>,
+    pub(super) unasked: Vec<(String, Recourse)>,
     /// Questions that wait in the user's inbox.
     pub(super) waiting: Vec<Waiting>,
     /// Refused calls that were named on standard error.

@@ -296,7 +296,7 @@ mod tests {
     use max_team_core::mates::AgentEnded;
     use max_team_core::plan::event::{PlanAsked, Say};
     use max_team_core::plan::{Draft, Task};
-    use max_team_core::policy::{Action, Answer, By, Class, Memory, Settled};
+    use max_team_core::policy::{Action, Answer, By, Class, Memory, Recourse, Settled};
     use max_team_runtime::{Basis, Delta, Origin, preview};
     use uuid::Uuid;
 
@@ -342,6 +342,7 @@ mod tests {
                 class: Class::Idempotent,
                 rule: "permission mode `default`".into(),
                 memory: Memory::Rules(vec!["Edit".into()]),
+                recourse: Recourse::default(),
             }));
             self.questions().unwrap();
         }

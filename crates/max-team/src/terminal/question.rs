@@ -320,7 +320,7 @@ impl Questions {
 
 #[cfg(test)]
 mod tests {
-    use max_team_core::policy::{Action, Class};
+    use max_team_core::policy::{Action, Class, Recourse};
     use uuid::Uuid;
 
     use super::*;
@@ -338,6 +338,7 @@ mod tests {
             class: Class::Idempotent,
             rule: "permission mode `default`".into(),
             memory: Memory::Rules(vec!["Edit".into()]),
+            recourse: Recourse::default(),
         }
     }
 

@@ -3,7 +3,7 @@
 use max_team_core::event::{End, TurnEnded};
 use max_team_core::plan::event::{About, Approve};
 use max_team_core::plan::{Plan, Status};
-use max_team_core::policy::is_final;
+use max_team_core::policy::Recourse;
 
 use super::Lang;
 use crate::figures::dollars;
@@ -44,11 +44,11 @@ impl Lang {
     }
 
     /// Names calls that needed an approval in a run without a user.
-    pub(crate) fn nobody_asked(self, calls: &[(String, bool)]) -> Option<String> {
+    pub(crate) fn nobody_asked(self, calls: &[(String, Recourse)]) -> Option<String> {
         let ((first, _), more) = calls.split_first()?;
         let others = if more.is_empty() { String::new() } else { format!(" (+{})", more.len()) };
-        // Where every call always asks, a rule would not have helped.
-        Some(if calls.iter().all(|(_, always)| *always) {
+        // Advice to write a rule is true if it helps one of the calls.
+        Some(if calls.iter().all(|(_, recourse)| recourse.is_beyond_rules()) {
             say!(
                 self,
                 "needs your approval, and a headless run cannot ask: {first}{others}; go on in a chat (`max-team -c`), or do it \
@@ -111,18 +111,19 @@ impl Lang {
     }
 
     /// Which call was refused by a rule or the permission mode.
-    pub(crate) fn refused_call(self, who: &str, call: &str, rule: &str) -> String {
-        let hint = match self {
-            Self::En if is_final(rule) => "; no rule or mode allows it: make the change yourself",
-            Self::Zh if is_final(rule) => "；任何规则和模式都不允许：请自行更改",
-            Self::En if rule.starts_with("permission mode") => {
-                "; a rule (--allowed-tools) or another --permission-mode can allow it"
+    pub(crate) fn refused_call(self, who: &str, call: &str, rule: &str, recourse: Recourse) -> String {
+        let (en, zh) = match recourse {
+            Recourse::Nothing => {
+                ("; no rule or mode allows it: do it yourself", "；任何规则和模式都不允许：请自行处理")
             }
-            Self::Zh if rule.starts_with("permission mode") => {
-                "；可用规则（--allowed-tools）或其他 --permission-mode 允许"
-            }
-            _ => "",
+            Recourse::RuleOrMode => (
+                "; a rule (--allowed-tools) or another --permission-mode can allow it",
+                "；可用规则（--allowed-tools）或其他 --permission-mode 允许",
+            ),
+            Recourse::Mode => ("; another --permission-mode can allow it", "；可用其他 --permission-mode 允许"),
+            Recourse::Rule | Recourse::Person => ("", ""),
         };
+        let hint = if self == Self::En { en } else { zh };
         let rule = self.rule(rule);
         say!(self, "refused `{call}` of {who}: {rule}{hint}", "已拒绝 {who} 的 `{call}`：{rule}{hint}")
     }

@@ -26,7 +26,7 @@ fn a_tools_own_refusal_is_a_denial() {
         let denial = &result["permission_denials"][0];
         let reason = denial["reason"].as_str().unwrap();
         assert!(denial["target"] == path && reason.starts_with("only the user changes"), "{denial}");
-        assert!(ran.err.contains("make the change yourself") && !ran.err.contains("--allowed-tools"), "{ran:?}");
+        assert!(ran.err.contains("do it yourself") && !ran.err.contains("--allowed-tools"), "{ran:?}");
         let again = program.run(&["-c", "-p", "", "--output-format", "json"]);
         assert_eq!((again.code, &again.json()["permission_denials"]), (0, &result["permission_denials"]), "{again:?}");
     }
@@ -60,6 +60,31 @@ fn a_protected_file_needs_a_person_and_the_advice_says_so() {
         assert!(ran.err.contains(words) && !ran.err.contains("--allowed-tools"), "{ran:?}");
         let told = server.requests()[1].body["messages"].to_string();
         assert!(told.contains("a chat can ask") && !told.contains("acceptEdits"), "{told}");
+    }
+}
+
+/// A rule of `ask` beats a rule of `allow`, and the mode `plan` beats both: advice to write a rule would not help.
+#[test]
+fn advice_names_only_what_helps() {
+    let run = |lang: &str, options: &[&str]| {
+        let make = Reply::new().tool("t1", "run_shell", json!({ "command": "make all" }));
+        let server = ModelServer::start([make, Reply::text("I could not.")]);
+        let settings = r#"{"permissions": {"ask": ["Bash(make:*)"]}}"#;
+        let program = Program::with(&server).file(".max-team/settings.json", settings);
+        let ran = program.run(&[&["-p", "build", "--lang", lang], options].concat());
+        let told = server.requests()[1].body["messages"].to_string();
+        assert!(!ran.err.contains("--allowed-tools") && !told.contains("--allowed-tools"), "{ran:?} {told}");
+        (ran.err, told)
+    };
+    for (lang, words) in [("en", "go on in a chat (`max-team -c`)"), ("zh", "请在对话中继续")] {
+        let (err, told) = run(lang, &["--permission-mode", "acceptEdits"]);
+        assert!(err.contains(words) && told.contains("no rule or mode allows it"), "{err} {told}");
+    }
+    for (lang, words) in
+        [("en", "; another --permission-mode can allow it"), ("zh", "；可用其他 --permission-mode 允许")]
+    {
+        let (err, _) = run(lang, &["--permission-mode", "plan"]);
+        assert!(err.contains(words), "{err}");
     }
 }
 

@@ -121,7 +121,7 @@ impl Grants {
 mod tests {
     use max_team_core::event::{Approval, Configured, QuestionAsked};
     use max_team_core::hash::Hash;
-    use max_team_core::policy::{Action, Answer, Class};
+    use max_team_core::policy::{Action, Answer, Class, Recourse};
     use max_team_core::team::Model;
     use uuid::Uuid;
 
@@ -178,6 +178,7 @@ mod tests {
             class: Class::Pure,
             rule: String::new(),
             memory: Memory::Rules(vec![format!("WebFetch(domain:{host})")]),
+            recourse: Recourse::default(),
         };
         heard(grants, seq, Event::QuestionAsked(asked));
         let answer = Answer { always: true, ..Answer::new(true, By::Person("ann".into())) };

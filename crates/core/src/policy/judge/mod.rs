@@ -13,7 +13,7 @@ pub use free::Free;
 
 use super::pattern;
 use super::rule::{List, Origin, Rule, Scope, Subject};
-use super::{Action, Deed, Grant, Memory, Mode, Permissions, Sight, Verdict};
+use super::{Action, Deed, Grant, Memory, Mode, Permissions, Recourse, Sight, Verdict};
 use crate::team::Constraints;
 
 /// A verdict and who is behind it.
@@ -29,6 +29,8 @@ pub struct Judgement {
     pub origin: Option<Origin>,
     /// What would change the verdict.
     pub hint: String,
+    /// What would let the call run, where it is refused or asked about.
+    pub recourse: Recourse,
     /// What a "yes, always" would be remembered as.
     pub memory: Memory,
     /// Whether it asks because of what it would do, whatever anybody has allowed.
@@ -121,7 +123,7 @@ impl Case<'_> {
             // A rule can allow work in a worktree, but not its merge.
             Deed::Merge => self.question("a person decides about changes in a worktree"),
             // Also in modes that ask nobody: the lead can always answer.
-            Deed::Propose => said(Verdict::Ask, "the lead or a person approves a teammate's plan"),
+            Deed::Propose => asked("the lead or a person approves a teammate's plan"),
             Deed::Read => self.place(place::Touch::Read, "", target),
             Deed::ReadLinked => self.place(place::Touch::ReadLinked, "", target),
             Deed::Write => self.place(place::Touch::Write, "", target),
@@ -137,7 +139,7 @@ impl Case<'_> {
     fn question(&self, words: &str) -> Judgement {
         match self.rules.mode {
             Mode::DontAsk => self.by_mode(Verdict::Deny),
-            _ => said(Verdict::Ask, words),
+            _ => asked(words),
         }
     }
 
@@ -189,8 +191,7 @@ impl Case<'_> {
             _ => (format!("the rule {rule}"), "only without that rule: no permission beats it"),
         };
         let hint = hint.to_owned();
-        let judged = Judgement { origin: Some(rule.origin.clone()), hint, ..said(Verdict::Ask, &words) };
-        Some(self.asking(Judgement { memory: Memory::Nothing, ..judged }))
+        Some(self.asking(Judgement { origin: Some(rule.origin.clone()), hint, ..asked(&words) }))
     }
 
     /// The rule or the answer that allows, if one does.
@@ -233,7 +234,8 @@ impl Case<'_> {
     }
 
     fn by_mode(&self, verdict: Verdict) -> Judgement {
-        said(verdict, &format!("permission mode `{}`", self.rules.mode.name()))
+        let judged = said(verdict, &format!("permission mode `{}`", self.rules.mode.name()));
+        Judgement { recourse: Recourse::Mode, ..judged }
     }
 
     /// What the mode says where nothing else does.
@@ -252,7 +254,7 @@ impl Case<'_> {
             }
             _ => format!("another permission mode{wish}"),
         };
-        Judgement { hint, memory, ..self.by_mode(verdict) }
+        Judgement { hint, memory, recourse: Recourse::RuleOrMode, ..self.by_mode(verdict) }
     }
 
     /// Whether an approved plan speaks of it, and how.
@@ -288,9 +290,15 @@ fn said(verdict: Verdict, words: &str) -> Judgement {
         rules: Vec::new(),
         origin: None,
         hint: hint.to_owned(),
+        recourse: Recourse::default(),
         memory: Memory::Nothing,
         is_danger: false,
     }
+}
+
+/// What a person is asked, each time.
+fn asked(words: &str) -> Judgement {
+    Judgement { recourse: Recourse::Person, ..said(Verdict::Ask, words) }
 }
 
 /// What the member's constraints refuse.
@@ -299,26 +307,20 @@ fn constrained(rule: String) -> Judgement {
     Judgement { hint, ..said(Verdict::Deny, &rule) }
 }
 
-/// The beginning of the reason of a question that no rule and no mode can avoid.
-const ALWAYS_ASKED: &str = "always asked: ";
-
-/// Whether no rule and no mode can avoid a question with this reason.
-pub fn always_asks(rule: &str) -> bool {
-    rule.starts_with(ALWAYS_ASKED)
-}
-
 /// What always needs a person.
 fn danger(why: &str) -> Judgement {
     let hint = "nothing: this always asks; a `deny` rule would refuse it".to_owned();
-    Judgement { hint, is_danger: true, ..said(Verdict::Ask, &format!("{ALWAYS_ASKED}{why}")) }
+    Judgement { hint, is_danger: true, ..asked(&format!("always asked: {why}")) }
 }
 
 /// The strictest of several, the first of equals; a danger before other questions. What a yes would be remembered as
-/// is told of all that ask, or of none.
+/// is told of all that ask, or of none. All of the strictest must be lifted, so the hardest recourse counts.
 fn strictest(all: impl IntoIterator<Item = Judgement>) -> Option<Judgement> {
     let (mut worst, mut rules, mut is_kept): (Option<Judgement>, Vec<String>, bool) = (None, Vec::new(), true);
     let mut allowing: Vec<String> = Vec::new();
+    let mut hardest = (Verdict::Allow, Recourse::RuleOrMode);
     for judged in all {
+        hardest = hardest.max((judged.verdict, judged.recourse));
         for rule in judged.all() {
             if !allowing.contains(rule) {
                 allowing.push(rule.clone());
@@ -338,6 +340,7 @@ fn strictest(all: impl IntoIterator<Item = Judgement>) -> Option<Judgement> {
         }
     }
     let mut worst = worst?;
+    worst.recourse = hardest.1;
     worst.rules = if worst.verdict == Verdict::Allow && allowing.len() > 1 { allowing } else { Vec::new() };
     if worst.verdict == Verdict::Ask {
         worst.memory = if is_kept { Memory::Rules(rules) } else { Memory::Nothing };

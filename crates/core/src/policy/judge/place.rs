@@ -5,7 +5,7 @@
 use super::{Case, Free, Judgement, constrained, danger, said, strictest};
 use crate::policy::guard::{given, protected};
 use crate::policy::rule::{Place, Rule, Subject, absolute, escape};
-use crate::policy::{Deed, Memory, Mode, Verdict, pattern, sight};
+use crate::policy::{Deed, Memory, Mode, Recourse, Verdict, pattern, sight};
 use crate::team::Constraints;
 
 /// What is done to a place.
@@ -226,6 +226,8 @@ impl Case<'_> {
             };
         }
         let judged = self.mode(Deed::ReadLinked, Memory::Rules(vec![rule]), "");
-        Judgement { rule: format!("`{path}` is outside the project; {}", judged.rule), ..judged }
+        // Only the mode that never asks allows it, so advice names the rule.
+        let rule = format!("`{path}` is outside the project; {}", judged.rule);
+        Judgement { rule, recourse: Recourse::Rule, ..judged }
     }
 }

@@ -13,7 +13,7 @@ use max_team_core::id::{EnvelopeId, PlanId, QuestionId, TurnId};
 use max_team_core::message::{Assignment, Principal, Role};
 use max_team_core::plan::event::{Approve, PlanEdited, Proof, Say, Spent};
 use max_team_core::plan::{Draft, Edit, Findings, Input, Now, Plan, Report, Task, edit};
-use max_team_core::policy::{Action, By, Class, Deed, Memory};
+use max_team_core::policy::{Action, By, Class, Deed, Memory, Recourse};
 use max_team_core::team::Definition;
 use max_team_runtime::{Basis, Delta, Mate, Origin, Team, preview};
 use uuid::Uuid;
@@ -220,6 +220,7 @@ pub(super) fn asks(number: u128, tool: &str, action: Action) -> Event {
         class: Class::Idempotent,
         rule: "permission mode `default`".into(),
         memory: Memory::Rules(vec!["Edit".into()]),
+        recourse: Recourse::default(),
     })
 }
 

@@ -12,7 +12,7 @@ use max_team_core::ledger::Ledger;
 use max_team_core::mates::letter::{About, wrapped};
 use max_team_core::mates::{AgentEnded, CommandBegun, CommandOver, Life, Teammate};
 use max_team_core::message::{Assignment, Envelope, Kind, Principal, Role};
-use max_team_core::policy::{Action, Answer, By, Memory};
+use max_team_core::policy::{Action, Answer, By, Memory, Recourse};
 use max_team_runtime::{
     Asked, Fate, Letter, Notice, Opened, Origin, Queued, READ_ON, RuntimeError, Spawn, Status, letter_of,
 };
@@ -459,6 +459,7 @@ fn whoever_waits_when_a_session_is_opened_is_shown_so() {
         color: color.map(str::to_owned),
         rule: "edits are asked about".into(),
         memory: Memory::Nothing,
+        recourse: Recourse::default(),
         at_ms: stage::START_MS,
     };
     let asked = vec![ask(11, "alice", Some("blue"), Some("Make a schema")), ask(2, "Max", None, None)];

@@ -15,7 +15,7 @@ use max_team_core::event::{
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
 use max_team_core::ledger::Price;
-use max_team_core::policy::{Action, Class, Deed, Memory};
+use max_team_core::policy::{Action, Class, Deed, Memory, Recourse};
 use max_team_core::team::{Model, Settings};
 use max_team_runtime::{Delta, Notice, Opened, Origin, Recovered, Team};
 use ratatui::layout::Size;
@@ -278,6 +278,7 @@ impl Stage {
             class: Class::Idempotent,
             rule: "permission mode `default`".into(),
             memory: Memory::Rules(vec!["Edit".into()]),
+            recourse: Recourse::default(),
         }));
     }
 }
@@ -316,6 +317,7 @@ pub(crate) fn merges(key: &str, preview: &str) -> Event {
         class: Class::Idempotent,
         rule: "a person decides about changes in a worktree".into(),
         memory: Memory::Nothing,
+        recourse: Recourse::default(),
     })
 }
 

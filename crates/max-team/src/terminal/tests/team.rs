@@ -10,7 +10,7 @@ use max_team_core::ledger::{Charge, Ledger};
 use max_team_core::message::Assignment;
 use max_team_core::plan::event::{Evidence, Proof, Ruling, Say};
 use max_team_core::plan::{Draft, Findings, Input, Report};
-use max_team_core::policy::{Action, Deed, Memory};
+use max_team_core::policy::{Action, Deed, Memory, Recourse};
 use max_team_runtime::{AgentRow, Asked, Delta, Opened, Origin, Status};
 use uuid::Uuid;
 
@@ -376,6 +376,7 @@ fn a_resumed_session_takes_its_plan_and_questions_up() {
         color: None,
         rule: "edits are asked about".into(),
         memory: Memory::Rules(vec!["Edit".into()]),
+        recourse: Recourse::default(),
         at_ms: stage::START_MS,
     };
     let opened = Opened { resumed: true, continuing: true, plans: vec![id], asked: vec![asked], ..stage::opened() };
