@@ -450,6 +450,9 @@ impl Plan {
             slot.error.clone_from(&failed.error);
             slot.note = format!("The last attempt failed: {}", failed.error);
             slot.ended_at_ms = at_ms;
+            // A check that this task made fail tells its states apart: that it passes later shows something.
+            let has_failed = |line: &String| failed.evidence.iter().any(|found| !found.ok && found.what == *line);
+            slot.passed.retain(|line| !has_failed(line));
             if !failed.output.is_empty() {
                 slot.output.clone_from(&failed.output);
             }

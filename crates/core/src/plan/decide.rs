@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use super::Edit;
 use super::apply::shape;
 use super::event::{
-    About, Approve, Artifact, Cached, Cause, Evidence, PlanAnswered, PlanAsked, PlanEdited, PlanEnd, PlanEnded,
-    PlanPaused, PlanProposed, PlanResumed, PlanStopped, PlanUnasked, Proof, Ruling, Say, Spent, TaskAnswered,
-    TaskAsked, TaskCancelled, TaskChanged, TaskDeferred, TaskDone, TaskFailed, TaskHeld, TaskMarked, TaskPaused,
-    TaskReported, TaskResult, TaskResumed, TaskRuled, TaskStarted, TaskStopped,
+    About, Artifact, Cached, Cause, Evidence, PlanAnswered, PlanAsked, PlanEdited, PlanEnd, PlanEnded, PlanPaused,
+    PlanProposed, PlanResumed, PlanStopped, PlanUnasked, Proof, Ruling, Say, Spent, TaskAnswered, TaskAsked,
+    TaskCancelled, TaskChanged, TaskDeferred, TaskDone, TaskFailed, TaskHeld, TaskMarked, TaskPaused, TaskReported,
+    TaskResult, TaskResumed, TaskRuled, TaskStarted, TaskStopped,
 };
 use super::input::{Findings, Input, Now, Report};
 use super::machine::Plan;
@@ -129,12 +129,7 @@ impl Plan {
         let plan = proposed.plan.to_string();
         let hash = crate::hash::Hash::of_fields(&[plan.as_bytes(), b"question", b"0"]);
         let question = QuestionId::new(hash.uuid());
-        let rule = match proposed.approve {
-            // Whoever is not to be asked has not said yes to what is risky either: that waits.
-            Approve::Never if proposed.risks.is_empty() => Some("`--approve never`"),
-            Approve::Risky if proposed.risks.is_empty() => Some("`--approve risky`: nothing risky in it"),
-            _ => None,
-        };
+        let rule = proposed.approving_rule();
         let mut events =
             vec![Event::PlanProposed(proposed), Event::PlanAsked(PlanAsked { question, about: About::Proposal })];
         if let Some(rule) = rule {

@@ -74,6 +74,17 @@ pub struct PlanProposed {
     pub risks: Vec<String>,
 }
 
+impl PlanProposed {
+    /// The setting that approves the plan without a person, if one does. A risky plan always waits for a person.
+    pub fn approving_rule(&self) -> Option<&'static str> {
+        match self.approve {
+            Approve::Never if self.risks.is_empty() => Some("`--approve never`"),
+            Approve::Risky if self.risks.is_empty() => Some("`--approve risky`: nothing risky in it"),
+            _ => None,
+        }
+    }
+}
+
 /// A finished task that a revised plan takes over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Carried {

@@ -431,8 +431,9 @@ impl Lang {
         match session {
             Some(session) => say!(
                 self,
-                "it is noted; no process runs the session: go on with `max-team -r {session}`",
-                "已记下；目前没有进程运行该会话：用 `max-team -r {session}` 继续"
+                "it is noted; no process runs the session: go on with `max-team -r {session} -p \"\"`, or open the chat with \
+                 `max-team -r {session}`",
+                "已记下；目前没有进程运行该会话：用 `max-team -r {session} -p \"\"` 继续，或用 `max-team -r {session}` 打开聊天"
             ),
             None => say!(self, "it is noted", "已记下"),
         }

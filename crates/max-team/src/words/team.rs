@@ -416,6 +416,9 @@ impl Lang {
             None if result.evidence.iter().any(|evidence| evidence.passed_before) => {
                 say!(self, "{proof}; a check also passed before the task", "{proof}；有检查在任务开始之前也已通过")
             }
+            None if result.is_only_files() => {
+                say!(self, "verified only that its files exist", "仅验证了文件存在")
+            }
             None => proof.to_owned(),
             Some(cached) => {
                 let age = self.age(Age::of(cached.age_ms));

@@ -79,6 +79,9 @@ fn done_words(program: &Program) -> Value {
     ended["payload"]["plan_ended"].clone()
 }
 
+/// How the program runs the tests of a cargo project.
+const TESTS: &str = "cargo test --no-fail-fast --workspace";
+
 /// Ada designs, Leo writes, Ray tests: with git's diff and cargo's tests as what is handed on.
 #[test]
 fn a_new_feature_goes_through_design_code_and_test() {
@@ -87,7 +90,7 @@ fn a_new_feature_goes_through_design_code_and_test() {
         { "id": "impl", "title": "impl", "agent": "leo", "description": "Make add add.", "depends_on": ["design"],
           "owns": ["src/**"], "verify": ["cargo build"] },
         { "id": "tests", "title": "tests", "agent": "ray", "description": "Test add.", "depends_on": ["impl"],
-          "outputs": ["tests/adds.rs"] },
+          "outputs": ["tests/adds.rs"], "verify": [TESTS] },
     ]);
     let server = ModelServer::start(
         Script::new()
@@ -107,7 +110,15 @@ fn a_new_feature_goes_through_design_code_and_test() {
     let texts: Vec<String> = server.requests().iter().map(|request| request.body.to_string()).collect();
     assert!(texts.iter().any(|text| text.contains("# Your task: impl") && text.contains("DESIGN: add must add.")));
     assert!(texts.iter().any(|text| text.contains("# Your task: tests") && text.contains("+    a + b")));
-    assert!(texts.iter().any(|text| text.contains("is over:") && text.contains("1 passed, 0 failed") || text.contains("cargo test")));
+    let asked = server.requests();
+    let report = asked.iter().find(|request| news("is over:")(request)).unwrap().body["messages"].to_string();
+    assert_eq!(
+        report.matches("✓ cargo test").count(),
+        1,
+        "a check that is also the project's tests is listed once: {report}"
+    );
+    assert!(report.contains("runs now, approved by `--approve never`"), "{report}");
+    assert!(!report.contains("until they approve"), "{report}");
     assert!(server.problems().is_empty(), "{:?}", server.problems());
 }
 
@@ -162,9 +173,15 @@ fn a_parked_plan_is_approved_later() {
     let plan = ran.err.split("approve ").nth(1).unwrap().split('`').next().unwrap().to_owned();
     let approved = program.run(&["approve", &plan]);
     assert_eq!(approved.code, 0, "{approved:?}");
-    let ran = program.run(&["-c", "-p", ""]);
+    let words = approved.err.split("go on with `max-team ").nth(1).unwrap().split('`').next().unwrap();
+    let words: Vec<&str> = words.split(' ').map(|word| word.trim_matches('"')).collect();
+    let ran = program.run(&words);
     assert_eq!((ran.code, ran.out.as_str()), (0, "Written and verified.\n"), "{ran:?}");
     assert_eq!(program.read("note.txt"), "hello\n");
+    assert!(ran.err.contains("verified only that its files exist"), "{ran:?}");
+    let asked = server.requests();
+    let report = asked.iter().find(|request| news("is over:")(request)).unwrap().last_user();
+    assert!(report.contains("- note by leo: done (verified only that its files exist)"), "{report}");
 }
 
 /// Nobody is to be asked, and the plan does what nobody has allowed: it waits, and says so.

@@ -538,3 +538,38 @@ fn a_contract_shows_its_input_and_gets_its_arguments() {
         assert!(asked.user_texts().concat().contains("\"text\": \"a long text\""), "{}", asked.body);
     }
 }
+
+/// A member that has the tools of a contract follows the text itself; with an input a sub-agent carries it out.
+#[test]
+fn a_member_reads_a_contract_and_has_it_carried_out_with_an_input() {
+    let contract = "name: weigh\ndescription: Weighs a change.\nprompt: Weigh each line.\ntools: [read_file]\n\
+        input: {type: object, properties: {path: {type: string}}}\n\
+        output: {type: object, required: [sum], properties: {sum: {type: string}}}\n";
+    for (call, by_another) in
+        [(json!({ "name": "weigh" }), false), (json!({ "name": "weigh", "input": { "path": "a.txt" } }), true)]
+    {
+        let server = ModelServer::start(Script::new().when(move |request: &Recorded| {
+            let system = request.body["system"].to_string();
+            Some(match (system.contains("You are Ada"), system.contains("Weigh each line."), request.tool_results()) {
+                (true, _, 0) => Reply::new().tool("t1", "skill", call.clone()),
+                (true, ..) => Reply::text("weighed"),
+                (_, true, _) => Reply::new().tool("o1", "structured_output", json!({ "sum": "heavy" })),
+                (_, _, 0) => Reply::new().tool(
+                    "d1",
+                    "agent",
+                    json!({ "type": "ada", "description": "weigh", "prompt": "Weigh it." }),
+                ),
+                _ => Reply::text("done"),
+            })
+        }));
+        let program = Program::team(&server);
+        write(&program.home().join("skills/weigh.yaml"), contract);
+        ask(&program, "weigh it");
+        let asked = server.requests();
+        let is_contractor = |request: &&Recorded| request.body["system"].to_string().contains("Weigh each line.");
+        assert_eq!(asked.iter().filter(is_contractor).count(), usize::from(by_another), "{asked:?}");
+        let ada = asked.iter().rfind(|request| request.body["system"].to_string().contains("You are Ada")).unwrap();
+        let result = if by_another { "heavy" } else { "Weigh each line." };
+        assert!(ada.body["messages"].to_string().contains(result), "{}", ada.body["messages"]);
+    }
+}

@@ -100,7 +100,8 @@ impl Frame {
             let names = hands.specs().map(|spec| spec.name.clone());
             let tools = names.filter(|tool| !settings.permissions.takes_away(tool)).collect();
             let (library, shell) = (Arc::clone(&shared.skills), registry.get("run_shell").cloned());
-            Arc::new(Hand { library, tools, shell, wish: Mutex::default() })
+            let reads = definition.place != Place::Lead;
+            Arc::new(Hand { library, tools, reads, shell, wish: Mutex::default() })
         });
         if let Some(hand) = &hand {
             registry.add(SkillTool::held(Arc::clone(hand))).map_err(wrong)?;
@@ -231,7 +232,8 @@ impl Frame {
         if let Some(hand) = self.hand.take() {
             let left = hand.tools.iter().filter(|tool| !tools.contains(tool)).cloned().collect();
             let (shell, wish) = (registry.get("run_shell").cloned(), Mutex::new(lock(&hand.wish).clone()));
-            let hand = Arc::new(Hand { library: Arc::clone(&hand.library), tools: left, shell, wish });
+            let (library, reads) = (Arc::clone(&hand.library), hand.reads);
+            let hand = Arc::new(Hand { library, tools: left, reads, shell, wish });
             if registry.get(SKILL).is_some() {
                 registry.put(SkillTool::held(Arc::clone(&hand)));
             }

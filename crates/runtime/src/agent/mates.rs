@@ -453,7 +453,7 @@ pub(super) fn row_of(guest: &Guest) -> Option<(String, MateRow)> {
 fn afterwards(word: &Word) -> &'static str {
     match word {
         Word::Text { .. } | Word::TaskAssignment { .. } => " Answers come by themselves.",
-        Word::ShutdownRequest { .. } => " It finishes what it is at first; you hear what it says.",
+        Word::ShutdownRequest { .. } => " It ends after its present work. If it refuses, its reason is sent to you.",
         Word::ShutdownResponse { approve: true, .. } => " You end with this turn.",
         Word::ShutdownResponse { approve: false, .. } => " You go on.",
         Word::PlanApprovalResponse { .. } => " It goes on accordingly.",

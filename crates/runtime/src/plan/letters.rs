@@ -1,26 +1,20 @@
 //! The letters that a plan's events send: tasks to members, news to the lead.
 //!
 //! Every word that a model is told here is in a file under `prompts/`; this module only fills them in, within named
-//! bounds. What is too large to be told is left as a file to read.
+//! bounds.
 
-use std::io::Write;
 use std::path::Path;
 
 use max_team_core::event::Event;
-use max_team_core::hash::Hash;
 use max_team_core::id::PlanId;
 use max_team_core::ledger::dollars;
-use max_team_core::limits::{
-    RESULT_TOLD_CHARS_MAX, RESULT_TOLD_CHARS_MIN, RESULTS_TOLD_CHARS_MAX, UPSTREAM_BYTES_MAX, UPSTREAM_ITEM_BYTES_MAX,
-};
+use max_team_core::limits::{RESULT_TOLD_CHARS_MAX, RESULT_TOLD_CHARS_MIN, RESULTS_TOLD_CHARS_MAX};
 use max_team_core::message::{Assignment, Envelope, Kind};
-use max_team_core::plan::event::{
-    Artifact, ArtifactType, PlanEnd, PlanProposed, Proof, Say, Spent, TaskAssigned, TaskFiles, TaskResult,
-};
+use max_team_core::plan::event::{PlanEnd, PlanProposed, Proof, Say, Spent, TaskAssigned, TaskFiles, TaskResult};
 use max_team_core::plan::{Budget, LeadNote, Plan, Status, TaskView};
 use serde_json::json;
 
-use super::plan_stream;
+use super::{plan_stream, upstream};
 use crate::agent::derived;
 use crate::floor::Floor;
 use crate::prompt::fill;
@@ -38,8 +32,6 @@ const REPLACED: &str = include_str!("../../../../prompts/replaced.md");
 const REPORT: &str = include_str!("../../../../prompts/report.md");
 const STOPPED: &str = include_str!("../../../../prompts/stopped.md");
 
-/// What a coder's changes are handed on as.
-const CODE_DIFF: &str = "code_diff";
 /// Tasks that a report names one by one; of more, those that did not go well.
 const REPORT_TASKS_MAX: usize = 60;
 /// Characters of a task's error or evidence in a report.
@@ -108,24 +100,7 @@ fn task_text(
         Some([]) => "\n## Files that are yours to change\nNone: this task changes no file.\n".to_owned(),
         Some(owns) => format!("\n## Files that are yours to change\n{}", list(owns)),
     };
-    let mut upstream = String::new();
-    let mut room = UPSTREAM_BYTES_MAX;
-    for (need, artifacts) in plan.upstream(view.index) {
-        for artifact in artifacts {
-            let told = if artifact.name == CODE_DIFF && !may_see(floor, plan, view.member, need) {
-                "It is left out: it may show files that are out of your sight. Read the files you can see.".to_owned()
-            } else {
-                tell(root, id, need, artifact, &mut room)
-            };
-            upstream.push_str(&format!("\n### {} of `{need}`\n{told}\n", artifact.name));
-        }
-    }
-    if let Some((failed, error)) = plan.upstream_error(view.index) {
-        upstream.push_str(&format!("\n### Why `{failed}` failed\n{error}\n"));
-    }
-    if !upstream.is_empty() {
-        upstream.insert_str(0, "\n## What you build on\n");
-    }
+    let upstream = upstream::told(floor, root, plan, id, view);
     let note = if note.is_empty() { String::new() } else { format!("\n## Before you begin\n{note}\n") };
     let beside = beside(plan, &assigned.beside);
     let description = if task.description.trim().is_empty() { &task.title } else { &task.description };
@@ -164,70 +139,6 @@ fn beside(plan: &Plan, tasks: &[String]) -> String {
     }
     text.push_str("Leave their files alone; what is broken outside yours may be their work in progress.\n");
     text
-}
-
-/// Whether a member sees everything that the owner of another task sees; what that one changed may then be shown.
-fn may_see(floor: &Floor, plan: &Plan, member: &str, need: &str) -> bool {
-    let owner =
-        plan.graph().and_then(|graph| graph.index(need)).and_then(|index| plan.task(index)).map(|view| view.member);
-    let constraints =
-        |name: Option<&str>| name.and_then(|name| floor.owner(name)).map(|mate| mate.settings.constraints);
-    let (Some(mine), Some(theirs)) = (constraints(Some(member)), constraints(owner)) else { return false };
-    let within = mine.allowed_dirs.is_none() || mine.allowed_dirs == theirs.allowed_dirs;
-    let everywhere = mine.allowed_dirs.iter().flatten().any(|folder| folder == ".");
-    (within || everywhere) && mine.blocked_patterns.iter().all(|pattern| theirs.blocked_patterns.contains(pattern))
-}
-
-/// An artifact within the room there is; a larger one as a file to read.
-fn tell(root: &Path, plan: PlanId, task: &str, artifact: &Artifact, room: &mut usize) -> String {
-    if artifact.kind == ArtifactType::FilePath {
-        return format!("The file `{}`: read it.", artifact.content);
-    }
-    let bytes = artifact.content.len();
-    if bytes <= UPSTREAM_ITEM_BYTES_MAX && bytes <= *room {
-        *room -= bytes;
-        return artifact.content.clone();
-    }
-    match keep(root, plan, task, artifact) {
-        Ok(path) => format!("It has {bytes} bytes and is in the file `{path}`: read it."),
-        Err(_) => {
-            let most = UPSTREAM_ITEM_BYTES_MAX.min(*room);
-            let cut = artifact.content.floor_char_boundary(most);
-            *room -= cut;
-            format!("{}\n[cut: {cut} of {bytes} bytes]", artifact.content.get(..cut).unwrap_or_default())
-        }
-    }
-}
-
-/// Leaves a large artifact where members can read it; git does not see the folder. A link in the way could lead
-/// anywhere, so none is followed.
-fn keep(root: &Path, plan: PlanId, task: &str, artifact: &Artifact) -> std::io::Result<String> {
-    let mut folder = root.to_path_buf();
-    for name in [".max-team", "artifacts"] {
-        folder.push(name);
-        match std::fs::symlink_metadata(&folder) {
-            Ok(meta) if meta.is_dir() => {}
-            Ok(_) => return Err(std::io::Error::other("something else is where the folder would be")),
-            Err(_) => std::fs::create_dir(&folder)?,
-        }
-    }
-    let ending = if artifact.kind == ArtifactType::Json { "json" } else { "txt" };
-    let plan = plan.to_string();
-    let key = Hash::of_fields(&[plan.as_bytes(), task.as_bytes(), artifact.name.as_bytes()]).to_string();
-    let plain = |text: &str| text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect::<String>();
-    let name = format!("{}-{}-{}.{ending}", plain(task), plain(&artifact.name), key.get(..12).unwrap_or(&key));
-    drop(put_new(&folder.join(".gitignore"), b"*\n"));
-    let draft = folder.join(format!("{name}.new"));
-    drop(std::fs::remove_file(&draft));
-    put_new(&draft, artifact.content.as_bytes())?;
-    std::fs::rename(&draft, folder.join(&name))?;
-    Ok(format!(".max-team/artifacts/{name}"))
-}
-
-/// Writes a file that is not there yet.
-fn put_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(path)?;
-    file.write_all(bytes)
 }
 
 /// What an event is to the lead, if anything.
@@ -391,8 +302,12 @@ pub(super) fn cost(spent: Spent) -> String {
     }
 }
 
-pub(super) fn proof_words(proof: Proof) -> &'static str {
-    if proof == Proof::Verified { "verified" } else { "unverified" }
+pub(super) fn proof_words(result: &TaskResult) -> &'static str {
+    match result.proof {
+        Proof::Verified if result.is_only_files() => "verified only that its files exist",
+        Proof::Verified => "verified",
+        Proof::Unverified | Proof::Failed => "unverified",
+    }
 }
 
 /// Names the commands whose outcome is unknown.
@@ -406,7 +321,7 @@ fn unknown_words(commands: &[String]) -> String {
 fn line(view: &TaskView<'_>) -> String {
     let proof = match view.result {
         Some(TaskResult { cached: Some(cached), .. }) => format!(" (unverified, {})", cached.words()),
-        Some(result) => format!(" ({}{})", proof_words(result.proof), unknown_words(&result.unknown)),
+        Some(result) => format!(" ({}{})", proof_words(result), unknown_words(&result.unknown)),
         None => String::new(),
     };
     let mut line =
@@ -436,5 +351,20 @@ mod tests {
     fn what_is_filled_in_is_not_read_again() {
         assert_eq!(fill("{a} {b} {c}", &[("a", "{b}"), ("b", "2")]), "{b} 2 {c}");
         assert_eq!(fill("{", &[("a", "1")]), "{");
+    }
+
+    /// One instruction each: a decision can follow a message to another owner, and a role says how its answer ends.
+    #[test]
+    fn texts_do_not_contradict_each_other() {
+        assert!(FAILED.contains("Then decide `fixed` or `retry`") && !FAILED.contains("one call"), "{FAILED}");
+        for text in [TASK, DELEGATED] {
+            assert!(text.contains("End as your role says; if it says nothing about that,"), "{text}");
+        }
+        // The members also take part in talks of teammates.
+        let roles = ["ada", "leo", "ray", "sam"].map(|name| {
+            let path = format!("{}/../../prompts/{name}.md", env!("CARGO_MANIFEST_DIR"));
+            std::fs::read_to_string(path).unwrap()
+        });
+        assert!(roles.iter().all(|role| !role.contains("one task")), "{roles:?}");
     }
 }

@@ -17,6 +17,7 @@ pub(crate) mod propose;
 pub(crate) mod query;
 pub(crate) mod revise;
 mod serve;
+mod upstream;
 
 use std::collections::{HashMap, HashSet};
 use std::pin::Pin;

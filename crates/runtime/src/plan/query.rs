@@ -80,7 +80,7 @@ fn line(view: &TaskView<'_>) -> String {
         _ => {}
     }
     if let Some(result) = view.result {
-        text.push_str(&format!(" ({}, {} characters)", proof_words(result.proof), result.output.chars().count()));
+        text.push_str(&format!(" ({}, {} characters)", proof_words(result), result.output.chars().count()));
     }
     if !view.error.is_empty() {
         text.push_str(&format!(": {}", view.error));

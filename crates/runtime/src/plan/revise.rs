@@ -75,8 +75,12 @@ pub(crate) fn tell(from: &str, proposed: &PlanProposed, revised: &Revised) -> Ve
 /// What a lead is told about a plan that it has just proposed.
 pub(crate) fn words(proposed: &PlanProposed, revised: &Revised) -> String {
     let id = proposed.plan;
-    let mut text =
-        format!("Plan {id} is before the user now. Nothing of it runs until they approve it; you will be told.");
+    let mut text = match proposed.approving_rule() {
+        Some(rule) => format!("Plan {id} runs now, approved by {rule}. You will be told when it is over."),
+        None => {
+            format!("Plan {id} is before the user now. Nothing of it runs until they approve it; you will be told.")
+        }
+    };
     for (old, plan) in &revised.open {
         text.push_str(&if plan.is_approved() {
             running(*old, plan, proposed)
@@ -91,15 +95,19 @@ pub(crate) fn words(proposed: &PlanProposed, revised: &Revised) -> String {
     text
 }
 
-/// What becomes of a running plan while the user decides about its revision.
+/// What becomes of a running plan whose revision was proposed.
 fn running(old: PlanId, plan: &Plan, proposed: &PlanProposed) -> String {
-    let tally = plan.tally();
+    let (tally, is_approved) = (plan.tally(), proposed.approving_rule().is_some());
     let mut text = format!(
-        " It revises plan {old}, of which {} of {} tasks are done, for {} so far; that plan stops once they approve.",
+        " It revises plan {old}, of which {} of {} tasks are done, for {} so far; that plan stops{}.",
         tally.done,
         tally.tasks,
         cost(tally.spent),
+        if is_approved { "" } else { " once they approve" },
     );
+    if is_approved {
+        return text;
+    }
     let held: Vec<&str> = plan.affected(&proposed.draft.tasks).map(|task| task.id.as_str()).collect();
     if !held.is_empty() {
         let held = held.join(", ");

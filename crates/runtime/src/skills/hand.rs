@@ -25,6 +25,8 @@ pub(crate) struct Hand {
     pub library: Arc<Library>,
     /// The names of the tools that the agent has; of a lead without hands, those of whom it calls.
     pub tools: Vec<String>,
+    /// Whether the agent can follow the text of a contract itself; a lead without tools for files cannot.
+    pub reads: bool,
     /// What runs the agent's commands; none: it runs none.
     pub shell: Option<Arc<dyn Tool>>,
     /// What the user wants for the moment.
@@ -83,6 +85,13 @@ impl Hand {
         }
     }
 
+    /// The agent that carries a skill out; `None`: the caller follows the text itself. A contract without an input is read by
+    /// an agent that has the tools for it: a sub-agent would only do the caller's own task again.
+    pub(super) fn carried_out_by(&self, skill: &Skill, args: &Value) -> Option<String> {
+        let is_read = self.reads && skill.contract.is_some() && given_input(args).is_none();
+        skill.done_by().filter(|_| !is_read)
+    }
+
     /// What somebody else is told who carries a skill out. Its commands are left to them, judged as theirs.
     pub(crate) fn errand(&self, asked: &Asked<'_>, args: &Value) -> Result<Errand, String> {
         let (skill, text) = self.open(asked.root, args)?;
@@ -101,10 +110,14 @@ impl Hand {
     }
 }
 
-/// What goes into a contract, if it can: `input`, else `arguments`. Words go into the one property that takes text.
+/// The input of a call: `input`, else `arguments`.
+fn given_input(args: &Value) -> Option<&Value> {
+    ["input", "arguments", "args"].iter().find_map(|key| args.get(key).filter(|value| !value.is_null()))
+}
+
+/// What goes into a contract, if it can. Words go into the one property that takes text.
 pub(super) fn input_of(contract: &Contract, args: &Value) -> Result<Value, String> {
-    let given = |key: &str| args.get(key).filter(|value| !value.is_null());
-    let input = match given("input").or_else(|| given("arguments")).or_else(|| given("args")) {
+    let input = match given_input(args) {
         None => json!({}),
         Some(Value::String(words)) => match (serde_json::from_str(words), contract.only_text()) {
             (Ok(object @ Value::Object(_)), _) => object,

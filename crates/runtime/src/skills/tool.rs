@@ -30,8 +30,8 @@ pub(super) const ASKED_FOR: &str = "The user asks you to follow this skill:\n";
 /// What a skill's text begins with.
 const OPENING: &str = "<skill name=\"";
 
-const WORDS: &str = "Load a skill: written know-how. Then follow its text; read its further files as `@skill/NAME/FILE`. A skill \
-    whose entry shows an input is carried out by a sub-agent, and its answer is the result.";
+const WORDS: &str = "Load a skill: written know-how. Then follow its text; read its further files as `@skill/NAME/FILE`. With \
+    `input`, where its entry shows one, a sub-agent carries it out, and its answer is the result.";
 
 /// The tool, for one agent.
 #[derive(Debug)]
@@ -87,7 +87,13 @@ impl SkillTool {
 
     fn open(&self, cx: &Cx, args: &Value) -> Result<(Skill, String), ToolError> {
         let hand = self.hand.as_ref().ok_or_else(alone)?;
-        hand.open(cx.root.path(), args).map_err(ToolError::correctable)
+        let (skill, text) = hand.open(cx.root.path(), args).map_err(ToolError::correctable)?;
+        let text = skill.contract.as_ref().map_or(text, |contract| contract.prompt.clone());
+        Ok((skill, text))
+    }
+
+    fn carried_out_by(&self, skill: &Skill, args: &Value) -> Option<String> {
+        self.hand.as_ref().and_then(|hand| hand.carried_out_by(skill, args))
     }
 
     /// What a command printed, or why it was not run.
@@ -119,7 +125,7 @@ impl Tool for SkillTool {
     fn action(&self, cx: &Cx, args: &Value) -> Result<Action, ToolError> {
         let (skill, text) = self.open(cx, args)?;
         let parameters = vec![("name".to_owned(), skill.name.clone())];
-        if let Some(who) = skill.done_by() {
+        if let Some(who) = self.carried_out_by(&skill, args) {
             if let Some(contract) = &skill.contract {
                 input_of(contract, args).map_err(ToolError::correctable)?;
             }
@@ -137,7 +143,7 @@ impl Tool for SkillTool {
 
     fn call(&self, cx: &Cx, args: Value, intent: &Action, _: bool) -> Result<Output, ToolError> {
         let (skill, text) = self.open(cx, &args)?;
-        if skill.done_by().is_some() {
+        if self.carried_out_by(&skill, &args).is_some() {
             return Err(alone());
         }
         let arguments = arguments(&args);

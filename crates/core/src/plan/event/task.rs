@@ -161,6 +161,17 @@ pub struct TaskResult {
     pub cached: Option<Cached>,
 }
 
+impl TaskResult {
+    /// Whether nothing was verified except that declared files exist.
+    pub fn is_only_files(&self) -> bool {
+        let is_file = |what: &str| {
+            self.artifacts.iter().any(|artifact| artifact.kind == ArtifactType::FilePath && artifact.name == what)
+        };
+        let has_evidence = self.proof == Proof::Verified && !self.evidence.is_empty();
+        has_evidence && self.evidence.iter().all(|evidence| is_file(&evidence.what))
+    }
+}
+
 /// The answer that a task was given instead of being done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cached {

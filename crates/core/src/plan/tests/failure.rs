@@ -432,6 +432,9 @@ fn a_check_that_passed_before_the_task_is_remembered() {
     assert_eq!(told_short(&play.step(probed(&[0]))), [] as [&str; 0], "known already");
     play.crash();
     assert_eq!((play.plan.passed_before(0), play.plan.passed_before(2).len()), (&names(&["cargo test"])[..], 0));
+    play.report("b", Report::Done { output: "b".into(), findings: None, unknown: Vec::new() });
+    play.checked("b", Proof::Failed);
+    assert_eq!(play.plan.passed_before(1).len(), 0, "it has failed since: its next pass shows something");
     let old =
         r#"{"task_marked":{"task":"a","tree":"0000000000000000000000000000000000000000000000000000000000000000"}}"#;
     assert!(serde_json::from_str::<Event>(old).is_ok(), "of older journals");
@@ -449,4 +452,24 @@ fn a_plan_that_the_user_leaves_is_paused_until_something_happens() {
     assert_eq!(told_short(&play.step(pause())), [] as [&str; 0], "it is over");
     let mut play = Play::proposed(proposal(draft(vec![task("a")])));
     assert_eq!(told_short(&play.step(pause())), [] as [&str; 0], "it only waits for a person");
+}
+
+#[test]
+fn a_result_says_whether_only_files_were_checked() {
+    let file = |name: &str| Artifact { name: name.into(), kind: ArtifactType::FilePath, content: name.into() };
+    let result = |artifacts: &[&str], evidence: &[&str], proof| TaskResult {
+        artifacts: artifacts.iter().map(|name| file(name)).collect(),
+        evidence: evidence.iter().map(|what| Evidence::new(*what, true, "seen")).collect(),
+        proof,
+        ..TaskResult::default()
+    };
+    for (result, only_files) in [
+        (result(&["a.py"], &["a.py"], Proof::Verified), true),
+        (result(&["a.py"], &["a.py"], Proof::Unverified), false),
+        (result(&["a.py"], &["a.py", "cargo test"], Proof::Verified), false),
+        (result(&[], &["cargo test"], Proof::Verified), false),
+        (result(&[], &[], Proof::Verified), false),
+    ] {
+        assert_eq!(result.is_only_files(), only_files, "{result:?}");
+    }
 }

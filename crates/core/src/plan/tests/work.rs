@@ -249,3 +249,21 @@ fn what_leaves_more_than_words_is_never_answered_from_the_cache() {
     play.rest();
     play.ended(PlanEnd::Stopped);
 }
+
+#[test]
+fn a_setting_approves_a_plan_that_is_not_risky() {
+    use event::Approve::{Each, Never, Plan, Risky};
+    for (approve, is_risky, rule) in [
+        (Never, false, true),
+        (Never, true, false),
+        (Risky, false, true),
+        (Risky, true, false),
+        (Plan, false, false),
+        (Each, false, false),
+    ] {
+        let risks = if is_risky { names(&["runs a command"]) } else { Vec::new() };
+        let proposed = PlanProposed { approve, risks, ..proposal(draft(vec![task("a")])) };
+        assert_eq!(proposed.approving_rule().is_some(), rule, "{approve:?}");
+        assert_eq!(Play::proposed(proposed).plan.is_approved(), rule, "{approve:?}");
+    }
+}
