@@ -742,6 +742,13 @@ pub enum End {
     },
 }
 
+impl End {
+    /// Whether the turn stopped at a limit or a failure that may be gone now: it can be continued.
+    pub fn is_unfinished(&self) -> bool {
+        matches!(self, Self::Budget | Self::Rounds | Self::Truncated | Self::Interrupted | Self::Failed { .. })
+    }
+}
+
 /// The turn is over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnEnded {

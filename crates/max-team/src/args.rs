@@ -29,14 +29,12 @@ use max_team_core::plan::event::Approve;
 use max_team_core::policy::Mode;
 
 use crate::demo::NAMES;
-use crate::team::{PARALLEL_DEFAULT, Ways};
-
-/// The first word by which this program calls itself to read a document, apart from everything else.
-pub(crate) const READER: &str = "__read_document";
+use max_team_workspace::selection::Selection;
+use max_team_workspace::team::{PARALLEL_DEFAULT, Ways};
 
 pub(crate) use agents::{Agents, Try};
 pub(crate) use cache::Cache;
-pub(crate) use desk::{Cost, CostBy, Halt, Inbox, No, Plans, Ps, Trace, Yes};
+pub(crate) use desk::{Cost, Halt, Inbox, No, Plans, Ps, Trace, Yes};
 pub(crate) use files::{Files, Whose};
 pub(crate) use keep::{Audit, Backup, Export, Forget, Restore, Sessions, Which};
 pub(crate) use mates::{Mail, Send, Team};
@@ -408,6 +406,20 @@ pub(crate) struct TeamFlags {
     pub(crate) disallowed_tools: Vec<String>,
 }
 
+impl TeamFlags {
+    /// The team and the rules that the flags name.
+    pub(crate) fn selection(&self) -> Selection {
+        Selection {
+            agents: self.agents.clone(),
+            config: self.config.clone(),
+            model_is_named: self.model.is_some(),
+            allowed_tools: self.allowed_tools.clone(),
+            disallowed_tools: self.disallowed_tools.clone(),
+            ..Selection::default()
+        }
+    }
+}
+
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Demo {
     /// The demo to play; see --list
@@ -510,8 +522,14 @@ pub(crate) enum Format {
 }
 
 impl Talk {
+    /// The agent, team and rules that the flags name.
+    pub(crate) fn selection(&self) -> Selection {
+        let (skill, solo, agent) = (self.skill.clone(), self.solo, self.agent.clone());
+        Selection { skill, solo, agent, ..self.team.selection() }
+    }
+
     /// How the team works.
-    pub(crate) fn ways(&self, config: &crate::config::Config) -> Ways {
+    pub(crate) fn ways(&self, config: &max_team_workspace::config::Config) -> Ways {
         Ways {
             approve: self.team.approve.unwrap_or_default(),
             max_parallel: self.team.max_parallel.unwrap_or(PARALLEL_DEFAULT),

@@ -20,11 +20,11 @@ use max_team_runtime::{Open, Which};
 use max_team_tools::command::{self, CommandError, Walls};
 use tokio_util::sync::CancellationToken;
 
-use crate::exit::{Exit, Stop};
-use crate::models::Chosen;
-use crate::setup::Place;
-use crate::team::{self, PARALLEL_DEFAULT, Seated, Ways, Who};
-use crate::words::Lang;
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::models::Chosen;
+use max_team_workspace::setup::Place;
+use max_team_workspace::team::{self, PARALLEL_DEFAULT, Seated, Ways, Who};
+use max_team_workspace::words::Lang;
 
 pub(crate) use scenarios::NAMES;
 use scenarios::{Files, SCENARIOS};

@@ -3,43 +3,27 @@
 //! Start-up does only what the command needs: `--version` and `--help` touch nothing; talking reads the settings,
 //! opens the journal and prepares the connection side by side, and asks nobody before the user has spoken.
 
-mod agents;
 mod args;
 mod commands;
-mod config;
-mod copies;
 mod crash;
 mod demo;
-mod exit;
-mod figures;
+mod flags;
 mod headless;
-mod keys;
-mod models;
-mod named;
-mod permissions;
-mod plan_file;
 mod record;
-mod setup;
-mod sheet;
 mod signals;
-mod skills;
 mod stdin;
 mod stream_json;
 mod talk;
-mod team;
-mod team_file;
-mod terminal;
-mod words;
 
 use std::process::ExitCode;
 
 use max_team_runtime::RuntimeError;
 use max_team_tools::document;
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::setup::{DOCUMENT_READER, Place};
+use max_team_workspace::words::Lang;
 
 use args::{Cli, Command};
-use exit::{Exit, Stop};
-use setup::Place;
-use words::Lang;
 
 /// Every answer is taken apart into small pieces that soon go again, a thousand agents at once.
 #[global_allocator]
@@ -59,7 +43,7 @@ fn main() -> ExitCode {
     }
     max_team_sandbox::prefer(std::env::var_os(max_team_sandbox::ENGINE).as_deref());
     crash::contain();
-    if std::env::args_os().nth(1).is_some_and(|word| word == args::READER) {
+    if std::env::args_os().nth(1).is_some_and(|word| word == DOCUMENT_READER) {
         max_team_sandbox::close_inherited();
         // Nobody reads what this process could say beside its answer.
         return code(if document::serve().is_ok() { Exit::Ok } else { Exit::Failed });
@@ -120,7 +104,7 @@ fn words() -> impl Iterator<Item = String> {
 
 /// The language of the interface.
 fn spoken(wished: Option<String>) -> Lang {
-    Place::here().map_or(Lang::En, |place| place.speaking(wished).speaks())
+    Place::here(headless::talk).map_or(Lang::En, |place| place.speaking(wished).speaks())
 }
 
 /// The failure in the language of the interface, as far as it has words in it.
@@ -155,7 +139,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
     check_files()?;
     let Cli { command, talk: words } = cli;
     let here = || {
-        let place = Place::here()?.speaking(words.lang.clone());
+        let place = Place::here(headless::talk)?.speaking(words.lang.clone());
         place.check_names().map(|()| place)
     };
     match command {

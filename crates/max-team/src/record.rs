@@ -12,10 +12,10 @@ use max_team_runtime::{Census, Sessions};
 use tempfile::NamedTempFile;
 
 use crate::args::{Talk, TeamFlags};
-use crate::exit::{Exit, Stop};
-use crate::setup::{self, Place};
-use crate::skills;
-use crate::words::Lang;
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::setup::{self, Place};
+use max_team_workspace::skills;
+use max_team_workspace::words::Lang;
 
 /// The run that somebody means: a file, or a session of the journal; the session last used without a name.
 pub(crate) fn find(place: &Place, run: Option<&str>) -> Result<Tape, Stop> {

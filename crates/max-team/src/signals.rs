@@ -2,7 +2,7 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::exit::Exit;
+use max_team_workspace::exit::Exit;
 
 /// Signals since start-up.
 #[derive(Debug)]

@@ -11,9 +11,9 @@ use max_team_core::limits::STDIN_BYTES_MAX;
 use rustix::fs::FileType;
 use serde_json::Value;
 
-use crate::exit::{Exit, Stop};
 use crate::headless::talk;
-use crate::named;
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::named;
 
 /// How long an open pipe may stay silent when there is a prompt anyway.
 const SILENCE_MAX: Duration = Duration::from_secs(3);

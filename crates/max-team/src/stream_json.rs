@@ -16,8 +16,8 @@ use max_team_core::turn::call_key;
 use max_team_runtime::{Delta, Open, Opened, Recovered, Status, StreamEvent, What, new_id};
 use serde_json::{Map, Value, json};
 
-use crate::exit::Exit;
 use crate::headless::{Verdict, end_name};
+use max_team_workspace::exit::Exit;
 
 /// The first line.
 pub(crate) fn init(opened: &Opened, open: &Open, cwd: &std::path::Path, key_source: &str) -> Value {

@@ -22,23 +22,24 @@ use max_team_runtime::{Census, Open, Sessions, Spawn, TeamHandle, Which};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::agents;
 use crate::args::{Demo, Format, Input, RunSkill, Talk, TeamFlags};
-use crate::config::Config;
-use crate::config::choice::Face;
 use crate::demo;
-use crate::exit::{Exit, Stop};
+use crate::flags;
 use crate::headless::{self, Headless, Out, Task, Verdict};
-use crate::models::{self, Chosen};
 use crate::record;
-use crate::setup::{self, Place};
 use crate::signals::Signals;
-use crate::skills;
 use crate::stdin;
-use crate::team::{Crew, Seated, Ways, Who};
-use crate::team_file::{self, Here};
-use crate::terminal::{self, ChatOptions, ExitReason, Left, Models, Teams};
-use crate::words::Lang;
+use max_team_terminal::{ChatOptions, ExitReason, Left, Models, Teams};
+use max_team_workspace::agents;
+use max_team_workspace::config::Config;
+use max_team_workspace::config::choice::Face;
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::models::{self, Chosen};
+use max_team_workspace::setup::{self, Place};
+use max_team_workspace::skills;
+use max_team_workspace::team::{Crew, Seated, Ways, Who};
+use max_team_workspace::team_file::{self, Here};
+use max_team_workspace::words::Lang;
 
 pub(crate) use fork::fork;
 
@@ -46,20 +47,20 @@ pub(crate) use fork::fork;
 const TOOL_THREADS_MAX: usize = 8;
 
 pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
-    setup::check(&talk)?;
+    flags::check(&talk)?;
     if talk.prompt.is_some() && !std::io::stdin().is_terminal() {
         // `git diff | max-team "review this"` is one question with its context, not a chat of many lines.
         talk.print = talk.prompt.take();
     }
     let record = asked_for(place, talk.record.as_deref())?;
     let (talk, who) = read_who(place, talk)?;
-    let config = place.settings(talk.team.config.as_deref(), setup::overrides(&talk, who.model()))?;
+    let config = place.settings(talk.team.config.as_deref(), flags::overrides(&talk, who.model()))?;
     config.warnings.iter().for_each(|warning| headless::talk(warning));
     if config.server.mode == Face::Web {
         headless::talk(place.lang(&config).web_is_not_there());
     }
     let schema = talk.json_schema.as_deref().map(|given| stdin::schema(given, &place.cwd)).transpose()?;
-    let chosen = match models::choose(&config, &place.env) {
+    let chosen = match models::choose(&config, place) {
         Err(stop) if stop.exit == Exit::NoKey && talk.print.is_none() && offers_demo(&stop, place.lang(&config)) => {
             return demo(place, &Demo { no_color: talk.no_color, ..Demo::default() });
         }
@@ -67,13 +68,13 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     };
     let root = setup::project_root(place, &config)?;
     let settings = setup::settings_for(&chosen, &config, schema.is_some())?;
-    let settings = setup::permitted(place, &config, &root, &talk.team, settings)?;
+    let settings = setup::permitted(place, &config, &root, &talk.team.selection(), settings)?;
     let Seated { definition, settings, team: colleagues, crew } = who.seat(&chosen, &settings, talk.ways(&config))?;
     let task = task(&talk)?;
     // The connection is prepared while the journal opens; a call that comes earlier simply waits for it.
     warm(&chosen.router, &chosen.model.provider);
     let journal = place.begin(&config)?;
-    let which = setup::which(&talk, &journal)?;
+    let which = flags::which(&talk, &journal)?;
     let initial = definition.initial_prompt.clone();
     let mates = match talk.mates.as_deref() {
         Some(name) => {
@@ -124,11 +125,11 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
 /// nothing about that and its agents can still be read.
 fn read_who(place: &Place, talk: Talk) -> Result<(Talk, Who), Stop> {
     if let Some(same) = as_opened(place, &talk)?
-        && let Ok(who) = Who::read(&same, place)
+        && let Ok(who) = Who::read(&same.selection(), place)
     {
         return Ok((same, who));
     }
-    let who = Who::read(&talk, place)?;
+    let who = Who::read(&talk.selection(), place)?;
     Ok((talk, who))
 }
 
@@ -143,7 +144,7 @@ fn as_opened(place: &Place, talk: &Talk) -> Result<Option<Talk>, Stop> {
     // What is wrong with the journal or the session is said when the session is opened.
     let Ok(journal) = place.journal_to_look() else { return Ok(None) };
     let sessions = Sessions::new(&journal);
-    let row = match setup::which(talk, &journal) {
+    let row = match flags::which(talk, &journal) {
         Ok(Which::Latest) => sessions.latest(&root),
         Ok(Which::Id(session) | Which::Before(session)) => sessions.row(session),
         _ => return Ok(None),
@@ -209,13 +210,13 @@ impl Ready {
     /// The same for a team that works elsewhere than in the project: in the folder that is made for it, under the rules
     /// that lie there.
     fn read_in(place: &Place, talk: &Talk, made: impl FnOnce(&Path) -> Result<PathBuf, Stop>) -> anyhow::Result<Self> {
-        let who = Who::read(talk, place)?;
-        let config = place.settings(talk.team.config.as_deref(), setup::overrides(talk, who.model()))?;
+        let who = Who::read(&talk.selection(), place)?;
+        let config = place.settings(talk.team.config.as_deref(), flags::overrides(talk, who.model()))?;
         config.warnings.iter().for_each(|warning| headless::talk(warning));
-        let chosen = models::choose(&config, &place.env)?;
+        let chosen = models::choose(&config, place)?;
         let root = made(&setup::project_root(place, &config)?)?;
         let settings = setup::settings_for(&chosen, &config, false)?;
-        let settings = setup::permitted(place, &config, &root, &talk.team, settings)?;
+        let settings = setup::permitted(place, &config, &root, &talk.team.selection(), settings)?;
         let seated = who.seat(&chosen, &settings, talk.ways(&config))?;
         Ok(Self { config, chosen, root, seated })
     }
@@ -272,12 +273,12 @@ pub(crate) fn skill(
 ) -> anyhow::Result<Exit> {
     let record = asked_for(place, options.record.as_deref())?;
     let talk = Talk { team: options.team.clone(), ..Talk::default() };
-    let config = place.settings(options.team.config.as_deref(), setup::overrides(&talk, None))?;
+    let config = place.settings(options.team.config.as_deref(), flags::overrides(&talk, None))?;
     config.warnings.iter().for_each(|warning| headless::talk(warning));
-    let chosen = models::choose(&config, &place.env)?;
+    let chosen = models::choose(&config, place)?;
     let root = setup::project_root(place, &config)?;
     let settings = setup::settings_for(&chosen, &config, true)?;
-    let settings = setup::permitted(place, &config, &root, &options.team, settings)?;
+    let settings = setup::permitted(place, &config, &root, &options.team.selection(), settings)?;
     let open = contracted(Which::New, name, contract, settings);
     warm(&chosen.router, &chosen.model.provider);
     let journal = place.begin(&config)?;
@@ -365,7 +366,7 @@ fn skill_before(journal: &Journal, which: &Which, root: &Path) -> Result<Option<
 /// talk about it.
 fn is_end_of_skill((_, event): &(i64, Event)) -> bool {
     let Event::TurnEnded(ended) = event else { return false };
-    ended.structured.is_some() || !(ended.end == End::Answered || headless::is_unfinished(&ended.end))
+    ended.structured.is_some() || !(ended.end == End::Answered || ended.end.is_unfinished())
 }
 
 /// Recorded models against real tools, in a scratch project with a journal of its own.
@@ -377,7 +378,7 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
     let scenario = demo::scenario(options.name.as_deref())?;
     let record = asked_for(place, options.record.as_deref())?;
     let talk = Talk::default();
-    let mut config = place.settings(None, setup::overrides(&talk, None))?;
+    let mut config = place.settings(None, flags::overrides(&talk, None))?;
     config.audit.enabled = false;
     let lang = place.lang(&config);
     let (intro, outro) = demo::words(lang);
@@ -547,6 +548,7 @@ fn chat(
         scratch: seating.scratch,
         mates: seating.mates,
         teams: teams(place, here, lang),
+        when_started: max_team_sandbox::release_code,
     };
     // Another process may use another session of the folder meanwhile: what is recorded is what this chat was in.
     let was_in = &Cell::new(None);
@@ -554,7 +556,7 @@ fn chat(
     let exit = drive(team, |mut signals| async move {
         let shutdown = CancellationToken::new();
         let told = shutdown.clone();
-        let mut face = std::pin::pin!(terminal::chat(options, shutdown));
+        let mut face = std::pin::pin!(max_team_terminal::chat(options, shutdown));
         let reason = tokio::select! {
             left = &mut face => {
                 let left = left?;

@@ -37,6 +37,13 @@ mod team_tools;
 mod worktree;
 pub mod yaml;
 
+/// The journal's types that opening a session and telling of its failures need.
+pub mod storage {
+    pub use max_team_journal::{
+        Detail, Drift, Fault, FaultKind, How, Journal, JournalError, Options, SchemaChange, Worker, WorkerInfo,
+    };
+}
+
 pub use agent::TIME_OVER;
 pub use audit::{AuditFailure, AuditLevel, AuditOptions};
 pub use bottom::block_on;

@@ -1,7 +1,9 @@
 //! The command line of what works from any terminal, on the journal alone.
 
-use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{ArgGroup, Args, Subcommand};
 use max_team_core::policy::Until;
+use max_team_workspace::words::CostBy;
 
 #[derive(Debug, Clone, Args)]
 #[command(
@@ -153,7 +155,7 @@ pub(crate) struct Trace {
 #[command(after_help = "Example:\n  max-team cost --by task --since 7d")]
 pub(crate) struct Cost {
     /// Group cost by this
-    #[arg(long, value_enum, default_value_t = CostBy::Agent)]
+    #[arg(long, default_value = "agent", value_parser = cost_by())]
     pub(crate) by: CostBy,
     /// Only this session (a unique prefix or suffix of its ID is enough)
     #[arg(long, value_name = "ID")]
@@ -166,13 +168,15 @@ pub(crate) struct Cost {
     pub(crate) json: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CostBy {
-    Agent,
-    Task,
-    Model,
-    Day,
-    Session,
+/// The columns by which costs can be added up.
+fn cost_by() -> impl TypedValueParser<Value = CostBy> {
+    PossibleValuesParser::new(["agent", "task", "model", "day", "session"]).map(|name| match name.as_str() {
+        "task" => CostBy::Task,
+        "model" => CostBy::Model,
+        "day" => CostBy::Day,
+        "session" => CostBy::Session,
+        _ => CostBy::Agent,
+    })
 }
 
 /// Milliseconds.

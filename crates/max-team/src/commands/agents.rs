@@ -11,18 +11,18 @@ use max_team_tools::Store;
 use serde_json::Value;
 
 use super::table::{money, table};
-use crate::agents::{self, Person, Scope, Team};
 use crate::args::{Agents, Talk, TeamFlags, Try};
-use crate::exit::{Exit, Stop};
 use crate::headless;
-use crate::setup::{self, Place};
 use crate::talk;
-use crate::terminal::text::{clean, clean_line};
-use crate::words::Lang;
+use max_team_terminal::text::{clean, clean_line};
+use max_team_workspace::agents::{self, Person, Scope, Team};
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::setup::{self, Place};
+use max_team_workspace::words::Lang;
 
 /// What a new definition looks like.
-const DRAFT_EN: &str = include_str!("../agents/draft.en.md");
-const DRAFT_ZH: &str = include_str!("../agents/draft.zh.md");
+const DRAFT_EN: &str = include_str!("agents.draft.en.md");
+const DRAFT_ZH: &str = include_str!("agents.draft.zh.md");
 
 pub(crate) fn run(place: &Place, command: Agents) -> anyhow::Result<Exit> {
     match command {
@@ -151,7 +151,7 @@ fn page(person: &Person<'_>, data: Option<String>, lang: Lang) -> String {
 
 /// Names and values side by side; a name that is said again is left blank.
 fn columns(rows: &[(&str, String)]) -> String {
-    use crate::terminal::text::width;
+    use max_team_terminal::text::width;
     let widest = rows.iter().map(|(name, _)| width(name)).max().unwrap_or(0);
     let mut text = String::new();
     let mut before = "";

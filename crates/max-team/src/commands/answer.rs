@@ -14,14 +14,15 @@ use max_team_runtime::{AnsweredRow, Matter, Pending, Post, Reply, RuntimeError, 
 
 use super::desk::{self, Desk, stop, until};
 use super::inbox;
-use super::table::short;
 use crate::args;
-use crate::exit::{Exit, Stop};
 use crate::headless::talk;
-use crate::setup::{self, Place};
-use crate::sheet::Depth;
-use crate::words::Lang;
-use crate::{agents, permissions, terminal};
+use max_team_terminal as terminal;
+use max_team_terminal::sheet::Depth;
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::figures::short;
+use max_team_workspace::setup::{self, Place};
+use max_team_workspace::words::Lang;
+use max_team_workspace::{agents, permissions};
 
 /// What is said in the events when an answer has been read.
 const ANSWERS: [&str; 3] = ["plan_answered", "question_answered", "plan_unasked"];

@@ -16,12 +16,12 @@ use max_team_runtime::{Census, Filter, Met, Record, Seen, Unmet};
 use serde_json::json;
 
 use self::out::Out;
-use super::sessions::local;
 use crate::args;
-use crate::exit::{Exit, Stop};
-use crate::setup::{self, Place};
-use crate::terminal::text::clean;
-use crate::words::Lang;
+use max_team_terminal::text::clean;
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::figures::local;
+use max_team_workspace::setup::{self, Place};
+use max_team_workspace::words::Lang;
 
 pub(crate) use export::export;
 

@@ -6,11 +6,11 @@ use max_team_journal::{Journal, JournalError, Options, Report};
 use max_team_runtime::Sessions;
 
 use super::desk;
-use super::sessions::local;
 use crate::args;
-use crate::exit::{Exit, Stop};
-use crate::setup::{self, Place};
-use crate::words::Lang;
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::figures::local;
+use max_team_workspace::setup::{self, Place};
+use max_team_workspace::words::Lang;
 
 pub(crate) fn backup(place: &Place, options: &args::Backup) -> anyhow::Result<Exit> {
     let lang = place.speaks();

@@ -5,12 +5,12 @@ use max_team_runtime::Caches;
 use serde_json::{Value, json};
 
 use super::desk::{Desk, now_ms, stop, wait};
-use super::sessions::local;
 use super::table::table;
 use crate::args;
-use crate::exit::{Exit, Stop};
-use crate::setup::Place;
-use crate::terminal::text::clean;
+use max_team_terminal::text::clean;
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::figures::local;
+use max_team_workspace::setup::Place;
 
 pub(crate) fn run(place: &Place, command: &args::Cache) -> anyhow::Result<Exit> {
     let shelf = Shelf { desk: Desk::open(place)?, now_ms: now_ms() };

@@ -6,12 +6,12 @@ use serde_json::json;
 use super::desk::stop;
 use super::table::{clip, money, table, tokens};
 use crate::args;
-use crate::exit::Exit;
 use crate::record;
-use crate::setup::Place;
-use crate::sheet;
-use crate::terminal::text::{clean, clean_line};
-use crate::words::Lang;
+use max_team_terminal::sheet;
+use max_team_terminal::text::{clean, clean_line};
+use max_team_workspace::exit::Exit;
+use max_team_workspace::setup::Place;
+use max_team_workspace::words::Lang;
 
 /// Columns of what was said where they part, so that a line fits 80.
 const STEP_CHARS: usize = 52;

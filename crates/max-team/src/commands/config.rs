@@ -1,9 +1,9 @@
 //! `config explain` and `config default`: what a setting is, and where its value comes from.
 
 use crate::args;
-use crate::config::DEFAULT_FILE;
-use crate::exit::{Exit, Stop};
-use crate::setup::Place;
+use max_team_workspace::config::DEFAULT_FILE;
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::setup::Place;
 
 pub(crate) fn run(place: &Place, command: &args::Config) -> Result<(), Stop> {
     match command {

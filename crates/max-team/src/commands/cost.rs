@@ -8,11 +8,13 @@ use max_team_runtime::Cost;
 use serde_json::{Value, json};
 
 use super::desk::{self, Desk, stop};
-use super::sessions::local;
-use super::table::{estimated, money, short, table, tokens};
-use crate::args::{self, CostBy};
-use crate::exit::Exit;
-use crate::setup::{self, Place};
+use super::table::{estimated, money, table, tokens};
+use crate::args;
+use max_team_workspace::exit::Exit;
+use max_team_workspace::figures::local;
+use max_team_workspace::figures::short;
+use max_team_workspace::setup::{self, Place};
+use max_team_workspace::words::CostBy;
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Sum {

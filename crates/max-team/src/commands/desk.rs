@@ -12,9 +12,9 @@ use max_team_journal::{Entry, Journal, Watch, WorkerInfo};
 use max_team_runtime::{Census, Post};
 use tokio::time::Instant;
 
-use crate::exit::{Exit, Stop};
-use crate::setup::{self, Place};
-use crate::words::Lang;
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::setup::{self, Place};
+use max_team_workspace::words::Lang;
 
 /// How long somebody who runs the session has to take a letter before the user is told that they have not.
 const HEARD_WITHIN: Duration = Duration::from_secs(5);
@@ -70,8 +70,8 @@ pub(super) async fn until<T>(
     Ok(found)
 }
 
-pub(super) use crate::setup::failed as stop;
 pub(super) use max_team_runtime::now_ms;
+pub(super) use max_team_workspace::setup::failed as stop;
 
 /// What cannot simply be taken back is asked about; where nobody can be asked, it does not happen, and `unasked` says why.
 pub(crate) fn agreed(question: &str, unasked: impl Fn(Lang) -> &'static str) -> Result<bool, Stop> {

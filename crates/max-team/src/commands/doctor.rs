@@ -16,17 +16,17 @@ use max_team_runtime::{compare_rows, instructions, rebuild_rows};
 use max_team_sandbox::{Engine, engine, probe};
 use rustix::fs::Access;
 
-use crate::agents;
 use crate::args;
-use crate::config::choice::Face;
-use crate::config::{Config, Override};
-use crate::exit::{Exit, Stop};
-use crate::models;
-use crate::permissions;
-use crate::setup::{self, Place};
-use crate::skills;
-use crate::terminal::text::clean_line;
-use crate::words::Lang;
+use max_team_terminal::text::clean_line;
+use max_team_workspace::agents;
+use max_team_workspace::config::choice::Face;
+use max_team_workspace::config::{Config, Override};
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::models;
+use max_team_workspace::permissions;
+use max_team_workspace::setup::{self, Place};
+use max_team_workspace::skills;
+use max_team_workspace::words::Lang;
 
 /// Entries that are verified on the side; more of them take their time and have a command of their own.
 const VERIFIED_ENTRIES_MAX: u64 = 100_000;
@@ -40,8 +40,6 @@ const PROBE_BYTES: usize = 256 << 10;
 
 /// The beginning of 2026, before which there was no such program: a clock that says less is wrong.
 const CLOCK_MS_MIN: i64 = 1_767_225_600_000;
-
-pub(crate) use online::Trouble;
 
 pub(crate) fn run(place: &Place, options: &args::Doctor) -> anyhow::Result<Exit> {
     let lang = place.speaks();
@@ -256,7 +254,7 @@ fn model(config: &Config, place: &Place, online: bool, findings: &mut Findings) 
     for (provider, names) in models::local_servers() {
         findings.good(lang.local_server(), lang.server_with(provider, names.len()));
     }
-    match models::choose(config, &place.env) {
+    match models::choose(config, place) {
         Ok(chosen) => {
             let model = format!("{}/{}", chosen.model.provider, chosen.model.name);
             let words = lang.model_with_key(&model, &chosen.key_source, chosen.model.price.is_some());
@@ -323,7 +321,7 @@ fn journal(place: &Place, config: Option<&Config>, rebuild: bool, findings: &mut
     if let Some(words) = place.emptied(lang, config.map(|config| &*config.audit.output)) {
         findings.warn(what, words);
     }
-    let journal = match place.journal(crate::config::choice::Strength::Normal) {
+    let journal = match place.journal(max_team_workspace::config::choice::Strength::Normal) {
         Ok(journal) => journal,
         Err(error) => return findings.bad(what, setup::told(lang, &error)),
     };

@@ -9,13 +9,13 @@ use max_team_tools::{Held, Kept, Store, ToolError};
 use serde_json::{Value, json};
 
 use super::desk::{Desk, stop};
-use super::sessions::local;
 use super::table::table;
 use crate::args::{self, Whose};
-use crate::exit::{Exit, Stop};
-use crate::figures::bytes;
-use crate::setup::{self, Place};
-use crate::terminal::text::clean;
+use max_team_terminal::text::clean;
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::figures::bytes;
+use max_team_workspace::figures::local;
+use max_team_workspace::setup::{self, Place};
 
 pub(crate) fn run(place: &Place, command: &args::Files) -> anyhow::Result<Exit> {
     let config = place.settings(None, Vec::new())?;

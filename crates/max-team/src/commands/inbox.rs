@@ -10,13 +10,14 @@ use max_team_runtime::{Census, Matter, Pending};
 use serde_json::{Value, json};
 
 use super::desk::{self, Desk, stop};
-use super::table::{between, clip, short};
+use super::table::{between, clip};
 use crate::args;
-use crate::exit::Exit;
-use crate::setup::Place;
-use crate::sheet::{self, Depth};
-use crate::terminal::text::{clean, clean_line};
-use crate::words::Lang;
+use max_team_terminal::sheet::{self, Depth};
+use max_team_terminal::text::{clean, clean_line};
+use max_team_workspace::exit::Exit;
+use max_team_workspace::figures::short;
+use max_team_workspace::setup::Place;
+use max_team_workspace::words::Lang;
 
 /// Characters of what is asked, in the list.
 const ASKED_CHARS: usize = 160;

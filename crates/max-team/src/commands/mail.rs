@@ -10,13 +10,14 @@ use max_team_runtime::{AgentRow, Fate, Letter, Reader, RuntimeError, Sessions, S
 use serde_json::{Value, json};
 
 use super::desk::{self, Desk, stop};
-use super::table::{clip, short, table};
+use super::table::{clip, table};
 use crate::args;
-use crate::exit::{Exit, Stop};
 use crate::headless::talk;
-use crate::setup::{self, Place};
-use crate::terminal::text::{clean, clean_line};
-use crate::words::Lang;
+use max_team_terminal::text::{clean, clean_line};
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::figures::short;
+use max_team_workspace::setup::{self, Place};
+use max_team_workspace::words::Lang;
 
 /// Characters of a letter's words in the list.
 const TEXT_CHARS: usize = 120;

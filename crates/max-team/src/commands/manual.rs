@@ -3,7 +3,7 @@
 use clap::CommandFactory;
 
 use crate::args::Cli;
-use crate::exit::{Exit, Stop};
+use max_team_workspace::exit::{Exit, Stop};
 
 pub(crate) fn completion(shell: clap_complete::Shell) -> Result<(), Stop> {
     let mut script = Vec::new();

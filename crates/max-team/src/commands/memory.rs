@@ -11,14 +11,15 @@ use max_team_runtime::{Hit, Memories, RuntimeError, Sessions, Told, project_scop
 use serde_json::{Value, json};
 
 use super::desk::{Desk, stop, wait};
-use super::sessions::local;
 use super::table::{clip, table};
 use crate::args;
-use crate::exit::{Exit, Stop};
-use crate::setup::{self, Place};
-use crate::terminal::text::{clean, clean_line};
-use crate::words::Lang;
-use crate::{headless, named, plan_file};
+use crate::headless;
+use max_team_terminal::text::{clean, clean_line};
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::figures::local;
+use max_team_workspace::setup::{self, Place};
+use max_team_workspace::words::Lang;
+use max_team_workspace::{named, plan_file};
 
 /// Columns of a value in a list.
 const VALUE_MAX: usize = 80;

@@ -38,10 +38,10 @@ use std::io::Write;
 
 use max_team_core::secret::redact;
 
-use crate::exit::{Exit, Stop};
+use max_team_workspace::exit::{Exit, Stop};
 
+pub(crate) use max_team_workspace::figures::short;
 pub(crate) use stream::line::last_lines;
-pub(crate) use table::short;
 
 /// Prints data, without secrets; a reader that went away (`| head`) is no failure.
 pub(crate) fn print(text: &str) -> Result<(), Stop> {

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use super::table::{table, tokens};
 use crate::args;
-use crate::config::Config;
-use crate::exit::{Exit, Stop};
-use crate::keys;
-use crate::models;
-use crate::setup::Place;
-use crate::words::Lang;
+use max_team_workspace::config::Config;
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::keys;
+use max_team_workspace::models;
+use max_team_workspace::setup::Place;
+use max_team_workspace::words::Lang;
 
 /// Tokens that a price is given for.
 const PRICED_TOKENS: u64 = 1_000_000;

@@ -9,12 +9,13 @@ use max_team_tools::shell;
 use serde_json::{Value, json};
 
 use crate::args::{Permissions, Why};
-use crate::exit::{Exit, Stop};
-use crate::permissions::{Flags, Loaded, Trusted, load};
-use crate::setup::{self, Place};
-use crate::terminal::text::{self, clean_line};
-use crate::words::Lang;
-use crate::{agents, headless};
+use crate::headless;
+use max_team_terminal::text::{self, clean_line};
+use max_team_workspace::agents;
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::permissions::{Flags, Loaded, Trusted, load};
+use max_team_workspace::setup::{self, Place};
+use max_team_workspace::words::Lang;
 
 pub(crate) fn run(place: &Place, command: &Permissions) -> anyhow::Result<Exit> {
     let config = place.settings(None, Vec::new())?;

@@ -7,12 +7,12 @@ use max_team_runtime::{Basis, preview};
 
 use crate::args::{Format, Talk, TeamFlags};
 use crate::commands::print;
-use crate::exit::{Exit, Stop};
 use crate::headless::{self, Task};
-use crate::setup::Place;
-use crate::sheet::{self, Depth};
 use crate::talk::{self, Ready};
-use crate::{named, plan_file};
+use max_team_terminal::sheet::{self, Depth};
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::setup::Place;
+use max_team_workspace::{named, plan_file};
 
 /// Bytes of a plan file.
 const FILE_BYTES_MAX: u64 = 16 << 20;

@@ -13,15 +13,16 @@ use max_team_runtime::{Census, PlanLine};
 use serde_json::{Value, json};
 
 use super::desk::{self, Desk, stop};
-use super::sessions::local;
-use super::table::{clip, money, short, table};
+use super::table::{clip, money, table};
 use crate::args;
-use crate::exit::{Exit, Stop};
-use crate::plan_file;
-use crate::setup::Place;
-use crate::sheet::{self, Depth};
-use crate::terminal::text::clean;
-use crate::words::Lang;
+use max_team_terminal::sheet::{self, Depth};
+use max_team_terminal::text::clean;
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::figures::local;
+use max_team_workspace::figures::short;
+use max_team_workspace::plan_file;
+use max_team_workspace::setup::Place;
+use max_team_workspace::words::Lang;
 
 /// Characters of a goal in the list.
 const GOAL_CHARS: usize = 70;

@@ -7,12 +7,13 @@ use max_team_tools::shell::Job;
 use serde_json::{Value, json};
 
 use super::desk::{self, Desk, stop};
-use super::table::{between, clip, estimated, money, short, table, tokens};
+use super::table::{between, clip, estimated, money, table, tokens};
 use crate::args;
-use crate::exit::Exit;
-use crate::setup::Place;
-use crate::sheet;
-use crate::words::Lang;
+use max_team_terminal::sheet;
+use max_team_workspace::exit::Exit;
+use max_team_workspace::figures::short;
+use max_team_workspace::setup::Place;
+use max_team_workspace::words::Lang;
 
 /// Characters of what somebody is doing.
 const DOING_CHARS: usize = 120;

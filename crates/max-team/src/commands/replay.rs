@@ -14,11 +14,11 @@ use super::desk::{self, stop};
 use super::stream::line::line;
 use super::table::between;
 use crate::args;
-use crate::exit::{Exit, Stop};
 use crate::record;
-use crate::setup::Place;
-use crate::terminal::text::clean_line;
-use crate::words::Lang;
+use max_team_terminal::text::clean_line;
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::setup::Place;
+use max_team_workspace::words::Lang;
 
 /// The longest pause between two events, however long it was then.
 const PAUSE_MAX: Duration = Duration::from_secs(5);

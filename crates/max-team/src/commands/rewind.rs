@@ -5,28 +5,25 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use max_team_core::id::SessionId;
-use max_team_core::rewind::State;
 use max_team_journal::JournalError;
 use max_team_runtime::rewind::{Moment, Outcome, Plan, Rewind, Sheet, To, hold};
 use max_team_runtime::{RuntimeError, Sessions};
 use serde_json::{Value, json};
 
 use super::desk::{Desk, stop, wait};
-use super::sessions::local;
 use super::table::clip;
 use crate::args;
-use crate::exit::{Exit, Stop};
 use crate::headless::talk;
-use crate::setup::{self, Place};
-use crate::terminal::text::{clean, clean_line};
-use crate::words::Lang;
+use max_team_terminal::text::{clean, clean_line};
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::figures::local;
+use max_team_workspace::setup::{self, Place};
+use max_team_workspace::words::Lang;
 
 /// Characters of what the user said.
 const WORDS_CHARS: usize = 72;
 /// Fewer digits than that are more likely the name of a file.
 const ID_DIGITS_MIN: usize = 6;
-/// Files that a point names.
-const NAMED_MAX: usize = 8;
 
 pub(crate) fn run(place: &Place, options: &args::Rewind) -> anyhow::Result<Exit> {
     let desk = Desk::open(place)?;
@@ -85,7 +82,7 @@ pub(crate) fn run(place: &Place, options: &args::Rewind) -> anyhow::Result<Exit>
 
 /// Whether everything since the point is put back, or can be.
 fn covered(plan: &Plan) -> Exit {
-    if plan.skipped.is_empty() && plan.left.is_empty() { Exit::Ok } else { Exit::Partial }
+    if plan.is_complete() { Exit::Ok } else { Exit::Partial }
 }
 
 /// The session that is meant, and the files; the first word is the one or the other.
@@ -184,42 +181,12 @@ fn list(moments: &[Moment], lang: Lang) -> String {
         let words = clip(&clean_line(&moment.words), WORDS_CHARS);
         let name = format!("turn:{}", moment.number);
         text.push_str(&format!("{name:<8} {}  #{}  {words}\n", local(moment.at_ms), moment.seq));
-        text.push_str(&format!("         {}\n", changed(moment, lang)));
+        text.push_str(&format!("         {}\n", clean_line(&lang.changes_after(moment))));
         for left in &moment.left {
             text.push_str(&format!("         ! {}\n", lang.rewind_left(left)));
         }
     }
     text
-}
-
-/// What was changed after some words, in a line: `+` for what is new, `-` for what has gone, `~` for the rest.
-pub(crate) fn changed(moment: &Moment, lang: Lang) -> String {
-    let mut files: Vec<(char, &str)> = Vec::new();
-    for (_, change) in &moment.changes {
-        let sign = match (change.before, change.after) {
-            (State::Gone, _) => '+',
-            (_, State::Gone) => '-',
-            _ => '~',
-        };
-        match files.iter_mut().find(|(_, path)| *path == change.path) {
-            // What came and was changed has come; what came and went is nothing worth a sign of its own.
-            Some((known, _)) if *known != '+' || sign == '-' => *known = sign,
-            Some(_) => {}
-            None => files.push((sign, &change.path)),
-        }
-    }
-    let more = files.len().saturating_sub(NAMED_MAX);
-    let mut named: Vec<String> = files.iter().take(NAMED_MAX).map(|(sign, path)| format!("{sign}{path}")).collect();
-    if named.is_empty() {
-        named.push(lang.rewind_unchanged().to_owned());
-    }
-    if more > 0 {
-        named.push(format!("… +{more}"));
-    }
-    if moment.rewound > 0 {
-        named.push(lang.rewind_times(moment.rewound));
-    }
-    clean_line(&named.join("  "))
 }
 
 fn as_json(moments: &[Moment]) -> String {
@@ -272,17 +239,9 @@ fn show(place: &Place, plan: &Plan, sheets: &[Sheet], lang: Lang) -> anyhow::Res
         text.push_str(&format!("\n{}\n", lang.rewind_for_good(plan.lost())));
     }
     if plan.puts.is_empty() {
-        text.push_str(&format!("{}\n", nothing(plan, lang)));
+        text.push_str(&format!("{}\n", lang.nothing_put_back(plan)));
     }
     Ok(super::print(&text)?)
-}
-
-/// Why nothing is put back.
-pub(crate) fn nothing(plan: &Plan, lang: Lang) -> &'static str {
-    match covered(plan) {
-        Exit::Ok => lang.nothing_to_rewind(),
-        _ => lang.nothing_can_be_rewound(),
-    }
 }
 
 /// A diff in colours.

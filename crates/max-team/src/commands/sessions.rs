@@ -5,13 +5,14 @@ mod forget;
 use max_team_core::chat::Part;
 use max_team_core::event::{Event, Outcome, Steered, TurnStarted};
 use max_team_runtime::{Census, SessionRow, Sessions};
+use max_team_workspace::figures::local;
 use serde_json::json;
 
 use crate::args;
-use crate::exit::Exit;
-use crate::setup::{self, Place};
-use crate::terminal::text::clean;
-use crate::words::Lang;
+use max_team_terminal::text::clean;
+use max_team_workspace::exit::Exit;
+use max_team_workspace::setup::{self, Place};
+use max_team_workspace::words::Lang;
 
 pub(crate) use forget::forget_old;
 
@@ -107,10 +108,4 @@ fn show(at_ms: i64, event: &Event, lang: Lang) -> Option<String> {
 
 fn indent(text: &str) -> String {
     text.trim_end().lines().map(|line| format!("    {line}\n")).collect::<String>().trim_end_matches('\n').to_owned()
-}
-
-/// Local time to the second.
-pub(crate) fn local(at_ms: i64) -> String {
-    let Ok(at) = jiff::Timestamp::from_millisecond(at_ms) else { return at_ms.to_string() };
-    at.to_zoned(max_team_tools::zone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }

@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 
 use super::table::{clip, table};
 use crate::args::{RunSkill, Skills};
-use crate::exit::{Exit, Stop};
-use crate::permissions::Trusted;
-use crate::setup::{self, Place};
-use crate::skills::{self, find, state};
-use crate::terminal::text::{clean, clean_line};
-use crate::words::Lang;
-use crate::{named, talk};
+use crate::talk;
+use max_team_terminal::text::{clean, clean_line};
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::named;
+use max_team_workspace::permissions::Trusted;
+use max_team_workspace::setup::{self, Place};
+use max_team_workspace::skills::{self, find, state};
+use max_team_workspace::words::Lang;
 
 /// Characters of a description in a list.
 const LISTED_CHARS: usize = 100;

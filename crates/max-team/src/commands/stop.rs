@@ -9,11 +9,11 @@ use max_team_runtime::{AgentRow, Found, Sessions, new_id};
 
 use super::desk::{self, Desk, stop, until};
 use super::mail;
-use super::table::short;
 use crate::args;
-use crate::exit::{Exit, Stop};
 use crate::headless::talk;
-use crate::setup::Place;
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::figures::short;
+use max_team_workspace::setup::Place;
 
 /// What is to be stopped.
 struct Targets {

@@ -15,12 +15,12 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use super::desk::{self, Desk, stop};
 use super::mail;
 use crate::args;
-use crate::exit::{Exit, Stop};
 use crate::headless::talk;
 use crate::record;
-use crate::setup::{self, Place};
 use crate::signals::Signals;
-use crate::words::Lang;
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::setup::{self, Place};
+use max_team_workspace::words::Lang;
 
 /// Lines that wait for a reader.
 const LINES_AHEAD_MAX: usize = 256;

@@ -1,5 +1,6 @@
 //! `replay --strict`: would the team of today send what was sent then? A regression test for a team, offline.
 
+use crate::flags;
 use std::path::Path;
 
 use max_team_runtime::replay::{Call, Change, Judged, Tape};
@@ -9,13 +10,13 @@ use serde_json::json;
 
 use super::desk::stop;
 use crate::args;
-use crate::exit::{Exit, Stop};
-use crate::models;
 use crate::record;
-use crate::setup::{self, Place};
-use crate::team::{Seated, Who};
-use crate::terminal::text::{clean, clean_line};
-use crate::words::Lang;
+use max_team_terminal::text::{clean, clean_line};
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::models;
+use max_team_workspace::setup::{self, Place};
+use max_team_workspace::team::{Seated, Who};
+use max_team_workspace::words::Lang;
 
 /// Lines of a diff that people are shown; `--json` has all of it.
 const DIFF_LINES_MAX: usize = 60;
@@ -43,16 +44,16 @@ fn hold(place: &Place, options: &args::Replay, tape: &Tape) -> anyhow::Result<Ve
     let config = place.settings(talk.team.config.as_deref(), Vec::new())?;
     setup::project_root(place, &config)?;
     // A skill that is no more, or can no longer be carried out, is something that differs, and nothing that was typed wrongly.
-    let who = Who::read(&talk, place).map_err(|why| match &talk.skill {
+    let who = Who::read(&talk.selection(), place).map_err(|why| match &talk.skill {
         Some(name) => Stop::said(Exit::Failed, |lang| lang.skill_gone(&clean_line(name), why.words(lang))),
         None => why,
     })?;
-    let mut config = place.settings(talk.team.config.as_deref(), setup::overrides(&talk, who.model()))?;
+    let mut config = place.settings(talk.team.config.as_deref(), flags::overrides(&talk, who.model()))?;
     config.audit.enabled = false;
     let chosen = models::recorded(&config, &then)?;
     let root = setup::project_root(place, &config)?;
     let settings = setup::settings_for(&chosen, &config, false)?;
-    let settings = setup::permitted(place, &config, &root, &talk.team, settings)?;
+    let settings = setup::permitted(place, &config, &root, &talk.team.selection(), settings)?;
     let Seated { definition, settings, team, .. } = who.seat(&chosen, &settings, talk.ways(&config))?;
     let open = Open {
         which: Which::New,

@@ -2,7 +2,7 @@
 
 use max_team_core::ledger::NANO;
 
-use crate::terminal::text::{clean_line, width};
+use max_team_terminal::text::{clean_line, width};
 
 /// Columns of one cell, except in the last column.
 const CELL_MAX: usize = 32;
@@ -41,13 +41,6 @@ pub(super) fn clip(text: &str, chars: usize) -> String {
         Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
         None => text.to_owned(),
     }
-}
-
-/// The end of an id: enough to name it.
-pub(crate) fn short(id: &impl ToString) -> String {
-    let full = id.to_string();
-    let from = full.len().saturating_sub(8);
-    full.get(from..).unwrap_or_default().to_owned()
 }
 
 /// Money that is partly estimated.
@@ -105,6 +98,5 @@ mod tests {
         assert!(dollars.iter().all(|(nano, text)| money(*nano) == *text), "{dollars:?}");
         let counts = [(999, "999"), (1_250, "1.2k"), (3_400_000, "3.4M")];
         assert!(counts.iter().all(|(count, text)| tokens(*count) == *text));
-        assert_eq!(short(&"ses_0123456789abcdef"), "89abcdef");
     }
 }

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use super::desk::{Desk, stop, wait};
 use super::table::table;
 use crate::args::{self, Of};
-use crate::exit::{Exit, Stop};
 use crate::headless::talk;
-use crate::setup::{self, Place};
-use crate::terminal::text::clean;
+use max_team_terminal::text::clean;
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::setup::{self, Place};
 
 pub(crate) fn run(place: &Place, command: args::Tasks) -> anyhow::Result<Exit> {
     let config = place.settings(None, Vec::new())?;
@@ -65,7 +65,7 @@ impl Counter {
     /// A task that is meant for nobody there is would never be begun.
     fn check_owner(&self, place: &Place, of: &Of, owner: Option<&str>) -> Result<(), Stop> {
         let Some(owner) = owner.map(str::trim).filter(|owner| !owner.is_empty()) else { return Ok(()) };
-        let team = crate::agents::team(None, place)?;
+        let team = max_team_workspace::agents::team(None, place)?;
         let members = std::iter::once(&team.lead).chain(&team.members).chain(&team.experts);
         let mut names: Vec<String> = members.map(|member| member.definition.name.clone()).collect();
         let roll = self.desk.census().roll(self.session(of)?).map_err(stop)?;
@@ -136,7 +136,7 @@ fn is_end(moved: &ItemMoved) -> bool {
     moved.what == Move::Completed
 }
 
-fn told(event: &Event, lang: crate::words::Lang) -> Option<String> {
+fn told(event: &Event, lang: max_team_workspace::words::Lang) -> Option<String> {
     match event {
         Event::ItemAdded(added) => Some(lang.list_added(&added.id.to_string(), &added.text.subject)),
         Event::ItemWritten(written) => Some(lang.list_written(&written.id.to_string())),

@@ -16,14 +16,15 @@ use serde_json::{Value, json};
 use super::desk::{self, Desk, stop, until};
 use super::mail::{fresh, names, session_of, this_session};
 use super::ps::cost;
-use super::table::{between, clip, short, table};
+use super::table::{between, clip, table};
 use crate::args;
-use crate::exit::{Exit, Stop};
 use crate::headless::talk;
-use crate::setup::Place;
-use crate::team_file::{self, Here, TeamFile};
-use crate::terminal::text::clean_line;
-use crate::words::Lang;
+use max_team_terminal::text::clean_line;
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::figures::short;
+use max_team_workspace::setup::Place;
+use max_team_workspace::team_file::{self, Here, TeamFile};
+use max_team_workspace::words::Lang;
 
 /// Characters of what somebody is at.
 const TASK_CHARS: usize = 60;

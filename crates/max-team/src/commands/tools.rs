@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::table::table;
 use crate::args;
-use crate::exit::{Exit, Stop};
+use max_team_workspace::exit::{Exit, Stop};
 
 pub(crate) fn run(command: &args::Tools) -> Result<(), Stop> {
     let tools = with_team(Registry::builtin());

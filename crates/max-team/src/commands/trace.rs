@@ -4,14 +4,14 @@ use max_team_core::chat::Usage;
 use max_team_runtime::{Found, Sessions, Span, SpanKind};
 
 use super::desk::{Desk, stop};
-use super::sessions::local;
 use super::table::{clip, money, tokens};
 use crate::args;
-use crate::exit::{Exit, Stop};
-use crate::setup::Place;
-use crate::sheet;
-use crate::terminal::text::clean_line;
-use crate::words::Lang;
+use max_team_terminal::sheet;
+use max_team_terminal::text::clean_line;
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::figures::local;
+use max_team_workspace::setup::Place;
+use max_team_workspace::words::Lang;
 
 /// Characters of a span's name and of its outcome.
 const NAME_CHARS: usize = 80;

@@ -12,14 +12,15 @@ use max_team_tools::copy::{Accept, Copies, Copy, CopyError, Fate, Merged, Review
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::sessions::local;
-use super::table::{short, table};
+use super::table::table;
 use crate::args;
-use crate::exit::{Exit, Stop};
 use crate::headless::talk;
-use crate::setup::{self, Place};
-use crate::terminal::text::clean;
-use crate::words::Lang;
+use max_team_terminal::text::clean;
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::figures::local;
+use max_team_workspace::figures::short;
+use max_team_workspace::setup::{self, Place};
+use max_team_workspace::words::Lang;
 
 pub(crate) fn run(place: &Place, command: &args::Worktrees) -> anyhow::Result<Exit> {
     let (home, by) = (place.home.clone(), place.principal("cli"));

@@ -1,7 +1,7 @@
 //! The stories that `demo` plays: a project, a prompt and a recording in each language.
 
 use super::{Scenario, Tape};
-use crate::words::Lang;
+use max_team_workspace::words::Lang;
 
 /// Files by name, with their texts.
 pub(super) type Files = &'static [(&'static str, &'static str)];

@@ -6,8 +6,8 @@ use std::time::Instant;
 use max_team_runtime::Notice;
 use tokio::sync::mpsc;
 
-use crate::exit::{Exit, Stop};
 use crate::signals::Signals;
+use max_team_workspace::exit::{Exit, Stop};
 
 /// Notices of a large team come in crowds: so many are taken one after the other before anything else is looked at.
 const CROWD_MAX: u32 = 64;

@@ -3,6 +3,7 @@
 //! A line begins a turn, or is told to the one that runs at its next step, as in a chat. While as many wait as may, no more are
 //! read. The end of the input is the end of the run, once everything was taken up and nobody is at work any more.
 
+use max_team_workspace::words::LineFault;
 use std::io::{BufRead, Read};
 use std::time::Instant;
 
@@ -18,8 +19,8 @@ use super::Headless;
 use super::questions::Words;
 use super::tally::Tally;
 use super::vigil::Vigil;
-use crate::exit::{Exit, Stop};
 use crate::signals::Signals;
+use max_team_workspace::exit::{Exit, Stop};
 
 /// Lines that were read and not said yet.
 const AHEAD_MAX: usize = 16;
@@ -48,13 +49,13 @@ impl Feed {
 
 /// What the next line says; nothing once there is none. Empty ones say nothing and are no fault.
 fn read(input: &mut impl BufRead, number: usize) -> Result<Option<String>, Stop> {
-    let wrong = |fault: Fault| Stop::said(Exit::Usage, |lang| lang.bad_line(number, &fault));
+    let wrong = |fault: LineFault| Stop::said(Exit::Usage, |lang| lang.bad_line(number, &fault));
     let mut line = Vec::new();
     let bytes = input.by_ref().take(STDIN_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line);
     match bytes {
         Err(error) => return Err(Stop::new(Exit::Failed, format!("standard input cannot be read: {error}"))),
         Ok(0) => return Ok(None),
-        Ok(bytes) if bytes > STDIN_BYTES_MAX => return Err(wrong(Fault::TooLong(STDIN_BYTES_MAX >> 20))),
+        Ok(bytes) if bytes > STDIN_BYTES_MAX => return Err(wrong(LineFault::TooLong(STDIN_BYTES_MAX >> 20))),
         Ok(_) => {}
     }
     if line.iter().all(u8::is_ascii_whitespace) {
@@ -63,45 +64,31 @@ fn read(input: &mut impl BufRead, number: usize) -> Result<Option<String>, Stop>
     said(&line).map(Some).map_err(wrong)
 }
 
-/// What is wrong with a line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Fault {
-    /// It has more megabytes than this.
-    TooLong(usize),
-    NotJson(String),
-    /// It does not say what it is, or something that is not read here.
-    Type(String),
-    Role(String),
-    Part(String),
-    NoContent,
-    Silent,
-}
-
 /// The words of a `user` line.
-fn said(line: &[u8]) -> Result<String, Fault> {
-    let line: Value = serde_json::from_slice(line).map_err(|error| Fault::NotJson(error.to_string()))?;
+fn said(line: &[u8]) -> Result<String, LineFault> {
+    let line: Value = serde_json::from_slice(line).map_err(|error| LineFault::NotJson(error.to_string()))?;
     let name = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
     let kind = name(line.get("type"));
     if kind != "user" {
-        return Err(Fault::Type(kind));
+        return Err(LineFault::Type(kind));
     }
     let message = line.get("message");
     let role = name(message.and_then(|message| message.get("role")));
     if !matches!(role.as_str(), "" | "user") {
-        return Err(Fault::Role(role));
+        return Err(LineFault::Role(role));
     }
     let words = match message.and_then(|message| message.get("content")) {
         Some(Value::String(words)) => words.clone(),
         Some(Value::Array(parts)) => {
             let text = |part: &Value| match name(part.get("type")).as_str() {
                 "text" => Ok(name(part.get("text"))),
-                other => Err(Fault::Part(other.to_owned())),
+                other => Err(LineFault::Part(other.to_owned())),
             };
             parts.iter().map(text).collect::<Result<Vec<_>, _>>()?.join("\n\n")
         }
-        _ => return Err(Fault::NoContent),
+        _ => return Err(LineFault::NoContent),
     };
-    if words.trim().is_empty() { Err(Fault::Silent) } else { Ok(words) }
+    if words.trim().is_empty() { Err(LineFault::Silent) } else { Ok(words) }
 }
 
 impl Headless {
@@ -219,19 +206,19 @@ mod tests {
                 r#"{"type":"user","message":{"role":"user","content":"hi"},"session_id":"x","parent_tool_use_id":null}"#,
                 Ok("hi"),
             ),
-            ("{}", Err(Fault::Type(String::new()))),
-            (r#"{"type":"control_request"}"#, Err(Fault::Type("control_request".to_owned()))),
+            ("{}", Err(LineFault::Type(String::new()))),
+            (r#"{"type":"control_request"}"#, Err(LineFault::Type("control_request".to_owned()))),
             (
                 r#"{"type":"user","message":{"role":"assistant","content":"hi"}}"#,
-                Err(Fault::Role("assistant".to_owned())),
+                Err(LineFault::Role("assistant".to_owned())),
             ),
-            (r#"{"type":"user","message":{"content":[{"type":"image"}]}}"#, Err(Fault::Part("image".to_owned()))),
-            (r#"{"type":"user","message":{}}"#, Err(Fault::NoContent)),
-            (r#"{"type":"user","message":{"content":" "}}"#, Err(Fault::Silent)),
+            (r#"{"type":"user","message":{"content":[{"type":"image"}]}}"#, Err(LineFault::Part("image".to_owned()))),
+            (r#"{"type":"user","message":{}}"#, Err(LineFault::NoContent)),
+            (r#"{"type":"user","message":{"content":" "}}"#, Err(LineFault::Silent)),
         ];
         for (line, want) in table {
             assert_eq!(said(line.as_bytes()), want.map(str::to_owned), "{line}");
         }
-        assert!(matches!(said(b"hi"), Err(Fault::NotJson(_))));
+        assert!(matches!(said(b"hi"), Err(LineFault::NotJson(_))));
     }
 }

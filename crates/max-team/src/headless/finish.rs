@@ -11,12 +11,12 @@ use tokio::sync::mpsc;
 use super::tally::Tally;
 use super::{Headless, STOPPED_WAIT, Task, millis, talk, unsaid};
 use crate::args::Format;
-use crate::exit::{Exit, Stop};
-use crate::plan_file;
-use crate::sheet::{self, Depth};
 use crate::signals::Signals;
 use crate::stream_json::RunResult;
-use crate::terminal::text::clean;
+use max_team_terminal::sheet::{self, Depth};
+use max_team_terminal::text::clean;
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::plan_file;
 
 impl Headless {
     pub(super) async fn finish(&self, opened: &Opened, tally: &Tally, stopped: Option<Exit>) -> anyhow::Result<Exit> {

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use max_team_core::chat::{Message, Part};
-use max_team_core::event::{End, Ending, Event, Interrupted, Outcome, Refusal, ToolDone, TurnEnded};
+use max_team_core::event::{Ending, Event, Interrupted, Outcome, Refusal, ToolDone, TurnEnded};
 use max_team_core::id::{EnvelopeId, PlanId, SessionId, TurnId};
 use max_team_core::mention;
 use max_team_core::message::{Kind, Principal};
@@ -37,16 +37,15 @@ use tokio::sync::mpsc;
 
 use crate::args::Format;
 use crate::commands::last_lines;
-use crate::exit::{Exit, Stop};
 use crate::record;
-use crate::sheet;
 use crate::signals::Signals;
 use crate::stream_json;
-use crate::terminal::text::{clean, clean_line};
-use crate::words::Lang;
+use max_team_terminal::sheet;
+use max_team_terminal::text::{clean, clean_line};
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::words::Lang;
 
 use ear::{Ear, Heard};
-pub(crate) use feed::Fault;
 pub(crate) use max_team_core::verdict::{Verdict, end_name};
 pub(crate) use out::Out;
 use questions::Words;
@@ -269,7 +268,7 @@ impl Headless {
     /// Whether a lead's last turn was cut short. Whoever owes the answer that was agreed for a skill was stopped before it, whatever
     /// was talked about since.
     fn is_cut(&self, last: Option<&TurnEnded>) -> bool {
-        last.is_some_and(|last| self.limit.is_some() || is_unfinished(&last.end))
+        last.is_some_and(|last| self.limit.is_some() || last.end.is_unfinished())
     }
 
     /// The answer is out. What is still being taken from it would otherwise wait for somebody to open the session again.
@@ -727,11 +726,6 @@ fn unsaid(is_stopped: bool, goes_on: bool, held: usize) -> Option<&'static str> 
     // What a stop has left waiting begins nothing by itself, whatever else goes on; and whatever others go on with, a lead that
     // was stopped does not unless it is told.
     ((is_stopped && !goes_on) || held > 0).then_some(words)
-}
-
-/// Whether a turn stopped at a bound or a failure that may be gone now, rather than where it wanted to.
-pub(crate) fn is_unfinished(end: &End) -> bool {
-    matches!(end, End::Budget | End::Rounds | End::Truncated | End::Interrupted | End::Failed { .. })
 }
 
 /// Messages go to standard error, without secrets; a closed standard error is no failure.

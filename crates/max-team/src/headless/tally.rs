@@ -16,8 +16,8 @@ use max_team_runtime::{Opened, Origin, StreamReader};
 use serde_json::{Value, json};
 
 use super::questions::Waiting;
-use crate::exit::Exit;
 use crate::stream_json;
+use max_team_workspace::exit::Exit;
 
 /// What is known when it is over.
 pub(super) struct Tally {

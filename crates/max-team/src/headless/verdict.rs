@@ -7,8 +7,8 @@ use max_team_core::verdict::{Facts, Verdict};
 
 use super::tally::Tally;
 use super::{Headless, Task};
-use crate::exit::Exit;
-use crate::words::Lang;
+use max_team_workspace::exit::Exit;
+use max_team_workspace::words::Lang;
 
 impl Headless {
     /// The outcome of a turn of the lead's; or, without one, of a run in which the lead says nothing more.

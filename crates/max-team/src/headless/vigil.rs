@@ -85,10 +85,43 @@ impl Vigil {
 
 #[cfg(test)]
 mod tests {
+    use max_team_core::context::Window;
+    use max_team_core::event::{End, LlmIntent, RequestRef, TurnEnded};
+    use max_team_core::hash::Hash;
+    use max_team_core::id::TurnId;
+    use max_team_core::team::Model;
     use uuid::Uuid;
 
     use super::*;
-    use crate::terminal::stage;
+
+    fn intent(call: u32, attempt: u32) -> Event {
+        let hash = Hash::of("x");
+        Event::LlmIntent(LlmIntent {
+            call,
+            attempt,
+            request: RequestRef { instructions: hash, tools: hash, settings: hash, window: Window::default(), upto: 1 },
+            model: Model {
+                provider: "anthropic".into(),
+                name: "m".into(),
+                context_tokens: 200_000,
+                max_tokens: 8_192,
+                thinking_tokens: 0,
+                price: None,
+            },
+            fallback: false,
+            max_tokens: 8_192,
+            reserved_nano: 0,
+            bytes: 0,
+            hand_back: false,
+            summary: None,
+        })
+    }
+
+    fn ended() -> Event {
+        let (turn, end, text) = (TurnId::new(Uuid::from_u128(3)), End::Answered, String::new());
+        let charges = Vec::new();
+        Event::TurnEnded(TurnEnded { turn, end, text, structured: None, charges, short: None, unknown_nano: 0 })
+    }
 
     #[test]
     fn silence_is_told_after_a_while_and_then_rarely() {
@@ -101,19 +134,19 @@ mod tests {
         let (max, leo) = (from(1, "max"), from(2, "leo"));
         let mut vigil = Vigil::default();
         assert_eq!(vigil.due(), None);
-        vigil.hear(&max, &stage::intent(1, 1), at(0));
-        vigil.hear(&leo, &stage::intent(1, 1), at(1));
+        vigil.hear(&max, &intent(1, 1), at(0));
+        vigil.hear(&leo, &intent(1, 1), at(1));
         assert_eq!((vigil.due(), vigil.silences(at(3))), (Some(at(4)), Vec::new()));
         // One of them says something.
         vigil.delta(&max, at(3));
         let told = vigil.silences(at(5));
         assert_eq!((told.len(), told[0].who.as_str(), told[0].seconds), (1, "leo", 4));
         assert_eq!(vigil.due(), Some(at(7)));
-        vigil.hear(&max, &stage::ended(max_team_core::event::End::Answered), at(6));
+        vigil.hear(&max, &ended(), at(6));
         assert_eq!((vigil.silences(at(34)), vigil.due()), (Vec::new(), Some(at(35))));
         assert_eq!(vigil.silences(at(35))[0].seconds, 34);
         // The next attempt is another wait.
-        vigil.hear(&leo, &stage::intent(1, 2), at(40));
+        vigil.hear(&leo, &intent(1, 2), at(40));
         assert_eq!(vigil.due(), Some(at(44)));
     }
 }

@@ -14,15 +14,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Ready, Seating, asked_for, chat, drive, is_terminal, warm};
 use crate::args::Fork;
-use crate::config::choice::Strength;
-use crate::exit::{Exit, Stop};
 use crate::headless::{self, Headless, Out, Task};
-use crate::permissions;
 use crate::record;
-use crate::setup::{self, Place};
-use crate::team::Seated;
-use crate::terminal::text::clean_line;
-use crate::words::Lang;
+use max_team_terminal::text::clean_line;
+use max_team_workspace::config::choice::Strength;
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::permissions;
+use max_team_workspace::setup::{self, Place};
+use max_team_workspace::team::Seated;
+use max_team_workspace::words::Lang;
 
 /// Files that could not be put back and are named one by one.
 const LEFT_MAX: usize = 20;

@@ -26,6 +26,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether everything that was changed since is known and put back.
+    pub fn is_complete(&self) -> bool {
+        self.skipped.is_empty() && self.left.is_empty()
+    }
+
     /// Files that are removed and were never kept, so that nobody can bring them back.
     pub fn lost(&self) -> usize {
         self.puts.iter().filter(|put| put.change.before.is_large()).count()

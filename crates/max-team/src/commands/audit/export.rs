@@ -12,9 +12,9 @@ use super::out::{Out, Target};
 use super::{conclude, filter, find, page, unread};
 use crate::args;
 use crate::commands::desk;
-use crate::commands::sessions::local;
-use crate::exit::Exit;
-use crate::setup::{self, Place};
+use max_team_workspace::exit::Exit;
+use max_team_workspace::figures::local;
+use max_team_workspace::setup::{self, Place};
 
 pub(crate) fn export(place: &Place, options: &args::Export) -> anyhow::Result<Exit> {
     let (journal, lang) = (find(place).map_err(|error| setup::stop(&error))?, place.speaks());

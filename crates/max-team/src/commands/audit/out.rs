@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use max_team_core::secret::{redact, redact_json};
 use tempfile::NamedTempFile;
 
-use crate::exit::{Exit, Stop};
+use max_team_workspace::exit::{Exit, Stop};
 
 /// Lines on their way.
 pub(super) struct Out<'w> {

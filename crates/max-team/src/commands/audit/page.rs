@@ -6,8 +6,8 @@ use max_team_core::text::{escape, judged};
 use max_team_journal::Detail;
 use max_team_runtime::Record;
 
-use crate::commands::sessions::local;
-use crate::words::Lang;
+use max_team_workspace::figures::local;
+use max_team_workspace::words::Lang;
 
 const STYLE: &str = include_str!("page.css");
 

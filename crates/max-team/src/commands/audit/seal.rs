@@ -12,8 +12,8 @@ use max_team_journal::{ExternalSeal, Report};
 use super::out::Target;
 use super::verify;
 use crate::commands::print;
-use crate::exit::{Exit, Stop};
-use crate::setup::Place;
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::setup::Place;
 
 /// Prints or writes a seal over a valid journal; for a damaged one, reports the damage.
 pub(super) fn write(place: &Place, file: Option<&Path>) -> anyhow::Result<Exit> {

@@ -1,5 +1,6 @@
 //! `doctor --online`: one small request to the model that was chosen, and what its failure means.
 
+use max_team_workspace::words::Trouble;
 use std::time::{Duration, Instant};
 
 use max_team_core::chat::{Answer, Message, Part};
@@ -10,8 +11,8 @@ use max_team_llm::{Call, CallError, Delta, Transcript};
 use tokio_util::sync::CancellationToken;
 
 use super::Findings;
-use crate::figures::dollars;
-use crate::models::Chosen;
+use max_team_workspace::figures::dollars;
+use max_team_workspace::models::Chosen;
 
 /// Tokens that the answer may have: some models refuse fewer.
 const ANSWER_TOKENS_MAX: u32 = 16;
@@ -20,23 +21,6 @@ const ANSWER_WAIT: Duration = Duration::from_secs(30);
 
 /// The prompt of the test request.
 const QUESTION: &str = "Reply with the word ok.";
-
-/// The part that needs a fix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trouble {
-    /// The key is wrong, or may not use the model.
-    Key,
-    /// The server is not there, or does not answer.
-    Server,
-    /// There is no such model.
-    Model,
-    /// What answers at this address is no model.
-    Address,
-    /// The provider cannot answer now.
-    Busy,
-    /// Something else, as the provider says it.
-    Request,
-}
 
 /// Sends one request and reports the result.
 pub(super) fn ask(chosen: &Chosen, findings: &mut Findings) {

@@ -5,16 +5,16 @@ use max_team_journal::{Journal, Worker};
 use max_team_runtime::{Census, SessionRow, Sessions, forget_sessions, forks_of, prune_images};
 use max_team_tools::{Shelf, Store};
 
-use super::local;
 use crate::args;
 use crate::commands::desk::{self, Desk, now_ms, stop};
 use crate::commands::print;
-use crate::config::Config;
-use crate::exit::{Exit, Stop};
-use crate::setup::{self, Place};
 use crate::signals::Signals;
-use crate::terminal::text::clean;
-use crate::words::Lang;
+use max_team_terminal::text::clean;
+use max_team_workspace::config::Config;
+use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::figures::local;
+use max_team_workspace::setup::{self, Place};
+use max_team_workspace::words::Lang;
 
 /// What a session was forgotten by, as tombstones say.
 const BY_HAND: &str = "`sessions forget`";

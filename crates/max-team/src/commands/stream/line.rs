@@ -5,9 +5,10 @@ use max_team_core::output::{Excerpt, excerpt, rendered};
 use max_team_runtime::stream::{ApprovalStep, BudgetStep, TaskStep};
 use max_team_runtime::{StreamEvent, What};
 
-use crate::commands::table::{clip, short, tokens};
-use crate::terminal::text::{clean, clean_line, width};
-use crate::words::Lang;
+use crate::commands::table::{clip, tokens};
+use max_team_terminal::text::{clean, clean_line, width};
+use max_team_workspace::figures::short;
+use max_team_workspace::words::Lang;
 
 /// Characters of what is said in a line.
 const LINE_CHARS: usize = 160;

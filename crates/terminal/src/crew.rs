@@ -1,0 +1,311 @@
+//! The members at work: what each does right now, and what it has cost so far.
+//!
+//! Each member's notices go through a transcript of its own, of which only the state is kept: their words never mix
+//! with the lead's. A member is known from its first notice until its turn is over and whoever gave it the task has
+//! counted it.
+
+use std::collections::HashMap;
+
+use max_team_core::event::{End, Event, ToolDone, TurnEnded};
+use max_team_core::id::{AgentId, PlanId};
+use max_team_core::team::Settings;
+use max_team_runtime::{Asked, Delta, Origin};
+
+use super::mates::{Letter, letters};
+use super::rows::{Row, ToolRow};
+use super::text::clean_line;
+use super::transcript::{Activity, Item, Transcript};
+use max_team_workspace::figures::{duration, spent};
+use max_team_workspace::words::Lang;
+
+#[derive(Debug)]
+pub(super) struct Crew {
+    lang: Lang,
+    settings: Settings,
+    mates: Vec<Mate>,
+    /// What was spent in turns that are not over: the house counts a turn when it is.
+    running: HashMap<AgentId, u64>,
+    /// Whether some of what was heard of since the house has counted may not have been paid.
+    is_estimated: bool,
+    /// What all of them have spent since they were first heard of.
+    spent_nano: u64,
+    /// Tool calls that ended since the last read, with their agents.
+    tools: Vec<(String, ToolRow)>,
+}
+
+/// A member at work.
+#[derive(Debug)]
+pub(super) struct Mate {
+    agent: AgentId,
+    pub(super) name: String,
+    /// Its task in a plan; none if the lead gave it one thing to do.
+    pub(super) task: Option<(PlanId, String)>,
+    /// What it was called for, in a few words, if somebody said.
+    title: String,
+    /// Whether it works beside the session, which is at rest without it.
+    pub(super) aside: bool,
+    /// What it is painted in, if it is a teammate.
+    pub(super) color: Option<String>,
+    /// What it is writing to others.
+    letters: Vec<Letter>,
+    /// Whether it was found waiting for a person, and nothing has been heard of it since.
+    is_found_waiting: bool,
+    transcript: Transcript,
+    /// Whether it was stopped because it is to end.
+    ends: bool,
+    /// What its turn came to, once that is over.
+    spent_nano: Option<u64>,
+}
+
+impl Mate {
+    /// What it does, in a few words.
+    pub(super) fn doing(&self, lang: Lang, now_ms: i64) -> String {
+        let wait = |at_ms: i64| max_team_workspace::figures::since(now_ms, at_ms);
+        match self.transcript.activity() {
+            _ if self.is_found_waiting => lang.waits_for_you().to_owned(),
+            Activity::Idle | Activity::Waiting if self.transcript.is_asking() => lang.waits_for_you().to_owned(),
+            Activity::Idle | Activity::Waiting => lang.working().to_owned(),
+            Activity::Thinking => lang.thinking().to_owned(),
+            Activity::Writing => lang.writing().to_owned(),
+            Activity::Preparing(tool) => lang.preparing(&clean_line(&tool)),
+            Activity::Running(tools) => {
+                let first = self.transcript.running().next();
+                let words = first.map(|tool| match tool.progress_line() {
+                    "" => format!("{} {}", tool.name, tool.target),
+                    progress => format!("{} {} · {progress}", tool.name, tool.target),
+                });
+                let words = words.unwrap_or_default();
+                let more = if tools.len() > 1 { format!(" (+{})", tools.len() - 1) } else { String::new() };
+                clean_line(words.trim_end()) + &more
+            }
+            Activity::Retrying { at_ms } => lang.retrying_in(wait(at_ms)),
+            Activity::Paced { until_ms } => lang.pacing(wait(until_ms)),
+            Activity::Stopping => lang.stopping().to_owned(),
+        }
+    }
+
+    /// The row about a letter that is on its way now.
+    fn wrote(&mut self, done: &ToolDone) -> Option<Row> {
+        let index = self.letters.iter().position(|letter| letter.key == done.key)?;
+        let Letter { to, text, .. } = self.letters.swap_remove(index);
+        let color = self.color.clone().unwrap_or_default();
+        (!done.is_error).then(|| Row::Mail { from: self.name.clone(), color, to, text })
+    }
+
+    /// Who it is, and what it was called for.
+    pub(super) fn called(&self) -> String {
+        let name = clean_line(&self.name);
+        if self.title.is_empty() { name } else { format!("{name} ({})", clean_line(&self.title)) }
+    }
+
+    /// The tokens that its turn has used so far.
+    pub(super) fn tokens(&self) -> u64 {
+        let (usage, _) = self.transcript.used();
+        usage.input_total().saturating_add(usage.output)
+    }
+
+    /// What its turn has cost so far, as far as prices are known.
+    pub(super) fn nano(&self) -> u64 {
+        self.spent_nano.or_else(|| self.transcript.used().1).unwrap_or(0)
+    }
+
+    pub(super) fn elapsed_ms(&self, now_ms: i64) -> u64 {
+        self.transcript.elapsed_ms(now_ms)
+    }
+}
+
+impl Crew {
+    pub(super) fn new(lang: Lang, settings: Settings) -> Self {
+        Self {
+            lang,
+            settings,
+            mates: Vec::new(),
+            running: HashMap::new(),
+            is_estimated: false,
+            spent_nano: 0,
+            tools: Vec::new(),
+        }
+    }
+
+    /// The tool calls that have ended since the last time.
+    pub(super) fn take_tools(&mut self) -> Vec<(String, ToolRow)> {
+        std::mem::take(&mut self.tools)
+    }
+
+    /// What everybody has spent as far as it was heard of, also those whose turns are over.
+    pub(super) fn spent_nano(&self) -> u64 {
+        self.spent_nano
+    }
+
+    /// The house has counted all turns that are over: what they came to, as it was heard here.
+    pub(super) fn counted_by_house(&mut self) -> u64 {
+        self.is_estimated = false;
+        self.spent_nano.saturating_sub(self.running.values().sum())
+    }
+
+    /// Whether somebody had a call since then whose outcome nobody knows.
+    pub(super) fn is_estimated(&self) -> bool {
+        self.is_estimated
+    }
+
+    fn spend(&mut self, agent: AgentId, nano: u64) {
+        self.spent_nano = self.spent_nano.saturating_add(nano);
+        let running = self.running.entry(agent).or_default();
+        *running = running.saturating_add(nano);
+    }
+
+    /// A turn is over, and what is unknown of it counts as paid, as everywhere.
+    fn settle(&mut self, agent: AgentId, ended: &TurnEnded) -> u64 {
+        let unknown = ended.charges.iter().fold(0, |sum: u64, charge| sum.saturating_add(charge.unknown_nano));
+        self.spent_nano = self.spent_nano.saturating_add(unknown);
+        self.is_estimated |= unknown > 0;
+        self.running.remove(&agent);
+        unknown
+    }
+
+    /// The member at a task.
+    pub(super) fn at(&self, plan: PlanId, task: &str) -> Option<&Mate> {
+        self.mates.iter().find(|mate| mate.task.as_ref().is_some_and(|(at, name)| *at == plan && name == task))
+    }
+
+    /// Members that the lead gave one thing to do, and that are at it.
+    pub(super) fn delegated(&self) -> impl Iterator<Item = &Mate> {
+        self.mates.iter().filter(|mate| mate.task.is_none() && mate.spent_nano.is_none())
+    }
+
+    /// Everybody at work.
+    pub(super) fn busy(&self) -> impl Iterator<Item = &Mate> {
+        self.mates.iter().filter(|mate| mate.spent_nano.is_none())
+    }
+
+    /// What somebody is at who is no member of a plan, in a few words.
+    pub(super) fn title(&self, from: &Origin) -> Option<String> {
+        let mate = self.mates.iter().find(|mate| Some(mate.agent) == from.agent && mate.color.is_some())?;
+        Some(mate.title.clone()).filter(|title| !title.is_empty())
+    }
+
+    /// Somebody in the middle of a turn.
+    fn joins(&self, agent: AgentId, name: String, color: Option<String>, at_ms: i64) -> Mate {
+        let mut transcript = Transcript::new(self.lang, self.settings.clone());
+        transcript.join(at_ms);
+        let (task, title, letters) = (None, String::new(), Vec::new());
+        let (aside, is_found_waiting, ends, spent_nano) = (false, false, false, None);
+        Mate { agent, name, task, title, aside, color, letters, is_found_waiting, transcript, ends, spent_nano }
+    }
+
+    /// Somebody was asking when the session was opened: until more is heard of it, it waits. What members of plans wait for
+    /// stands in their plan.
+    pub(super) fn resume(&mut self, asked: &Asked) {
+        let is_of_plan = asked.task.is_some() && asked.color.is_none();
+        let Some(agent) = asked.agent.filter(|_| !is_of_plan) else { return };
+        if self.mates.iter().all(|mate| mate.agent != agent) {
+            let mate = self.joins(agent, asked.by.clone(), asked.color.clone(), asked.at_ms);
+            let title = asked.task.clone().unwrap_or_default();
+            self.mates.push(Mate { title, is_found_waiting: true, ..mate });
+        }
+    }
+
+    /// Something happened to a member. Returns the row that is left of what the lead gave it to do, or of what a teammate
+    /// wrote.
+    pub(super) fn event(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Option<Row> {
+        let agent = from.agent?;
+        let unknown = if let Event::TurnEnded(ended) = event { self.settle(agent, ended) } else { 0 };
+        // Only what begins something makes a member known: the ends of what was given up may come late.
+        let begins = matches!(
+            event,
+            Event::TurnStarted(_) | Event::LlmIntent(_) | Event::ToolIntent(_) | Event::QuestionAsked(_)
+        );
+        let known = self.mates.iter().position(|mate| mate.agent == agent);
+        let index = match known {
+            Some(index) => index,
+            None if !begins => return None,
+            None => {
+                let (name, color) = (from.name.to_string(), from.color.as_deref().map(str::to_owned));
+                let mate = self.joins(agent, name, color, at_ms);
+                self.mates.push(Mate { task: from.task.clone(), aside: from.aside, ..mate });
+                self.mates.len() - 1
+            }
+        };
+        let mate = self.mates.get_mut(index)?;
+        // Whoever is configured anew, or written to, still waits.
+        let moves = matches!(event, Event::QuestionAnswered(_) | Event::ToolDone(_) | Event::TurnEnded(_));
+        mate.is_found_waiting &= !(begins || moves) || matches!(event, Event::QuestionAsked(_));
+        if let Event::TurnStarted(started) = event {
+            // The member's own notices say so only from the next one on.
+            let given = started.assignment.as_ref();
+            mate.task = given.and_then(|given| Some((given.plan?, given.task.clone())));
+            // What the lead gives a member to do begins with the words themselves.
+            mate.title = given.filter(|given| given.depth > 0).map(|given| given.title.clone()).unwrap_or_default();
+            mate.spent_nano = None;
+        }
+        mate.ends |= matches!(event, Event::Interrupted(of) if of.ends);
+        let (nano, ms) = (mate.nano(), mate.elapsed_ms(at_ms));
+        for item in mate.transcript.event(at_ms, event) {
+            if let Item::Row(Row::Tool(row)) = item {
+                self.tools.push((mate.name.clone(), row));
+            }
+        }
+        let more = mate.nano().saturating_sub(nano);
+        if mate.color.is_some() {
+            mate.letters.extend(letters(event));
+        }
+        let wrote = if let Event::ToolDone(done) = event { mate.wrote(done) } else { None };
+        let Event::TurnEnded(ended) = event else {
+            self.spend(agent, more);
+            return wrote;
+        };
+        mate.spent_nano = Some(nano);
+        if mate.task.is_some() {
+            return None;
+        }
+        let mate = self.mates.remove(index);
+        let nano = nano.saturating_add(unknown);
+        let money = if nano > 0 { format!(" · {}", spent(nano, unknown)) } else { String::new() };
+        let figures = format!("{}{money}", duration(ms));
+        let ok = matches!(ended.end, End::Answered | End::Proposed);
+        if let Some(color) = mate.color {
+            let words = if ok { ended.text.clone() } else { told(ended, mate.ends, self.lang) };
+            return Some(Row::Mate { name: mate.name, color, words, figures, ok });
+        }
+        Some(Row::Member { words: self.lang.member_done(&mate.called(), ok, &figures), ok })
+    }
+
+    pub(super) fn delta(&mut self, from: &Origin, call: u32, delta: &Delta, now_ms: i64) {
+        if let Some(mate) = self.mates.iter_mut().find(|mate| Some(mate.agent) == from.agent) {
+            let (agent, nano) = (mate.agent, mate.nano());
+            drop(mate.transcript.delta(call, delta, now_ms));
+            let more = mate.nano().saturating_sub(nano);
+            self.spend(agent, more);
+        }
+    }
+
+    /// A plan has counted what a task came to.
+    pub(super) fn counted(&mut self, plan: PlanId, event: &Event) {
+        let task = match event {
+            Event::TaskReported(reported) => &reported.task,
+            Event::TaskDone(done) => &done.task,
+            Event::TaskFailed(failed) => &failed.task,
+            Event::TaskCancelled(cancelled) => &cancelled.task,
+            Event::TaskPaused(paused) => &paused.task,
+            Event::PlanEnded(_) => {
+                return self.mates.retain(|mate| mate.task.as_ref().is_none_or(|(at, _)| *at != plan));
+            }
+            _ => return,
+        };
+        self.mates.retain(|mate| mate.task.as_ref().is_none_or(|(at, name)| *at != plan || name != task));
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.mates.clear();
+    }
+}
+
+/// Why somebody has not done what it was at, and what it said about it. Nobody goes on with one who is about to end.
+fn told(ended: &TurnEnded, ends: bool, lang: Lang) -> String {
+    let why = match ended.end {
+        End::Interrupted if ends => lang.stopped_to_end().to_owned(),
+        _ => lang.end(&ended.end).unwrap_or_default(),
+    };
+    let why = why.lines().next().unwrap_or_default();
+    format!("{why}\n{}", ended.text).trim().to_owned()
+}

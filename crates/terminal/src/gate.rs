@@ -1,0 +1,421 @@
+//! A question about a plan on the screen: what is asked, what can be said, and the keys that say it.
+//!
+//! The plan itself stands in the scrollback; here are its figures and the choices. It holds only how the question is
+//! shown and what is being written; the plan and the question are the session's. Nothing is decided by leaving: Esc
+//! puts the question off.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use max_team_core::plan::Plan;
+use max_team_core::plan::event::{About, Ruling, Say};
+use max_team_runtime::Team;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::amend::{Amend, Change};
+use super::dialog::{Scene, Verdict};
+use super::editor::Editor;
+use super::rows::Look;
+use super::text::{self, clean, clean_line};
+use crate::sheet;
+use max_team_workspace::words::Lang;
+
+/// Rows of an error, or of the risks.
+const DETAIL_ROWS_MAX: usize = 8;
+
+/// What can be said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pick {
+    Approve,
+    FirstWave,
+    Edit,
+    Changes,
+    Reject,
+    Stop,
+    Retry,
+    RetryBy,
+    Skip,
+    Fixed,
+    GiveUp,
+    Later,
+}
+
+type Option3 = (char, Pick, fn(Lang) -> &'static str);
+
+const PROPOSAL: [Option3; 6] = [
+    ('y', Pick::Approve, Lang::approve),
+    ('1', Pick::FirstWave, Lang::approve_first),
+    ('e', Pick::Edit, Lang::edit),
+    ('c', Pick::Changes, Lang::ask_changes),
+    ('n', Pick::Reject, Lang::reject),
+    ('l', Pick::Later, Lang::later),
+];
+const GO_ON: [Option3; 3] =
+    [('y', Pick::Approve, Lang::go_on), ('n', Pick::Stop, Lang::stop), ('l', Pick::Later, Lang::later)];
+const START: [Option3; 3] =
+    [('y', Pick::Approve, Lang::start), ('n', Pick::Stop, Lang::give_up), ('l', Pick::Later, Lang::later)];
+const FAILURE: [Option3; 6] = [
+    ('r', Pick::Retry, Lang::retry_word),
+    ('o', Pick::RetryBy, Lang::retry_by),
+    ('s', Pick::Skip, Lang::skip_word),
+    ('f', Pick::Fixed, Lang::fixed),
+    ('g', Pick::GiveUp, Lang::give_up),
+    ('l', Pick::Later, Lang::later),
+];
+
+fn options(about: &About) -> &'static [Option3] {
+    match about {
+        About::Proposal => &PROPOSAL,
+        About::Rest | About::Budget => &GO_ON,
+        About::Start { .. } => &START,
+        About::Failure { .. } => &FAILURE,
+    }
+}
+
+/// How a question about a plan is shown.
+#[derive(Debug, Default)]
+pub(super) struct Gate {
+    /// What Enter says; it says nothing by itself.
+    chosen: Option<usize>,
+    step: Step,
+    /// Why what was written cannot be, or a word about what was done.
+    flaw: Option<String>,
+}
+
+#[derive(Debug, Default)]
+enum Step {
+    #[default]
+    Choose,
+    Write(Pick, Editor),
+    Amend(Amend),
+}
+
+impl Gate {
+    /// Whether words are being written.
+    pub(super) fn is_writing(&self) -> bool {
+        match &self.step {
+            Step::Choose => false,
+            Step::Write(..) => true,
+            Step::Amend(amend) => amend.is_writing(),
+        }
+    }
+
+    /// Whether every key is for this dialog, letters included.
+    pub(super) fn is_modal(&self) -> bool {
+        !matches!(self.step, Step::Choose)
+    }
+
+    pub(super) fn editor(&mut self) -> Option<&mut Editor> {
+        match &mut self.step {
+            Step::Choose => None,
+            Step::Write(_, editor) => Some(editor),
+            Step::Amend(amend) => amend.editor(),
+        }
+    }
+
+    /// What is being written to whoever made the plan.
+    pub(super) fn words(&self) -> Option<&Editor> {
+        match &self.step {
+            Step::Write(_, editor) => Some(editor),
+            // A change is no words to anybody.
+            Step::Choose | Step::Amend(_) => None,
+        }
+    }
+
+    /// Whether a letter answers.
+    pub(super) fn takes(&self, letter: char, about: &About) -> bool {
+        self.is_modal() || options(about).iter().any(|(key, ..)| *key == letter.to_ascii_lowercase())
+    }
+
+    /// The keys that choose something.
+    pub(super) fn keys(about: &About) -> String {
+        let letters = options(about).iter().filter(|(_, pick, _)| *pick != Pick::Later);
+        letters.map(|(key, ..)| format!("{key}, ")).collect::<String>() + "←, →"
+    }
+
+    /// Nothing is chosen.
+    pub(super) fn unchoose(&mut self) {
+        self.chosen = None;
+    }
+
+    pub(super) fn key(&mut self, key: KeyEvent, about: &About, scene: Scene<'_>, lang: Lang) -> Option<Verdict> {
+        self.flaw = None;
+        match &mut self.step {
+            Step::Choose if key.code == KeyCode::Tab => Some(Verdict::Expand),
+            Step::Choose => self.choose(key, about),
+            Step::Write(pick, editor) => {
+                let pick = *pick;
+                match key.code {
+                    KeyCode::Esc => self.step = Step::Choose,
+                    KeyCode::Enter if breaks_line(key, editor) => {}
+                    KeyCode::Enter => {
+                        let words = editor.whole().trim().to_owned();
+                        return self.written(pick, words, scene.team, lang);
+                    }
+                    _ => drop(editor.key(key)),
+                }
+                None
+            }
+            Step::Amend(amend) => match amend.key(key, scene, lang) {
+                Change::None => None,
+                Change::Back => {
+                    self.step = Step::Choose;
+                    None
+                }
+                Change::Flaw(words) => {
+                    self.flaw = Some(words);
+                    None
+                }
+                Change::Send(edit) => Some(Verdict::Decide(Say::Edit(vec![edit]))),
+            },
+        }
+    }
+
+    fn choose(&mut self, key: KeyEvent, about: &About) -> Option<Verdict> {
+        if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
+            return None;
+        }
+        let options = options(about);
+        let last = options.len().saturating_sub(1);
+        match key.code {
+            KeyCode::Esc => return Some(Verdict::Later),
+            KeyCode::Left | KeyCode::Up => {
+                self.chosen = Some(self.chosen.map_or(last, |chosen| chosen.saturating_sub(1)));
+            }
+            KeyCode::Right | KeyCode::Down => {
+                self.chosen = Some(self.chosen.map_or(0, |chosen| (chosen + 1).min(last)));
+            }
+            KeyCode::Enter => {
+                let Some((_, pick, _)) = self.chosen.and_then(|chosen| options.get(chosen)) else {
+                    return Some(Verdict::Unchosen);
+                };
+                return self.pick(*pick);
+            }
+            KeyCode::Char(letter) => {
+                // It only chooses, and Enter says it: the first letter of a message is no answer.
+                let letter = letter.to_ascii_lowercase();
+                self.chosen = Some(options.iter().position(|(key, ..)| *key == letter)?);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn pick(&mut self, pick: Pick) -> Option<Verdict> {
+        let retry = || Ruling::Retry { agent: None, model: None, note: String::new() };
+        Some(match pick {
+            Pick::Approve => Verdict::Decide(Say::Approve),
+            Pick::FirstWave => Verdict::Decide(Say::FirstWave),
+            Pick::Stop => Verdict::Decide(Say::Reject(String::new())),
+            Pick::Retry => Verdict::Decide(Say::Rule(retry())),
+            Pick::Skip => Verdict::Decide(Say::Rule(Ruling::Skip)),
+            Pick::Fixed => Verdict::Decide(Say::Rule(Ruling::Fixed)),
+            Pick::GiveUp => Verdict::Decide(Say::Rule(Ruling::GiveUp)),
+            Pick::Later => Verdict::Later,
+            Pick::Changes | Pick::Reject | Pick::RetryBy => {
+                self.step = Step::Write(pick, Editor::default());
+                return None;
+            }
+            Pick::Edit => {
+                self.step = Step::Amend(Amend::default());
+                return None;
+            }
+        })
+    }
+
+    fn written(&mut self, pick: Pick, words: String, team: Option<&Team>, lang: Lang) -> Option<Verdict> {
+        match pick {
+            // Changes that nobody names cannot be made.
+            Pick::Changes if words.is_empty() => None,
+            Pick::Changes => Some(Verdict::Decide(Say::Changes(words))),
+            Pick::RetryBy => match unknown_member(&words, team, lang) {
+                Some(flaw) => {
+                    self.flaw = Some(flaw);
+                    None
+                }
+                None => {
+                    let retry = Ruling::Retry { agent: Some(words), model: None, note: String::new() };
+                    Some(Verdict::Decide(Say::Rule(retry)))
+                }
+            },
+            _ => Some(Verdict::Decide(Say::Reject(words))),
+        }
+    }
+
+    pub(super) fn lines(
+        &mut self,
+        mut title: Vec<Span<'static>>,
+        more: Option<Span<'static>>,
+        about: &About,
+        scene: Scene<'_>,
+        rows: usize,
+        look: Look,
+    ) -> Vec<Line<'static>> {
+        let Look { columns, theme, lang } = look;
+        title.push(Span::styled(
+            text::cut(&headline(about, scene.plan, lang), columns.saturating_sub(4)),
+            theme.strong(),
+        ));
+        title.extend(more);
+        let tail = self.tail(about, scene, look);
+        // The choices keep their room; what is told about the plan gives way, down to how much it is where a yes can be said.
+        let room = rows.saturating_sub(1 + tail.len());
+        let least = usize::from(matches!(self.step, Step::Choose));
+        let mut lines = vec![Line::from(title)];
+        match (&mut self.step, scene.plan.and_then(|plan| plan.draft())) {
+            (Step::Amend(amend), Some(draft)) => lines.extend(amend.lines(draft, scene.team, room, look)),
+            _ => lines.extend(detail(about, scene, room.clamp(least, DETAIL_ROWS_MAX), look)),
+        }
+        lines.extend(tail);
+        lines
+    }
+
+    /// What is wrong, and what can be done.
+    fn tail(&self, about: &About, scene: Scene<'_>, look: Look) -> Vec<Line<'static>> {
+        let Look { columns, theme, lang } = look;
+        let mut lines = Vec::new();
+        if let Some(flaw) = &self.flaw {
+            lines.extend(indented(&[Span::styled(clean(flaw).into_owned(), theme.bad())], columns));
+        }
+        match &self.step {
+            Step::Choose => lines.extend(self.choices(about, look)),
+            Step::Write(pick, _) => {
+                let words = match pick {
+                    Pick::Changes => lang.write_changes().to_owned(),
+                    Pick::RetryBy => lang.write_retry_by(&members(scene.team)),
+                    _ => lang.write_reason().to_owned(),
+                };
+                lines.extend(indented(&[Span::styled(words, theme.warning())], columns));
+            }
+            Step::Amend(_) => {}
+        }
+        lines
+    }
+
+    fn choices(&self, about: &About, look: Look) -> Vec<Line<'static>> {
+        let Look { columns, theme, lang } = look;
+        let names: Vec<String> = options(about).iter().map(|(key, ..)| key.to_string()).collect();
+        let labelled = options(about).iter().zip(&names).enumerate().map(|(index, ((_, pick, words), name))| {
+            let style = if Some(index) == self.chosen { theme.chosen() } else { theme.strong() };
+            let key = if *pick == Pick::Later { "Esc" } else { name.as_str() };
+            (key, words(lang), style)
+        });
+        let mut all: Vec<Labelled> = labelled.collect();
+        all.push(("Tab", lang.all_instructions(), theme.strong()));
+        all.push(("Enter", lang.answers(), theme.strong()));
+        choices(&all, columns)
+    }
+}
+
+/// A key, what it does, and how it looks.
+pub(super) type Labelled<'a> = (&'a str, &'a str, Style);
+
+/// Keys and what they do, in as many rows as they need; none is split.
+pub(super) fn choices(all: &[Labelled<'_>], columns: usize) -> Vec<Line<'static>> {
+    let mut lines: Vec<Line<'static>> = Vec::new();
+    let mut used = usize::MAX;
+    for (key, words, style) in all {
+        let (key, words) = (format!(" {key} "), format!(" {words}   "));
+        let width = text::width(&key) + text::width(words.trim_end());
+        if used.saturating_add(width) > columns {
+            lines.push(Line::from(Span::raw("  ")));
+            used = 2;
+        }
+        used += text::width(&key) + text::width(&words);
+        if let Some(line) = lines.last_mut() {
+            line.spans.extend([Span::styled(key, *style), Span::raw(words)]);
+        }
+    }
+    lines
+}
+
+/// What is asked, in a line.
+pub(super) fn headline(about: &About, plan: Option<&Plan>, lang: Lang) -> String {
+    let goal = || plan.and_then(|plan| plan.draft()).map(|draft| clean_line(&draft.goal)).unwrap_or_default();
+    match about {
+        About::Proposal => format!("{}: {} — {}", lang.plan(), goal(), lang.may_run()),
+        About::Rest => lang.ask_rest().to_owned(),
+        About::Budget => lang.ask_budget().to_owned(),
+        About::Start { task } => lang.may_start(&clean_line(task)),
+        About::Failure { task, .. } => {
+            let view = plan.and_then(|plan| plan.task(plan.graph()?.index(task)?));
+            let (member, attempt) = view.map_or(("?", 0), |view| (view.member, view.attempt));
+            lang.task_failed(&clean_line(task), &clean_line(member), attempt)
+        }
+    }
+}
+
+/// What one should know before answering.
+fn detail(about: &About, scene: Scene<'_>, rows: usize, look: Look) -> Vec<Line<'static>> {
+    let Look { columns, theme, lang } = look;
+    let Some(plan) = scene.plan.filter(|_| rows > 0) else { return Vec::new() };
+    let mut words = Vec::new();
+    match about {
+        About::Proposal => {
+            if let (Some(draft), Some(graph), Some(forecast)) = (plan.draft(), plan.graph(), plan.forecast()) {
+                let counts = lang.counts(draft.tasks.len(), graph.waves().len());
+                let figures = format!("{counts}; {}", sheet::forecast(forecast, lang));
+                words.push(Span::styled(figures, theme.faint()));
+            }
+            for risk in plan.proposed().iter().flat_map(|proposed| &proposed.risks) {
+                words.push(Span::styled(format!("! {}", clean_line(&lang.told(risk))), theme.warning()));
+            }
+        }
+        About::Rest | About::Budget => {
+            let tally = plan.tally();
+            let failing = tally.failed;
+            let spent = max_team_workspace::figures::spent(tally.spent.nano, tally.spent.unknown_nano);
+            words.push(Span::styled(format!("{} · {spent}", lang.progress(&tally, failing)), theme.faint()));
+            if *about == About::Budget {
+                let session = plan.session().map(|session| session.to_string()).unwrap_or_default();
+                words.push(Span::styled(lang.more_money(&session), theme.faint()));
+            }
+        }
+        About::Start { task } => {
+            let view = plan.graph().and_then(|graph| plan.task(graph.index(task)?));
+            if let Some(view) = view {
+                let words_of = format!("{}: {}", view.member, view.task.caption());
+                words.push(Span::styled(clean_line(&words_of), theme.faint()));
+            }
+        }
+        About::Failure { error, .. } => {
+            words.push(Span::styled(clean(&lang.task_error(error)).into_owned(), theme.bad()))
+        }
+    }
+    let mut lines: Vec<Line<'static>> =
+        words.iter().flat_map(|span| indented(std::slice::from_ref(span), columns)).collect();
+    if lines.len() > rows {
+        let hidden = lines.len() - rows.saturating_sub(1);
+        lines.truncate(rows.saturating_sub(1));
+        lines.push(Line::from(Span::styled(format!("  {}", lang.more_lines(hidden)), theme.faint())));
+    }
+    lines
+}
+
+/// Whether Enter only begins a new line.
+pub(super) fn breaks_line(key: KeyEvent, editor: &mut Editor) -> bool {
+    let shift = key.modifiers.contains(KeyModifiers::SHIFT);
+    if shift {
+        editor.insert("\n");
+    }
+    shift || editor.continue_line()
+}
+
+pub(super) fn indented(spans: &[Span<'_>], columns: usize) -> Vec<Line<'static>> {
+    let mut lines = text::wrap(spans, columns.saturating_sub(2));
+    for line in &mut lines {
+        line.spans.insert(0, Span::raw("  "));
+    }
+    lines
+}
+
+/// The names of the team.
+pub(super) fn members(team: Option<&Team>) -> String {
+    let names = team.iter().flat_map(|team| &team.members).map(|mate| mate.definition.name.as_str());
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// Why nobody of that name can do anything.
+pub(super) fn unknown_member(name: &str, team: Option<&Team>, lang: Lang) -> Option<String> {
+    let known = team.iter().flat_map(|team| &team.members).any(|mate| mate.definition.name == name);
+    (!known).then(|| lang.no_member(name, &members(team)))
+}

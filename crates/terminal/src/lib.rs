@@ -1,0 +1,215 @@
+//! The chat in a terminal: `max-team` without `-p`.
+//!
+//! [`chat()`] opens the session and shows it with one of two faces: the screen (`face`: live rows under the terminal's
+//! own scrollback) or plain lines (`plain`: no terminal, `TERM=dumb`, screen readers). Both know the team only through
+//! its `TeamHandle`; neither reads the environment, the settings or the journal.
+
+mod amend;
+mod background;
+mod board;
+mod call;
+mod chat;
+mod crew;
+mod details;
+mod dialog;
+mod diff;
+mod editor;
+mod face;
+mod gate;
+mod history;
+mod link;
+mod list;
+mod markdown;
+mod mates;
+mod menu;
+mod panel;
+mod plain;
+mod plans;
+mod question;
+mod reply;
+mod report;
+mod rows;
+mod screen;
+mod search;
+mod session;
+pub mod sheet;
+mod slash;
+#[cfg(test)]
+mod tests;
+pub mod text;
+mod theme;
+mod transcript;
+mod tty;
+mod view;
+
+use std::path::PathBuf;
+
+use max_team_core::event::End;
+use max_team_core::id::SessionId;
+use max_team_core::message::Principal;
+use max_team_core::plan::{Draft, Plan};
+use max_team_runtime::{Open, Spawn, TeamHandle};
+use tokio_util::sync::CancellationToken;
+
+pub use session::{Models, Teams};
+
+use chat::Chat;
+use face::Face;
+use link::{Desk, Link};
+use session::Session;
+use theme::Theme;
+
+use max_team_workspace::config::choice::WhileBusy;
+use max_team_workspace::team::Look;
+use max_team_workspace::words::Lang;
+
+/// What a chat needs.
+#[derive(Debug)]
+pub struct ChatOptions {
+    pub handle: TeamHandle,
+    /// Who sits here.
+    pub by: Principal,
+    /// The directory that is worked on.
+    pub cwd: PathBuf,
+    /// Our folder, where the history of drafts is kept.
+    pub home: PathBuf,
+    /// The session to begin with; others are opened with the same definition.
+    pub open: Open,
+    /// What is said first, before anybody types.
+    pub first: Option<String>,
+    /// A plan that is put before the user first, and where it comes from.
+    pub propose: Option<(Draft, String)>,
+    /// How `/model` finds models.
+    pub models: Models,
+    /// Asks again who can be called.
+    pub look: Option<Look>,
+    /// What Enter does while a turn runs.
+    pub while_busy: WhileBusy,
+    /// Whether to paint in colour.
+    pub color: bool,
+    pub lang: Lang,
+    /// Lines instead of a screen.
+    pub plain: bool,
+    /// Everything is answered yes and nothing is read: for runs that nobody watches. Wants `plain`.
+    pub yes: bool,
+    /// Answer no instead of yes.
+    pub refuses: bool,
+    /// What `yes` says about the first plan instead.
+    pub objection: Option<String>,
+    /// A demo: its models are a recording, and its session is gone with the program.
+    pub scratch: bool,
+    /// Teammates that begin before anything is said.
+    pub mates: Vec<Spawn>,
+    /// How `/team load` finds teams.
+    pub teams: Teams,
+    /// Called once the chat has started and waits: gives memory back that only the start needed.
+    pub when_started: fn(),
+}
+
+/// How a chat was left.
+#[derive(Debug)]
+pub struct Left {
+    pub reason: ExitReason,
+    /// The session that was talked in at the end.
+    pub session: SessionId,
+    /// The last plan, as it stood.
+    pub plan: Option<Plan>,
+}
+
+/// Why a chat ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExitReason {
+    /// The user left.
+    Quit,
+    /// The input is over; how the last turn ended.
+    Eof(Option<End>),
+    /// The program is told to stop.
+    Shutdown,
+    /// The terminal is gone.
+    Hangup,
+}
+
+/// Starts the teammates that the session does not have yet: a chat that goes on is begun with the same flags.
+fn recruit(handle: &TeamHandle, session: &mut Session, id: SessionId, mates: Vec<Spawn>) -> anyhow::Result<()> {
+    if mates.is_empty() {
+        return Ok(());
+    }
+    let (_, new) = handle.newcomers(id, mates)?;
+    if !new.is_empty() {
+        session.recruit(new);
+    }
+    Ok(())
+}
+
+/// Opens the session and talks until somebody leaves. The session is still open then: whoever shuts the team down
+/// parks it. Errors of opening are the runtime's own (`RuntimeError`).
+pub async fn chat(options: ChatOptions, shutdown: CancellationToken) -> anyhow::Result<Left> {
+    let ChatOptions {
+        handle,
+        by,
+        cwd,
+        home,
+        open,
+        first,
+        propose,
+        models,
+        look,
+        while_busy,
+        color,
+        lang,
+        plain,
+        yes,
+        refuses,
+        objection,
+        scratch,
+        mates,
+        teams,
+        when_started,
+    } = options;
+    // First listen, then open: what happens in between is then heard, or in the journal, or both.
+    let notices = handle.watch();
+    let definition = open.definition.clone();
+    let (team, choice) = (open.team.clone(), open.choice.clone());
+    let opened = handle.open(by.clone(), &cwd, open).await?;
+    let has_past = opened.resumed || !opened.history.is_empty();
+    let events = if has_past { handle.events(opened.session)? } else { Vec::new() };
+    let place = cwd.display().to_string();
+    let session = Session::new(lang, definition.name.clone(), models, &opened);
+    let mut session = session.with_team(team.clone()).with_keys(while_busy);
+    session.find_teams(teams);
+    session.set_recorded(scratch);
+    let (files, root) = (handle.clone(), cwd.clone());
+    session.find_files(move |name| files.is_path(&root, name));
+    let mut begun = session.begin(&opened, events);
+    recruit(&handle, &mut session, opened.session, mates)?;
+    begun.extend(first.into_iter().flat_map(|first| session.say(first)));
+    if let Some((draft, source)) = propose {
+        session.propose(draft, source);
+    }
+    let link = Link::new(Desk {
+        handle,
+        by,
+        cwd,
+        home: home.clone(),
+        definition,
+        team,
+        choice,
+        look,
+        session: opened.session,
+    });
+    if plain {
+        let yes = yes.then_some(plain::Yes { refuses, objection });
+        return plain::run(session, begun, link, notices, yes, shutdown).await;
+    }
+    let theme = Theme { color };
+    let face = Face::enter(link, notices, |size| {
+        let mut chat = Chat::new(session, home.join("history"), place, theme, usize::from(size.width));
+        if scratch {
+            chat.forget();
+        }
+        chat.greet();
+        chat.show(begun);
+        chat
+    })?;
+    face.run(shutdown, when_started).await
+}

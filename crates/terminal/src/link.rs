@@ -1,0 +1,518 @@
+//! The way to the team: orders go out one after the other, and what became of each comes back.
+//!
+//! The face never waits for an order. While one is carried out its notices still have to be taken (an order that
+//! publishes waits for slow faces, and the slowest would be the one that waits for the order). Orders keep their
+//! sequence: an interrupt and the message after it arrive as they were given.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::path::PathBuf;
+use std::pin::Pin;
+
+use max_team_core::event::{Choice, Event};
+use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
+use max_team_core::message::Principal;
+use max_team_core::plan::event::Say;
+use max_team_core::plan::{Draft, Plan};
+use max_team_core::policy::Answer;
+use max_team_core::tasks::Tasks;
+use max_team_core::team::{Definition, Settings};
+use max_team_runtime::rewind::{self, Moment, Sheet, To};
+use max_team_runtime::{
+    AgentRow, Command, Letter, Open, Opened, Order, Roll, RuntimeError, SessionRow, Shown, Spawn, Status, Team,
+    TeamHandle, Which, new_id,
+};
+
+use super::mates;
+use max_team_workspace::permissions;
+use max_team_workspace::team::{Look, News};
+
+/// Sessions that `/resume` lists.
+pub(super) const SESSIONS_MAX: usize = 10;
+
+/// What a face wants done.
+#[derive(Debug, Clone)]
+pub(super) enum Act {
+    Say {
+        key: EnvelopeId,
+        text: String,
+        /// Whether it waits until the turn that runs is over.
+        wait: bool,
+    },
+    /// Take a message back.
+    Withdraw {
+        key: EnvelopeId,
+        text: String,
+    },
+    Answer {
+        question: QuestionId,
+        answer: Answer,
+    },
+    /// Rules that go into the project's local settings: a yes for the repository has counted.
+    Remember(Vec<String>),
+    /// Say something about a plan.
+    Decide {
+        question: QuestionId,
+        say: Say,
+    },
+    Propose {
+        draft: Box<Draft>,
+        source: String,
+    },
+    /// Stop a plan, or one of its tasks.
+    Stop {
+        plan: PlanId,
+        task: Option<String>,
+    },
+    /// How does a plan stand.
+    Plan(PlanId),
+    /// How does the shared list stand.
+    Tasks,
+    /// List the paths that a message can mention.
+    Paths(Box<Settings>),
+    Interrupt,
+    /// The same, and what waits goes on waiting.
+    Halt,
+    /// Sum up what was said, keeping this above all.
+    Compact(String),
+    Uncompact,
+    /// The points that files can be put back to.
+    Moments,
+    /// What going back to one would do.
+    Rewinding(To),
+    /// Put files back, as was shown.
+    Rewind(Box<rewind::Plan>),
+    Configure(Box<Settings>),
+    /// How does the session stand, and why is it asked.
+    Status(Reason),
+    /// Write to teammates, or to the lead beside them.
+    Write {
+        key: EnvelopeId,
+        to: Vec<String>,
+        text: String,
+    },
+    /// Go on with whoever was interrupted besides the lead, or one of them; whether the lead goes on, too.
+    Continue {
+        name: Option<String>,
+        lead: bool,
+    },
+    /// How many letters wait for the lead since a stop; whether it is to read them now.
+    Held {
+        read: bool,
+    },
+    /// How many letters wait for these teammates since a stop.
+    MatesHeld(Vec<(String, AgentId)>),
+    /// Who of them rests because it was stopped.
+    Standing,
+    /// Let these teammates begin.
+    Recruit(Vec<Spawn>),
+    /// Who is on the team; whether it is to be shown.
+    Roll(bool),
+    /// What the team has written.
+    Letters,
+    /// This is on the screen: the letters to the user that say it are read.
+    Seen(Vec<Shown>),
+    /// Who has worked here, and what the one who is meant has done.
+    Show(Option<String>),
+    /// List the sessions, or find the one that is meant.
+    Sessions(Option<String>),
+    /// Let go of this session: nobody of it works here any more, and whoever wants it may have it.
+    Leave,
+    /// Leave this session for another one, or take it up again.
+    Open {
+        which: Which,
+        settings: Box<Settings>,
+    },
+}
+
+/// Why the status is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// To keep the footer right.
+    Footer,
+    Cost,
+    Context,
+}
+
+type Outcome<T> = Result<T, RuntimeError>;
+
+/// What became of it.
+#[derive(Debug)]
+pub(super) enum Done {
+    Said {
+        key: EnvelopeId,
+        text: String,
+        outcome: Outcome<()>,
+        news: News,
+    },
+    Withdrawn {
+        key: EnvelopeId,
+        text: String,
+        outcome: Outcome<()>,
+    },
+    Answered {
+        question: QuestionId,
+        outcome: Outcome<()>,
+    },
+    Remembered(Result<(), String>),
+    Decided {
+        question: QuestionId,
+        outcome: Outcome<()>,
+    },
+    Proposed(Outcome<()>),
+    Stopped(Outcome<()>),
+    Plan {
+        plan: PlanId,
+        outcome: Outcome<Box<Plan>>,
+    },
+    Tasks(Outcome<Tasks>),
+    Paths(Vec<String>),
+    Interrupted(Outcome<()>),
+    Compacted(Outcome<()>),
+    Moments(Outcome<Vec<Moment>>),
+    Rewinding(Outcome<(rewind::Plan, Vec<Sheet>)>),
+    Rewound(Outcome<rewind::Outcome>),
+    Configured(Outcome<()>),
+    Status {
+        reason: Reason,
+        outcome: Outcome<Box<Status>>,
+    },
+    Written {
+        key: EnvelopeId,
+        to: Vec<String>,
+        text: String,
+        outcome: Outcome<()>,
+    },
+    Continued {
+        lead: bool,
+        outcome: Outcome<(Vec<String>, usize)>,
+    },
+    Held {
+        read: bool,
+        outcome: Outcome<usize>,
+    },
+    MatesHeld(Outcome<Vec<(String, usize)>>),
+    /// Who of them was there already, or about to begin.
+    Recruited(Outcome<Vec<String>>),
+    Roll {
+        shown: bool,
+        outcome: Outcome<Box<Roll>>,
+    },
+    Standing(Outcome<BTreeSet<String>>),
+    Letters(Outcome<Vec<Letter>>),
+    Shown {
+        wanted: Option<String>,
+        outcome: Outcome<Work>,
+    },
+    Sessions {
+        wanted: Option<String>,
+        outcome: Outcome<Vec<SessionRow>>,
+    },
+    Left,
+    Seen,
+    Opened {
+        outcome: Outcome<Arrival>,
+        news: News,
+    },
+}
+
+/// Those who were called, and the one who is meant with what it has done.
+pub(super) type Work = (Vec<AgentRow>, Option<(AgentRow, Vec<(i64, Event)>)>);
+
+/// Another session.
+#[derive(Debug)]
+pub(super) struct Arrival {
+    pub(super) opened: Box<Opened>,
+    /// What was said in it.
+    pub(super) events: Vec<(i64, Event)>,
+}
+
+/// Orders on their way.
+pub(super) struct Link {
+    desk: Desk,
+    waiting: Queue,
+    running: Option<Pin<Box<dyn Future<Output = Done> + Send>>>,
+}
+
+/// Orders that wait. What the team does brings any number of those that only look; whatever somebody wants done, a stop
+/// above all, goes before them, and of each kind one is enough.
+#[derive(Default)]
+struct Queue {
+    acts: VecDeque<Act>,
+}
+
+impl Queue {
+    fn push(&mut self, mut act: Act) {
+        let same = match &act {
+            Act::Seen(_) => self.acts.iter().position(|act| matches!(act, Act::Seen(_))),
+            Act::Standing => self.acts.iter().position(|act| matches!(act, Act::Standing)),
+            Act::Paths(_) => self.acts.iter().position(|act| matches!(act, Act::Paths(_))),
+            _ => {
+                let looks = self.acts.iter().rev().take_while(|act| looks(act)).count();
+                return self.acts.insert(self.acts.len() - looks, act);
+            }
+        };
+        let before = same.and_then(|at| self.acts.remove(at));
+        if let (Act::Seen(shown), Some(Act::Seen(mut all))) = (&mut act, before) {
+            all.append(shown);
+            *shown = all;
+        }
+        self.acts.push_back(act);
+    }
+}
+
+/// Whether an order only looks: a stop goes before it.
+fn looks(act: &Act) -> bool {
+    matches!(act, Act::Seen(_) | Act::Standing | Act::Paths(_))
+}
+
+/// What every order needs.
+#[derive(Debug, Clone)]
+pub(super) struct Desk {
+    pub(super) handle: TeamHandle,
+    pub(super) by: Principal,
+    pub(super) cwd: PathBuf,
+    pub(super) home: PathBuf,
+    pub(super) definition: Definition,
+    pub(super) team: Option<Team>,
+    /// The flags that chose both.
+    pub(super) choice: Choice,
+    /// Asks again who can be called.
+    pub(super) look: Option<Look>,
+    pub(super) session: SessionId,
+}
+
+impl Link {
+    pub(super) fn new(desk: Desk) -> Self {
+        Self { desk, waiting: Queue::default(), running: None }
+    }
+
+    pub(super) fn send(&mut self, acts: impl IntoIterator<Item = Act>) {
+        acts.into_iter().for_each(|act| self.waiting.push(act));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.running.is_none() && self.waiting.acts.is_empty()
+    }
+
+    /// Waits for the next order to be done; forever if there is none. Dropping the future loses nothing.
+    pub(super) async fn next(&mut self) -> Done {
+        if self.running.is_none() {
+            match self.waiting.acts.pop_front() {
+                Some(act) => self.running = Some(Box::pin(self.desk.clone().carry_out(act))),
+                None => return std::future::pending().await,
+            }
+        }
+        let done = match &mut self.running {
+            Some(running) => running.await,
+            None => return std::future::pending().await,
+        };
+        self.running = None;
+        if let Done::Opened { outcome: Ok(arrival), .. } = &done {
+            self.desk.session = arrival.opened.session;
+        }
+        done
+    }
+}
+
+impl Desk {
+    async fn carry_out(self, act: Act) -> Done {
+        let session = self.session;
+        match act {
+            Act::Say { key, text, wait } => {
+                // A definition that was changed meanwhile counts from here on.
+                let news = self.look.as_ref().map(Look::again).unwrap_or_default();
+                if let Some(crew) = news.crew.clone()
+                    && let Err(error) = self.command(fresh(), Command::Crew { session, crew }).await
+                {
+                    return Done::Said { key, text, outcome: Err(error), news };
+                }
+                self.taken(&news);
+                let said = text.clone();
+                let command = if wait { Command::Queue { session, text } } else { Command::Say { session, text } };
+                Done::Said { key, text: said, outcome: self.command(key, command).await, news }
+            }
+            Act::Withdraw { key, text } => {
+                let outcome = self.command(fresh(), Command::Withdraw { session, letter: key }).await;
+                Done::Withdrawn { key, text, outcome }
+            }
+            Act::Answer { question, answer } => {
+                let command = Command::Answer { session, question, answer };
+                Done::Answered { question, outcome: self.command(fresh(), command).await }
+            }
+            // A session is opened only where it works, so its project is the one we are in.
+            Act::Remember(rules) => Done::Remembered(permissions::remember(&self.home, &self.cwd, &rules)),
+            Act::Decide { question, say } => {
+                Done::Decided { question, outcome: self.command(fresh(), Command::Decide { question, say }).await }
+            }
+            Act::Propose { draft, source } => {
+                Done::Proposed(self.command(fresh(), Command::Propose { session, draft, source }).await)
+            }
+            Act::Stop { plan, task } => Done::Stopped(self.command(fresh(), Command::Stop { plan, task }).await),
+            Act::Plan(plan) => Done::Plan { plan, outcome: self.handle.plan(plan).map(Box::new) },
+            Act::Tasks => Done::Tasks(self.handle.tasks(session)),
+            Act::Paths(settings) => Done::Paths(self.handle.paths(&self.cwd, *settings, self.team.clone()).await),
+            Act::Interrupt => Done::Interrupted(self.command(fresh(), Command::Interrupt { session }).await),
+            Act::Halt => Done::Interrupted(self.command(fresh(), Command::Halt { session }).await),
+            Act::Compact(keep) => Done::Compacted(self.command(fresh(), Command::Compact { session, keep }).await),
+            Act::Uncompact => Done::Compacted(self.command(fresh(), Command::Uncompact { session }).await),
+            Act::Moments => Done::Moments(self.handle.moments(session)),
+            Act::Rewinding(to) => Done::Rewinding(self.handle.rewinding(session, to).await),
+            Act::Rewind(plan) => Done::Rewound(self.handle.rewind(session, *plan, self.by.clone()).await),
+            Act::Configure(settings) => {
+                let command = Command::Configure { session, settings: *settings };
+                Done::Configured(self.command(fresh(), command).await)
+            }
+            Act::Status(reason) => Done::Status { reason, outcome: self.handle.status(session).await.map(Box::new) },
+            Act::Write { key, to, text } => {
+                let command = Command::Write { session, to: to.clone(), text: text.clone() };
+                Done::Written { key, outcome: self.command(key, command).await, to, text }
+            }
+            Act::Continue { name, lead } => Done::Continued { lead, outcome: self.go_on(name).await },
+            Act::Held { read } => Done::Held { read, outcome: self.handle.held(session) },
+            Act::MatesHeld(mates) => {
+                let count = |(name, agent)| Ok((name, self.handle.held_by(agent)?));
+                Done::MatesHeld(mates.into_iter().map(count).collect())
+            }
+            Act::Recruit(mates) => Done::Recruited(self.recruit(mates).await),
+            Act::Roll(shown) => Done::Roll { shown, outcome: self.handle.roll(session).map(Box::new) },
+            Act::Standing => Done::Standing(self.handle.roll(session).map(|roll| mates::stopped(&roll))),
+            Act::Letters => Done::Letters(self.letters().await),
+            Act::Seen(shown) => self.see(&shown).await,
+            Act::Show(wanted) => Done::Shown { outcome: self.show(wanted.as_deref()), wanted },
+            Act::Sessions(wanted) => Done::Sessions { wanted, outcome: self.handle.sessions(SESSIONS_MAX) },
+            Act::Leave => {
+                self.handle.close(session).await;
+                Done::Left
+            }
+            Act::Open { which, settings } => self.open_another(which, *settings).await,
+        }
+    }
+
+    async fn open_another(&self, which: Which, settings: Settings) -> Done {
+        let news = self.look.as_ref().map(Look::now).unwrap_or_default();
+        let outcome = self.open(which, settings, &news).await;
+        if outcome.is_ok() {
+            self.taken(&news);
+        }
+        Done::Opened { outcome, news }
+    }
+
+    /// Asks for those who are not there and of whom nobody has asked for before; who of them is, or was asked for.
+    async fn recruit(&self, mates: Vec<Spawn>) -> Outcome<Vec<String>> {
+        let (there, mates) = self.handle.newcomers(self.session, mates)?;
+        if !mates.is_empty() {
+            self.command(fresh(), Command::Team { session: self.session, mates }).await?;
+        }
+        Ok(there.into_iter().map(|mate| mate.name).collect())
+    }
+
+    /// Lets those go on who were stopped; who does, and, where all are to, how many letters wait for the lead.
+    async fn go_on(&self, name: Option<String>) -> Outcome<(Vec<String>, usize)> {
+        let held = if name.is_none() { self.handle.held(self.session)? } else { 0 };
+        let to = match name {
+            Some(name) => vec![name],
+            None => self.handle.stopped(self.session)?.into_iter().map(|reader| reader.name).collect(),
+        };
+        if !to.is_empty() {
+            self.command(fresh(), Command::Continue { session: self.session, to: to.clone() }).await?;
+        }
+        Ok((to, held))
+    }
+
+    /// There may be very many; what cannot be looked for is not shown.
+    async fn letters(&self) -> Outcome<Vec<Letter>> {
+        let (handle, session) = (self.handle.clone(), self.session);
+        let looked = tokio::task::spawn_blocking(move || handle.letters(session)).await;
+        looked.unwrap_or_else(|_| Ok(Vec::new()))
+    }
+
+    /// What could not be written down now is read when it is shown the next time.
+    async fn see(&self, shown: &[Shown]) -> Done {
+        drop(self.handle.see(&self.by, shown).await);
+        Done::Seen
+    }
+
+    fn show(&self, wanted: Option<&str>) -> Outcome<Work> {
+        let called: Vec<AgentRow> =
+            self.handle.agents(self.session)?.into_iter().filter(|row| row.assignment.is_some()).collect();
+        // Of several with one name the last is meant.
+        let meant = wanted.and_then(|wanted| called.iter().rfind(|row| row.is(wanted)).cloned());
+        let shown = meant.map(|row| Ok::<_, RuntimeError>((row.clone(), self.handle.agent_events(row.agent)?)));
+        Ok((called, shown.transpose()?))
+    }
+
+    async fn command(&self, key: EnvelopeId, command: Command) -> Outcome<()> {
+        let order = Order { by: self.by.clone(), cwd: self.cwd.display().to_string(), key, command };
+        self.handle.command(order).await
+    }
+
+    /// What has changed counts in the session now.
+    fn taken(&self, news: &News) {
+        if let (Some(look), Some(crew)) = (&self.look, &news.crew) {
+            look.taken(crew);
+        }
+    }
+
+    /// The other session is opened first: if that fails, this one is still there.
+    async fn open(&self, which: Which, mut settings: Settings, news: &News) -> Outcome<Arrival> {
+        let (mut definition, mut team) = (self.definition.clone(), self.team.clone());
+        if let (Some(team), Some(crew)) = (&mut team, news.crew.as_deref().cloned()) {
+            (team.members, team.experts) = (crew.members, crew.experts);
+            if let Some(lead) = crew.lead {
+                definition = lead.definition;
+                settings.model = lead.model.unwrap_or(settings.model);
+                settings = settings.leading_under(&lead.constraints);
+            }
+        }
+        let open =
+            Open { which, definition, settings, mode_is_named: false, choice: self.choice.clone(), schema: None, team };
+        let opened = self.handle.open(self.by.clone(), &self.cwd, open).await?;
+        let events = if opened.resumed { self.handle.events(opened.session) } else { Ok(Vec::new()) };
+        // One of the two is left: this one if the other cannot be read.
+        let left = if events.is_ok() { self.session } else { opened.session };
+        if left != opened.session || events.is_err() {
+            self.handle.close(left).await;
+        }
+        Ok(Arrival { opened: Box::new(opened), events: events? })
+    }
+}
+
+/// A key for an order that is given once.
+pub(super) fn fresh() -> EnvelopeId {
+    EnvelopeId::new(new_id())
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn what_only_looks_waits_behind_a_stop_and_once() {
+        let letter = |number| Shown::Letter(EnvelopeId::new(Uuid::from_u128(number)));
+        let mut queue = Queue::default();
+        let say = |text: &str| Act::Say { key: fresh(), text: text.to_owned(), wait: false };
+        for number in 1..=3 {
+            queue.push(Act::Seen(vec![letter(number)]));
+            queue.push(Act::Standing);
+            queue.push(Act::Tasks);
+        }
+        queue.push(say("first"));
+        queue.push(Act::Interrupt);
+        queue.push(Act::Standing);
+        queue.push(say("second"));
+        queue.push(Act::Halt);
+        let words: Vec<String> = queue
+            .acts
+            .iter()
+            .map(|act| match act {
+                Act::Say { text, .. } => text.clone(),
+                Act::Seen(shown) => format!("{}", *shown == [letter(1), letter(2), letter(3)]),
+                act => format!("{act:?}"),
+            })
+            .collect();
+        let want = ["Tasks", "Tasks", "Tasks", "first", "Interrupt", "second", "Halt", "true", "Standing"];
+        assert_eq!(words, want);
+    }
+}

@@ -1,0 +1,103 @@
+//! A session that cannot go on here: it is let go of, and opened again with whatever the user does next.
+//!
+//! Nobody works where nobody is heard. What was said is in the journal; opening the session folds it, as another process
+//! would, so that what could not be written is done once it can.
+
+use max_team_core::stop::is_stop;
+use max_team_runtime::{Opened, RuntimeError, Which};
+
+use super::super::link::Act;
+use super::super::rows::Row;
+use super::super::slash::Slash;
+use super::super::transcript::Item;
+use super::{Session, note};
+use max_team_workspace::config::choice::WhileBusy;
+
+/// What waits until the session is open again.
+#[derive(Debug)]
+pub(super) enum Later {
+    Words(String, WhileBusy),
+    Command(Slash),
+    /// Somebody has stopped what was at work: there is nothing more to say.
+    Stop,
+}
+
+impl Session {
+    /// The session cannot go on here. What is queued is in the journal and goes on with it, wherever it is opened next.
+    pub(super) fn house_stopped(&mut self, error: &RuntimeError) -> Vec<Item> {
+        self.queue.clear();
+        self.questions.clear();
+        self.transcript.stop();
+        self.crew.clear();
+        // Who was there will be again: a line for one of them is for nobody else.
+        self.background.clear();
+        self.plans = super::Plans::default();
+        self.quiet = true;
+        if self.stopped.is_some() && error.is_anothers() {
+            // Why is on the screen.
+            return Vec::new();
+        }
+        let words = self.lang.runtime_failure(error);
+        // Each who works here may say so; what to do is said once.
+        let shown = match self.stopped.replace(words.clone()) {
+            Some(known) if known == words => return Vec::new(),
+            Some(_) => words,
+            // The chat is about to end: it is no place to try again.
+            None if matches!(error, RuntimeError::Behind(_)) => words,
+            None => {
+                self.acts.push(Act::Leave);
+                format!("{words}\n{}", self.lang.stopped_house())
+            }
+        };
+        vec![Item::Row(Row::Error(shown))]
+    }
+
+    /// Whether it cannot go on here.
+    pub(in super::super) fn is_stopped(&self) -> bool {
+        self.stopped.is_some()
+    }
+
+    /// Words for a session that has been let go of. One that stops is for what goes on when it is opened.
+    pub(super) fn speak_again(&mut self, text: String, how: WhileBusy) -> Vec<Item> {
+        if is_stop(&text) { self.stop_again() } else { self.try_again(Later::Words(text, how)) }
+    }
+
+    /// Stops what would go on: whoever opens the session reads that first.
+    pub(super) fn stop_again(&mut self) -> Vec<Item> {
+        self.acts.push(Act::Interrupt);
+        self.try_again(Later::Stop)
+    }
+
+    /// Opens the session again, and then does what waits for that.
+    pub(super) fn try_again(&mut self, later: Later) -> Vec<Item> {
+        self.later.push(later);
+        if self.later.len() == 1 { self.open(Which::Id(self.id)) } else { Vec::new() }
+    }
+
+    /// It is open again.
+    pub(super) fn go_on_again(&mut self, opened: &Opened) -> Vec<Item> {
+        let mut items = vec![note(self.lang.goes_on_here().to_owned())];
+        for later in std::mem::take(&mut self.later) {
+            items.extend(match later {
+                Later::Words(text, how) => self.speak(text, how),
+                // It does so by itself.
+                Later::Command(Slash::Continue(None)) if opened.continuing => Vec::new(),
+                Later::Command(slash) => self.slash(slash),
+                Later::Stop => {
+                    self.acts.extend(opened.plans.iter().map(|plan| Act::Stop { plan: *plan, task: None }));
+                    Vec::new()
+                }
+            });
+        }
+        items
+    }
+
+    /// It could not be opened. What was said is not lost.
+    pub(super) fn still_stopped(&mut self) {
+        let words = std::mem::take(&mut self.later).into_iter().filter_map(|later| match later {
+            Later::Words(text, _) => Some(text),
+            Later::Command(_) | Later::Stop => None,
+        });
+        self.returned.extend(words);
+    }
+}

@@ -1,0 +1,427 @@
+//! The team's part of a session: plans, members, and what the user says about them.
+//!
+//! Like the rest of the session it turns notices into items and wishes into orders, and does nothing else.
+
+use std::sync::Arc;
+
+use max_team_core::chat::Part;
+use max_team_core::event::{Event, Interrupted};
+use max_team_core::id::{PlanId, QuestionId};
+use max_team_core::mention;
+use max_team_core::plan::event::{About, PlanAnswered, PlanAsked, Say};
+use max_team_core::plan::{Draft, Plan, Status};
+use max_team_core::tasks::Tasks;
+use max_team_runtime::{Opened, Origin, RuntimeError, Shown, Team, is_go_on};
+use serde_json::Value;
+
+use super::super::background::Background;
+use super::super::crew::Crew;
+use super::super::link::{Act, Work};
+use super::super::list::List;
+use super::super::plans::{Drawn, Heard, Known, Plans};
+use super::super::question::Matter;
+use super::super::report;
+use super::super::rows::Row;
+use super::super::transcript::{Item, Transcript, text_of};
+use super::{Session, note};
+use crate::sheet;
+use max_team_workspace::team::News;
+
+/// Rows and pieces of text that are shown of what somebody has done; the last ones.
+const SHOWN_ITEMS_MAX: usize = 200;
+
+impl Session {
+    /// Who works for the lead.
+    pub(in super::super) fn with_team(mut self, team: Option<Team>) -> Self {
+        self.team = team;
+        self
+    }
+
+    /// Others work here now, or something is wrong with how they are written.
+    pub(super) fn hear_of_crew(&mut self, news: News) -> Vec<Item> {
+        if let (Some(team), Some(crew)) = (&mut self.team, news.crew) {
+            (team.members, team.experts) = (crew.members, crew.experts);
+        }
+        news.said.into_iter().map(note).collect()
+    }
+
+    pub(in super::super) fn team(&self) -> Option<&Team> {
+        self.team.as_ref()
+    }
+
+    pub(in super::super) fn plans(&self) -> &Plans {
+        &self.plans
+    }
+
+    /// The plan that people mean by "the plan".
+    pub(in super::super) fn plan(&self) -> Option<&Plan> {
+        self.plans.latest().map(|known| &known.plan)
+    }
+
+    /// The tasks that everybody shares.
+    pub(in super::super) fn list(&self) -> &List {
+        &self.list
+    }
+
+    /// They have changed, or may have.
+    pub(in super::super) fn list_changed(&mut self) {
+        self.acts.extend(self.list.change().then_some(Act::Tasks));
+    }
+
+    pub(super) fn list_read(&mut self, outcome: Result<Tasks, RuntimeError>) -> Vec<Item> {
+        let failed = outcome.as_ref().err().map(|error| Item::Row(Row::Error(error.to_string())));
+        self.acts.extend(self.list.read(outcome.ok()).then_some(Act::Tasks));
+        // What is listed now may be newer than a stop.
+        self.acts.extend(self.mates.is_any_stopped().then_some(Act::Standing));
+        failed.into_iter().collect()
+    }
+
+    pub(in super::super) fn crew(&self) -> &Crew {
+        &self.crew
+    }
+
+    /// What somebody has left running.
+    pub(in super::super) fn background(&self) -> &Background {
+        &self.background
+    }
+
+    /// Whether anybody does anything, the lead or the team.
+    pub(in super::super) fn is_at_work(&self) -> bool {
+        self.is_busy() || self.is_team_at_work()
+    }
+
+    /// Whether the team does anything.
+    pub(in super::super) fn is_team_at_work(&self) -> bool {
+        self.plans.is_moving() || self.crew.busy().any(|mate| !mate.aside)
+    }
+
+    /// Whether somebody could be stopped besides the lead and plans: a teammate, whoever works aside or is about to join, and what
+    /// they have left running.
+    pub(super) fn is_stoppable(&self) -> bool {
+        let is_joining = !self.joining.is_empty() || !self.copies.is_empty();
+        self.crew.busy().next().is_some() || is_joining || !self.background.is_empty()
+    }
+
+    /// How many copies of the project there are for those who are about to begin, and how many there will be.
+    pub(in super::super) fn copies(&self) -> Option<(usize, usize)> {
+        self.copies.values().copied().reduce(|(made, of), (more, and)| (made + more, of + and))
+    }
+
+    /// Whether nothing more is to come: the house knows better than what has been heard so far.
+    pub(in super::super) fn is_over(&self) -> bool {
+        let quiet = self.team.is_none() || self.quiet || self.turns == 0;
+        // Something comes of an answer that is on its way, also if the house was quiet when it was given.
+        quiet && !self.is_at_work() && !self.questions.is_answering()
+    }
+
+    /// Takes up what the team was at before we came.
+    pub(super) fn join_team(&mut self, opened: &Opened) {
+        self.plans = Plans::default();
+        self.list = List::default();
+        if opened.resumed {
+            self.list_changed();
+        }
+        self.crew.clear();
+        self.background.clear();
+        for plan in &opened.plans {
+            self.plans.want(*plan);
+            self.acts.push(Act::Plan(*plan));
+        }
+        for asked in &opened.asked {
+            self.questions.resume(asked);
+            if asked.agent != Some(self.lead) {
+                self.crew.resume(asked);
+            }
+        }
+    }
+
+    pub(in super::super) fn propose(&mut self, draft: Draft, source: String) {
+        self.turns = self.turns.max(1);
+        self.quiet = false;
+        self.acts.push(Act::Propose { draft: Box::new(draft), source });
+    }
+
+    pub(in super::super) fn decide(&mut self, question: QuestionId, say: Say) {
+        if matches!(say, Say::Edit(_)) {
+            self.questions.edited_here(question, say.clone());
+        } else {
+            self.questions.answered_here(question);
+        }
+        self.acts.push(Act::Decide { question, say });
+    }
+
+    pub(super) fn member_event(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Vec<Item> {
+        if let Event::Mailed(letter) = event
+            && letter.from.starts_with("user/")
+        {
+            // Written at another terminal.
+            let text = letter.body.get("text").and_then(Value::as_str).unwrap_or_default();
+            if is_go_on(text) {
+                return Vec::new();
+            }
+            return self.written(&[from.name.to_string()], text.to_owned());
+        }
+        let mut items = self.hear_of_mates(from, event);
+        self.mate_read(from, event);
+        match event {
+            // Whoever works beside the session keeps nobody waiting.
+            Event::TurnStarted(_) if from.aside => {}
+            Event::TurnStarted(_) => {
+                (self.quiet, self.halted) = (false, false);
+                self.joining.retain(|name| **name != *from.name);
+                self.waits_told.remove(&*from.name);
+                self.stopped_mates.remove(&*from.name);
+            }
+            Event::QuestionAsked(asked) => {
+                let title = self.crew.title(from);
+                self.questions.ask_at(from, &from.name, title, asked);
+            }
+            Event::Interrupted(Interrupted { held: Some(_), .. }) => {
+                self.joining.retain(|name| **name != *from.name);
+                self.mate_stopped(from);
+            }
+            Event::AgentEnded(ended) => {
+                self.joining.retain(|name| *name != ended.name);
+                self.stopped_mates.remove(&ended.name);
+            }
+            Event::QuestionAnswered(answered) => items.extend(self.answered(answered)),
+            Event::ToolDone(done) => self.questions.close(from.agent, &done.key),
+            Event::TurnEnded(ended) => {
+                self.questions.close_all_of(from.agent);
+                // What a plan spends is on its own account.
+                if from.task.is_none() && !from.aside {
+                    self.transcript.count(&ended.charges);
+                }
+            }
+            _ => {}
+        }
+        let row = self.crew.event(from, at_ms, event);
+        // What a teammate says at the end of a turn may be its answer to the user.
+        if let (Some(Row::Mate { .. }), Event::TurnEnded(ended)) = (&row, event) {
+            self.seen(from.agent.map(|agent| Shown::Turn(agent, ended.turn)));
+        }
+        items.extend(row.map(Item::Row));
+        items
+    }
+
+    pub(super) fn plan_event(&mut self, id: PlanId, at_ms: i64, event: &Event) -> Vec<Item> {
+        match self.plans.hear(id, at_ms, event) {
+            Heard::Folded => {}
+            Heard::Known => return Vec::new(),
+            Heard::Unread => {
+                self.plans.want(id);
+                self.acts.push(Act::Plan(id));
+                return Vec::new();
+            }
+        }
+        self.quiet = false;
+        self.crew.counted(id, event);
+        let mut items = Vec::new();
+        match event {
+            Event::PlanAsked(asked) => {
+                if !self.questions.renew(id, asked) {
+                    self.questions.ask_about(id, asked);
+                }
+            }
+            // What it says now is asked next; until then the question stays on the screen.
+            Event::PlanAnswered(PlanAnswered { question, say: say @ Say::Edit(_), .. }) => {
+                self.questions.edited(*question, say);
+                return items;
+            }
+            Event::PlanEdited(_) => {
+                items.push(note(self.lang.changed_plan().to_owned()));
+                return items;
+            }
+            Event::PlanAnswered(answered) => {
+                let elsewhere = self.questions.answered(answered.question);
+                if elsewhere.is_some() {
+                    items.push(note(self.lang.answered_by(&answered.say, &answered.by.name())));
+                } else if !matches!(answered.say, Say::Rule(_)) {
+                    // What becomes of a task says so itself.
+                    items.push(note(format!("{}: {}", self.lang.plan_word(), self.lang.said(&answered.say))));
+                }
+            }
+            Event::PlanEnded(_) => {
+                if let Some(known) = self.plans.get(id) {
+                    items.push(Item::Row(Row::Over(drawn(known), known.elapsed_ms(at_ms))));
+                }
+            }
+            _ => items.extend(self.step(event)),
+        }
+        self.keep_questions(id);
+        items
+    }
+
+    /// What of a step is shown, and where.
+    fn step(&self, event: &Event) -> Option<Item> {
+        let words = sheet::step(event, self.lang)?;
+        let (sign, bad) = match event {
+            // What is given up follows from a failure or a stop that was told.
+            Event::TaskStarted(_) | Event::TaskDone(_) | Event::TaskSkipped(_) | Event::TaskCancelled(_) => {
+                return Some(Item::Minor(Row::Note(words)));
+            }
+            Event::TaskFailed(failed) => {
+                if failed.retry_at_ms.is_some() {
+                    ("↻", false)
+                } else {
+                    ("✗", true)
+                }
+            }
+            Event::TaskAsked(_) => ("?", false),
+            Event::TaskPaused(_) | Event::PlanStopped(_) => ("■", false),
+            _ => ("→", false),
+        };
+        Some(Item::Row(Row::Step { sign, bad, words }))
+    }
+
+    /// A plan that was there before we came has been read.
+    pub(super) fn plan_read(&mut self, id: PlanId, plan: Plan, now_ms: i64) {
+        self.plans.read(id, plan, now_ms);
+        let Some(known) = self.plans.get(id) else { return };
+        let asked: Vec<(QuestionId, About)> =
+            known.plan.asked().map(|(question, about)| (question, about.clone())).collect();
+        for (question, about) in asked {
+            self.questions.ask_about(id, &PlanAsked { question, about });
+        }
+        self.keep_questions(id);
+    }
+
+    /// Whatever has closed a plan's questions closes them here.
+    fn keep_questions(&mut self, id: PlanId) {
+        if let Some(known) = self.plans.get(id) {
+            self.questions.keep_of_plan(id, |question| known.plan.asked().any(|(open, _)| open == question));
+        }
+    }
+
+    pub(in super::super) fn sheet(&self, id: PlanId, is_full: bool) -> Option<Item> {
+        self.plans.get(id).map(|known| Item::Row(Row::Sheet(drawn(known), is_full)))
+    }
+
+    /// The plan that the first question asks about and the question, if it is whether it may run.
+    fn asked_first(&self) -> Option<(PlanId, QuestionId)> {
+        let first = self.questions.first()?;
+        match &first.matter {
+            Matter::Plan { plan, about: About::Proposal } => Some((*plan, first.id)),
+            _ => None,
+        }
+    }
+
+    /// The sheet of the plan that is asked about first, unless it is the one that was shown last: nobody says yes to one plan
+    /// below another.
+    pub(in super::super) fn sheet_due(&mut self) -> Option<Item> {
+        let (plan, question) = self.asked_first().filter(|(_, question)| self.sheeted != Some(*question))?;
+        self.sheeted = Some(question);
+        self.sheet(plan, false)
+    }
+
+    pub(super) fn show_plan(&mut self, is_full: bool) -> Vec<Item> {
+        self.questions.unpark();
+        let asked = self.asked_first();
+        let Some(id) = asked.map(|(plan, _)| plan).or_else(|| self.plans.latest().map(|known| known.id)) else {
+            return vec![note(self.lang.no_open_plan().to_owned())];
+        };
+        self.sheeted = asked.map(|(_, question)| question);
+        self.sheet(id, is_full).into_iter().collect()
+    }
+
+    pub(super) fn show_team(&mut self) -> Vec<Item> {
+        self.acts.push(Act::Roll(true));
+        let Some(team) = self.team.as_ref().filter(|team| !team.members.is_empty()) else {
+            return vec![note(self.lang.no_team().to_owned())];
+        };
+        vec![Item::Row(report::team(self.lang, team, &self.crew))]
+    }
+
+    /// Everything that somebody has done who was called, or a list of them.
+    pub(super) fn shown(&self, wanted: Option<&str>, (called, shown): &Work) -> Vec<Item> {
+        let Some((row, events)) = shown else {
+            let words = wanted.map(|wanted| note(self.lang.nobody_called(wanted)));
+            return words.into_iter().chain([Item::Row(report::called(self.lang, called))]).collect();
+        };
+        let mut transcript = Transcript::new(self.lang, self.settings.clone());
+        let mut items = Vec::new();
+        for (at_ms, event) in events {
+            let told = transcript.event(*at_ms, event);
+            match event {
+                // Here it is the caller who speaks.
+                Event::TurnStarted(started) => {
+                    let (own, files): (Vec<Part>, Vec<Part>) = started
+                        .input
+                        .iter()
+                        .cloned()
+                        .partition(|part| mention::labels(std::slice::from_ref(part)).is_empty());
+                    items.push(Item::Row(Row::Said(text_of(&own))));
+                    items.extend((!files.is_empty()).then(|| Item::Row(Row::Files(mention::labels(&files)))));
+                }
+                _ => items.extend(told),
+            }
+        }
+        let hidden = items.len().saturating_sub(SHOWN_ITEMS_MAX);
+        let mut all = vec![note(format!("── {}", row.handle()))];
+        if hidden > 0 {
+            all.push(note(format!("… {}", self.lang.earlier_left_out())));
+        }
+        all.extend(items.split_off(hidden));
+        all.push(note("──".to_owned()));
+        all
+    }
+
+    pub(super) fn show_inbox(&mut self) -> Vec<Item> {
+        let waits: Vec<_> = self.questions.all().collect();
+        let items = vec![Item::Row(report::inbox(self.lang, &waits))];
+        self.questions.unpark();
+        items
+    }
+
+    /// Puts a question off; how it comes back.
+    pub(in super::super) fn put_off(&mut self, id: QuestionId) -> String {
+        let question = self.questions.all().find(|question| question.id == id);
+        let words = match question.map(|question| (&question.matter, &question.by.name)) {
+            Some((Matter::Permit(permit), who)) => self.lang.put_off(who, &permit.tool),
+            _ => self.lang.parked_hint().to_owned(),
+        };
+        self.questions.park(id);
+        words
+    }
+
+    /// Stops what runs: a task of a plan, all plans, or the lead.
+    pub(super) fn stop(&mut self, task: Option<String>) -> Vec<Item> {
+        if self.is_stopped() {
+            return self.stop_again();
+        }
+        let Some(task) = task else {
+            let mut plans: Vec<PlanId> = self.plans.running().map(|known| known.id).collect();
+            // Whoever works for a lead that rests is stopped like the lead is, and so is what they have left running.
+            let is_at_work = self.is_busy() || self.is_stoppable();
+            if plans.is_empty() && !is_at_work {
+                plans.extend(self.plans.open().last().map(|known| known.id));
+            }
+            if is_at_work {
+                self.halt();
+            } else if plans.is_empty() {
+                return vec![note(self.lang.nothing_runs().to_owned())];
+            }
+            self.acts.extend(plans.into_iter().map(|plan| Act::Stop { plan, task: None }));
+            return Vec::new();
+        };
+        let is_open = |known: &&Known| {
+            known
+                .plan
+                .tasks()
+                .any(|view| view.task.id == task && !matches!(view.status, Status::Done | Status::Skipped))
+        };
+        match self.plans.open().filter(is_open).last().map(|known| known.id) {
+            Some(plan) => self.ask(Act::Stop { plan, task: Some(task) }),
+            None => vec![note(self.lang.no_task(&task))],
+        }
+    }
+}
+
+/// Whether it is about the tasks that everybody shares.
+pub(super) fn is_of_list(event: &Event) -> bool {
+    matches!(event, Event::ItemAdded(_) | Event::ItemWritten(_) | Event::ItemMoved(_))
+}
+
+fn drawn(known: &Known) -> Drawn {
+    Drawn(Arc::new(known.plan.clone()))
+}

@@ -1,0 +1,175 @@
+//! What the program says in a turn's place of the user's words is never shown as theirs.
+
+use std::sync::Arc;
+
+use crossterm::event::KeyCode;
+use max_team_core::chat::{Message, Part};
+use max_team_core::event::{End, Event, TurnStarted};
+use max_team_core::id::{AgentId, EnvelopeId};
+use max_team_core::mates::letter::{About, OF_PLAN, wrapped};
+use max_team_core::message::{Envelope, Kind};
+use max_team_core::turn::{Forked, Past};
+use max_team_runtime::storage::JournalError;
+use max_team_runtime::{CONTINUE, Fate, Letter, Notice, Opened, READ_ON, RuntimeError, Shown};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::super::link::{Act, Arrival, Done};
+use super::mates::{begins, ends, mate};
+use super::stage::{self, Stage, session_id, started};
+use max_team_workspace::team::News;
+
+/// What a turn is told, and the rows that it is shown by; what is shown of it anew must be the same.
+const NEWS: &str = "✉ news from the team";
+
+fn table() -> Vec<(String, Vec<&'static str>)> {
+    let (go_on, read_on) = (CONTINUE.trim_end(), READ_ON.trim_end());
+    let report = format!("{}Plan pln_1 is over: three\n\nTell the user, briefly.", OF_PLAN[0]);
+    let letter = wrapped(About { from: "bob", ..About::default() }, "it was stopped");
+    vec![
+        (format!("thanks\n\nwhat now?\n\n{report}"), vec!["> thanks", "what now?", NEWS]),
+        (format!("thanks\n\n{letter}\n\n{report}"), vec!["> thanks", NEWS]),
+        (go_on.to_owned(), vec!["going on"]),
+        (format!("{read_on}\n\n{letter}"), vec!["going on", NEWS]),
+        (format!("use tabs\n\n{read_on}"), vec!["> use tabs"]),
+    ]
+}
+
+fn assert_shown(screen: &str, rows: &[&str]) {
+    assert!(rows.iter().all(|row| screen.contains(row)), "{rows:?}: {screen}");
+    let own =
+        ["From the team", "Tell the user", "Go on with what", "Read the messages that came", "it was stopped", "pln_1"];
+    assert!(own.iter().all(|words| !screen.contains(words)), "{screen}");
+    assert_eq!(screen.contains(NEWS), rows.contains(&NEWS), "{screen}");
+}
+
+#[test]
+fn what_the_program_says_is_not_the_users() {
+    for (told, rows) in table() {
+        let mut stage = Stage::new(80, 24);
+        stage.event(started(&told));
+        assert_shown(&stage.glass.screen(), &rows);
+        // And in what a session goes on from.
+        let mut stage = Stage::new(80, 24);
+        let past = Past { history: vec![Message::user(vec![Part::text(told)])], turns: vec![0], ..Past::default() };
+        let agent = AgentId::new(Uuid::from_u128(5));
+        stage.event(Event::Forked(Box::new(Forked { session: session_id(), agent, seq: 1, past })));
+        assert_shown(&stage.glass.screen(), &rows);
+    }
+}
+
+/// Until it is read it is not the user's either: neither on the screen, nor for Up, nor where it could not be sent.
+#[test]
+fn what_the_program_says_waits_unseen() {
+    let mut stage = Stage::new(80, 24);
+    stage.say("go");
+    stage.begin("go");
+    stage.end(End::Interrupted);
+    stage.say("/continue");
+    let said = stage.acts.iter().find_map(|act| match act {
+        Act::Say { key, text, .. } if text == CONTINUE.trim_end() => Some((*key, text.clone())),
+        _ => None,
+    });
+    let (key, text) = said.unwrap();
+    assert!(!stage.glass.everything().contains("Go on with what"), "{}", stage.glass.everything());
+    stage.acts.clear();
+    stage.key(KeyCode::Up);
+    assert!(!stage.acts.iter().any(|act| matches!(act, Act::Withdraw { .. })), "{:?}", stage.acts);
+    stage.control('u');
+    let Event::TurnStarted(begun) = started(&text) else { unreachable!() };
+    stage.event(Event::TurnStarted(TurnStarted { envelope: key, ..begun }));
+    assert_shown(&stage.glass.screen(), &["> go", "going on"]);
+
+    let outcome = Err(RuntimeError::TooMuch);
+    stage.chat.done(Done::Said { key, text, outcome, news: News::default() });
+    stage.paint();
+    assert!(stage.glass.screen().contains("> /continue"), "{}", stage.glass.screen());
+}
+
+/// A session that is opened again in the same chat has its letters on the screen.
+#[test]
+fn letters_are_not_shown_twice_in_one_chat() {
+    for is_again in [false, true] {
+        let mut stage = Stage::new(80, 24);
+        stage.say("go");
+        stage.begin("go");
+        stage.end(End::Answered);
+        if is_again {
+            let error = Arc::new(RuntimeError::AgentStopped("disk full".into()));
+            stage.chat.notice(&Notice::Stopped { session: session_id(), whole: true, error });
+            stage.say("more");
+        }
+        let arrival = Arrival { opened: Box::new(Opened { resumed: true, ..stage::opened() }), events: Vec::new() };
+        stage.chat.done(Done::Opened { outcome: Ok(arrival), news: News::default() });
+        let (id, body) = (EnvelopeId::new(Uuid::from_u128(8)), json!({ "text": "use tabs" }));
+        let envelope = Envelope::new(id, "user/me", "agent/b", Kind::UserInput, body, 0);
+        let (from, to) = ("user".to_owned(), "bob".to_owned());
+        stage.chat.done(Done::Letters(Ok(vec![Letter { envelope, seq: 0, from, to, fate: Fate::Delivered }])));
+        stage.paint();
+        let shown = stage.glass.everything();
+        assert_eq!(shown.contains("use tabs"), !is_again, "{shown}");
+    }
+}
+
+/// Of what was written to the user, what stands on the screen is read, and nothing else.
+#[test]
+fn letters_that_were_not_shown_are_not_read() {
+    let seen = |stage: &mut Stage| {
+        let acts = std::mem::take(&mut stage.acts).into_iter();
+        acts.filter_map(|act| if let Act::Seen(shown) = act { Some(shown) } else { None }).flatten().collect::<Vec<_>>()
+    };
+    let letter = |number: u128, kind: Kind, to: &str, fate: Fate| Letter {
+        envelope: Envelope::new(
+            EnvelopeId::new(Uuid::from_u128(number)),
+            "agent/a",
+            "user/me",
+            kind,
+            json!({ "text": number.to_string() }),
+            0,
+        ),
+        seq: 0,
+        from: "alice".into(),
+        to: to.into(),
+        fate,
+    };
+    let mut letters: Vec<Letter> = (1..=12).map(|number| letter(number, Kind::Text, "user", Fate::Delivered)).collect();
+    letters.push(letter(13, Kind::Text, "bob", Fate::Delivered));
+    letters.push(letter(14, Kind::Text, "user", Fate::Read(None)));
+    letters.push(letter(15, Kind::IdleNotification, "user", Fate::Delivered));
+    let mut stage = Stage::new(80, 24);
+    stage.chat.done(Done::Letters(Ok(letters)));
+    stage.paint();
+    // Two of the ten rows are not the user's to read.
+    let want: Vec<Shown> =
+        (5..=12).rev().map(|number| Shown::Letter(EnvelopeId::new(Uuid::from_u128(number)))).collect();
+    assert_eq!(seen(&mut stage), want);
+    stage.chat.done(Done::Letters(Err(RuntimeError::AgentStopped("disk full".into()))));
+    stage.chat.done(Done::Letters(Ok(Vec::new())));
+    stage.paint();
+    assert_eq!(seen(&mut stage), []);
+    let alice = mate(11, "alice", "blue");
+    begins(&mut stage, &alice, "Make a schema");
+    assert_eq!(seen(&mut stage), []);
+    ends(&mut stage, &alice, "Made.");
+    assert!(matches!(seen(&mut stage)[..], [Shown::Turn(agent, _)] if Some(agent) == alice.agent));
+}
+
+/// What follows for one from what another could not store is nothing to read about.
+#[test]
+fn a_full_disk_is_told_without_what_follows_from_it() {
+    let unknown = || JournalError::UnknownMail { id: EnvelopeId::new(Uuid::from_u128(9)) };
+    let full = || JournalError::DiskFull { path: "journal.db".into() };
+    for errors in
+        [[(full(), true), (unknown(), true)], [(unknown(), true), (full(), true)], [(full(), true), (unknown(), false)]]
+    {
+        let mut stage = Stage::new(80, 24);
+        for (error, whole) in errors {
+            let error = Arc::new(RuntimeError::Journal(error));
+            stage.chat.notice(&Notice::Stopped { session: session_id(), whole, error });
+        }
+        stage.paint();
+        let shown = stage.glass.everything();
+        assert!(shown.contains("journal.db") && !shown.contains("env_") && !shown.contains("pending_mail"), "{shown}");
+        assert_eq!(shown.matches("This session has stopped").count(), 1, "{shown}");
+    }
+}

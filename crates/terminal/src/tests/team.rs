@@ -1,0 +1,489 @@
+//! The team on the screen: plans at work, failures, members' questions.
+
+use std::sync::Arc;
+
+use crossterm::event::KeyCode;
+use max_team_core::chat::Usage;
+use max_team_core::event::{End, Ending, Event, ToolDone, TurnEnded};
+use max_team_core::id::{AgentId, QuestionId};
+use max_team_core::ledger::{Charge, Ledger};
+use max_team_core::message::Assignment;
+use max_team_core::plan::event::{Evidence, Proof, Ruling, Say};
+use max_team_core::plan::{Draft, Findings, Input, Report};
+use max_team_core::policy::{Action, Deed, Memory, Recourse};
+use max_team_runtime::{AgentRow, Asked, Delta, Opened, Origin, Status};
+use uuid::Uuid;
+
+use super::super::chat::Hint;
+use super::super::link::{Act, Done, Reason};
+use super::house::{self, House, ask_user, asks, at_work, started, task, team};
+use super::stage::{self, Stage, edit as edit_action};
+use max_team_workspace::words::Lang;
+
+#[test]
+fn the_gate() {
+    for (columns, rows, lang, name) in
+        [(80, 24, Lang::En, "gate_80x24"), (120, 40, Lang::Zh, "chinese_gate_120x40"), (40, 24, Lang::En, "gate_40x24")]
+    {
+        let house = House::proposed(columns, rows, lang);
+        insta::assert_snapshot!(name, house.stage.glass.everything());
+    }
+}
+
+#[test]
+fn a_plan_at_work() {
+    for (columns, rows, lang, name) in [
+        (80, 24, Lang::En, "board_80x24"),
+        (120, 40, Lang::En, "board_120x40"),
+        (80, 24, Lang::Zh, "chinese_board_80x24"),
+        (40, 24, Lang::En, "board_40x24"),
+    ] {
+        let mut house = House::approved(columns, rows, lang);
+        at_work(&mut house);
+        insta::assert_snapshot!(name, house.stage.glass.screen());
+    }
+}
+
+#[test]
+fn a_large_plan_shows_what_matters() {
+    let tasks = (0..100).map(|n| task(&format!("t{n:02}"), "leo", "One of many", &[])).collect();
+    let mut house = House::new(80, 24, Lang::En);
+    house.propose(Draft { goal: "many".into(), tasks, ..Draft::default() });
+    house.stage.wait(1_000);
+    house.stage.key(KeyCode::Char('y'));
+    house.stage.key(KeyCode::Enter);
+    house.carry_out();
+    house.stage.wait(1_000);
+    let screen = house.stage.glass.screen();
+    assert!(screen.contains("… 89 more") && screen.contains("● t00"), "{screen}");
+    house.stage.control('t');
+    let rows = |house: &House| house.stage.glass.screen().matches(" leo ").count();
+    assert!(rows(&house) > 15, "{}", house.stage.glass.screen());
+    house.stage.control('t');
+    assert_eq!(rows(&house), 0);
+    assert!(house.stage.glass.screen().contains("the team is at work"), "{}", house.stage.glass.screen());
+    house.stage.control('t');
+    assert_eq!(rows(&house), 11);
+}
+
+#[test]
+fn numbers_are_repainted_a_few_times_a_second_at_most() {
+    let mut house = House::approved(80, 24, Lang::En);
+    house.begin("design");
+    house.stage.wait(2_000);
+    let member = house.member("design");
+    house.stage.delta_from(member.clone(), Delta::Thinking("hm".into()));
+    assert!(!house.stage.glass.screen().contains("thinking"), "not before its time");
+    let due = house.stage.chat.changes_at_ms().unwrap() - house.stage.now_ms();
+    assert!((1..=250).contains(&due), "{due}");
+    house.stage.wait(due);
+    assert!(house.stage.glass.screen().contains("thinking"));
+}
+
+#[test]
+fn escape_leaves_the_team_alone_and_stop_stops_it() {
+    let mut house = House::approved(80, 24, Lang::En);
+    house.begin("design");
+    house.stage.wait(1_000);
+    house.stage.key(KeyCode::Esc);
+    assert_eq!(house.stage.chat.hint(), Some(Hint::TeamGoesOn));
+    assert!(house.stage.glass.screen().contains("/stop"));
+    assert!(!house.stage.acts.iter().any(|act| matches!(act, Act::Interrupt | Act::Halt | Act::Stop { .. })));
+    for word in ["停", "stop"] {
+        house.stage.say(word);
+        let acts = &house.stage.acts;
+        assert!(
+            !acts.iter().any(|act| matches!(act, Act::Interrupt | Act::Halt | Act::Stop { .. } | Act::Say { .. })),
+            "{acts:?}"
+        );
+    }
+    assert_eq!(house.stage.glass.screen().matches("the team goes on; /stop stops it").count(), 2);
+    house.stage.say("/stop nope");
+    assert!(house.stage.glass.screen().contains("no open task `nope`"));
+    house.stage.say("/stop design");
+    assert!(matches!(house.stage.acts.last(), Some(Act::Stop { task: Some(task), .. }) if task == "design"));
+    house.stage.say("/stop");
+    assert!(matches!(house.stage.acts.last(), Some(Act::Stop { task: None, .. })));
+    house.stage.say("/clear");
+    assert!(!house.stage.acts.iter().any(|act| matches!(act, Act::Open { .. })), "the plan is not left alone");
+    house.stage.say("/team");
+    let screen = house.stage.glass.everything();
+    assert!(screen.contains("architect") && screen.contains("state: design"), "{screen}");
+}
+
+/// Fails for good, and the lead has no advice.
+fn failed(columns: u16, rows: u16, lang: Lang) -> House {
+    let mut house = House::approved(columns, rows, lang);
+    house.begin("design");
+    house.stage.wait(1_000);
+    for _ in 0..10 {
+        if house.plan.needs_ruling() {
+            break;
+        }
+        house.fails("design", "the task reported success, but a check failed: docs/format.md: the file does not exist");
+        house.stage.wait(600_000);
+        house.step(Input::Woke);
+        if !house.plan.needs_ruling() {
+            house.begin("design");
+        }
+    }
+    house.step(Input::LeadSilent);
+    house.stage.wait(1_000);
+    house
+}
+
+#[test]
+fn a_failure_asks_what_to_do() {
+    insta::assert_snapshot!("failure_80x24", failed(80, 24, Lang::En).stage.glass.screen());
+    insta::assert_snapshot!("chinese_failure_120x40", failed(120, 40, Lang::Zh).stage.glass.screen());
+    let retry =
+        |agent: Option<&str>| Ruling::Retry { agent: agent.map(str::to_owned), model: None, note: String::new() };
+    for (keys, want) in [
+        ("r\n", retry(None)),
+        ("s\n", Ruling::Skip),
+        ("f\n", Ruling::Fixed),
+        ("g\n", Ruling::GiveUp),
+        ("o\nbob\nmia\n", retry(Some("mia"))),
+    ] {
+        let mut house = failed(80, 24, Lang::En);
+        for key in keys.chars() {
+            if key == '\n' {
+                house.stage.key(KeyCode::Enter);
+                house.stage.control('u');
+            } else {
+                house.stage.write(&key.to_string());
+            }
+        }
+        let Some(Act::Decide { say, .. }) = house.stage.acts.last() else { panic!("{keys}: {:?}", house.stage.acts) };
+        assert_eq!(*say, Say::Rule(want));
+    }
+}
+
+#[test]
+fn a_plan_that_is_over_leaves_a_summary() {
+    for (columns, rows, lang, name) in
+        [(80, 24, Lang::En, "summary_80x24"), (120, 40, Lang::Zh, "chinese_summary_120x40")]
+    {
+        let mut house = House::approved(columns, rows, lang);
+        at_work(&mut house);
+        house.does("parser", Proof::Verified);
+        house.does("writer", Proof::Verified);
+        house.does("文档", Proof::Unverified);
+        house.stage.wait(1_000);
+        house.begin("tests");
+        let evidence = vec![Evidence::new("make smoke", true, "passed")];
+        let findings = Findings { proof: Proof::Verified, evidence, ..Findings::default() };
+        house.reports("tests", Report::Done { output: "ok".into(), findings: Some(findings), unknown: Vec::new() });
+        house.stage.wait(1_000);
+        assert!(!house.stage.chat.session().is_team_at_work());
+        assert_eq!(house.stage.chat.changes_at_ms(), None, "nothing wakes an idle chat");
+        insta::assert_snapshot!(name, house.stage.glass.screen());
+    }
+}
+
+#[test]
+fn a_member_asks() {
+    for (columns, rows, lang, name) in
+        [(80, 24, Lang::En, "member_question_80x24"), (120, 40, Lang::Zh, "chinese_member_question_120x40")]
+    {
+        let mut house = House::approved(columns, rows, lang);
+        at_work(&mut house);
+        let member = house.member("parser");
+        house
+            .stage
+            .event_from(member.clone(), asks(11, "edit_file", edit_action("src/parse.rs", "@@ -1 +1 @@\n-a\n+b\n")));
+        let other = house.member("writer");
+        house.stage.event_from(other.clone(), asks(12, "edit_file", edit_action("src/write.rs", "")));
+        house.stage.wait(1_000);
+        insta::assert_snapshot!(name, house.stage.glass.screen());
+        // The lead's turn and other members' calls do not close it.
+        house.stage.end(End::Answered);
+        house.stage.event_from(other, stage::ended(End::Interrupted));
+        assert_eq!(house.stage.chat.session().questions.count(), 1);
+        house.stage.key(KeyCode::Char('y'));
+        house.stage.key(KeyCode::Enter);
+        let Some(Act::Answer { question, answer, .. }) = house.stage.acts.last() else { panic!() };
+        assert!(answer.allow && *question == QuestionId::new(Uuid::from_u128(11)));
+        let done = ToolDone {
+            key: "1.0".into(),
+            ending: Ending::Ran,
+            content: Vec::new(),
+            is_error: false,
+            ms: 1,
+            refused: None,
+            words: String::new(),
+        };
+        house.stage.event_from(member, Event::ToolDone(done));
+        assert_eq!(house.stage.chat.session().questions.count(), 0);
+    }
+}
+
+#[test]
+fn a_question_in_words_is_answered_in_words() {
+    let answer = |keys: &[KeyCode]| {
+        let mut stage = Stage::led(80, 24, false, Lang::En, Some(team()), &stage::opened());
+        stage.event_from(stage::lead(), stage::started("go"));
+        let question = "Which database should it be?\n1. SQLite\n2. PostgreSQL 数据库";
+        stage.event_from(stage::lead(), asks(13, "ask_user", ask_user(question)));
+        stage.wait(1_000);
+        insta::assert_snapshot!("ask_user_80x24", stage.glass.screen());
+        for key in keys {
+            stage.key(*key);
+        }
+        let Some(Act::Answer { answer, .. }) = stage.acts.pop() else { panic!("{keys:?}: {:?}", stage.acts) };
+        (answer.allow, answer.comment)
+    };
+    assert_eq!(answer(&[KeyCode::Char('2'), KeyCode::Enter]), (true, "PostgreSQL 数据库".into()));
+    assert_eq!(
+        answer(&[KeyCode::Enter, KeyCode::Down, KeyCode::Down, KeyCode::Enter]),
+        (true, "PostgreSQL 数据库".into())
+    );
+    assert_eq!(
+        answer(&[KeyCode::Char('n'), KeyCode::Char('o'), KeyCode::Char('3'), KeyCode::Enter]),
+        (true, "no3".into())
+    );
+    assert_eq!(answer(&[KeyCode::Esc]), (false, String::new()));
+    assert_eq!(answer(&[KeyCode::Char('x'), KeyCode::Esc, KeyCode::Esc]), (false, String::new()));
+}
+
+/// An option that Enter would take is one that is seen, however small the window; or none is taken.
+#[test]
+fn a_small_window_shows_the_option_that_is_chosen() {
+    for rows in 5..=12 {
+        let mut stage = Stage::led(40, rows, false, Lang::En, Some(team()), &stage::opened());
+        stage.event_from(stage::lead(), stage::started("go"));
+        let question = "Which should it be?\n1. alpha\n2. beta\n3. gamma\n4. delta\n5. epsilon";
+        stage.event_from(stage::lead(), asks(13, "ask_user", ask_user(question)));
+        stage.wait(1_000);
+        stage.acts.clear();
+        stage.key(KeyCode::Char('4'));
+        stage.wait(1_000);
+        let screen = stage.glass.screen();
+        stage.key(KeyCode::Enter);
+        let Some(Act::Answer { answer, .. }) = stage.acts.pop() else { continue };
+        assert!(answer.comment == "delta" && screen.contains("4  delta"), "{rows}: {answer:?}\n{screen}");
+        assert!(screen.contains("more lines") || screen.contains("alpha"), "{rows}\n{screen}");
+    }
+}
+
+/// No plan is approved in a window that has no row to say that there is more to know about it.
+#[test]
+fn a_small_window_tells_of_the_risks_of_a_plan() {
+    let mut approved = 0;
+    for rows in 5..=16 {
+        let mut house = House::new(40, rows, Lang::En);
+        house.propose_with(house::draft(), vec!["it deletes the old index".into()]);
+        house.stage.wait(1_000);
+        house.stage.acts.clear();
+        let screen = house.stage.glass.screen();
+        house.stage.key(KeyCode::Char('y'));
+        house.stage.key(KeyCode::Enter);
+        let is_approved = house.stage.acts.iter().any(|act| matches!(act, Act::Decide { say: Say::Approve, .. }));
+        let is_told = screen.contains("more lines") || screen.contains("! it deletes");
+        assert!(!is_approved || is_told, "{rows}\n{screen}");
+        approved += usize::from(is_approved);
+    }
+    assert!(approved > 0, "it fits somewhere");
+}
+
+#[test]
+fn a_member_with_one_thing_to_do_has_one_line_and_one_row() {
+    let mut stage = Stage::led(80, 24, false, Lang::En, Some(team()), &stage::opened());
+    stage.say("go");
+    stage.begin("go");
+    stage.answer(vec![stage::tool_use("dispatch_task", serde_json::json!({"agent": "leo"}))]);
+    stage.runs("1.0", "dispatch_task", Action { deed: Deed::Team, ..Action::read("leo") });
+    let leo = Arc::new(Origin { name: "leo".into(), ..Origin::agent(AgentId::new(Uuid::from_u128(5))) });
+    let given =
+        Assignment { reply_to: String::new(), plan: None, task: "1.0".into(), attempt: 1, ..Assignment::default() };
+    stage.event_from(leo.clone(), started(Some(given)));
+    stage.event_from(leo.clone(), stage::intent(1, 1));
+    stage.delta_from(leo.clone(), Delta::Text("some secret words".into()));
+    assert!(stage.glass.screen().contains("⏺ leo: writing"), "{}", stage.glass.screen());
+    assert!(!stage.glass.everything().contains("secret"));
+    stage.event_from(leo.clone(), stage::answered(1, "some secret words"));
+    stage.event_from(leo.clone(), stage::runs("1.0", "edit_file", Action::read("src/a.rs")));
+    assert!(stage.glass.screen().contains("leo: edit_file src/a.rs"), "{}", stage.glass.screen());
+    stage.wait(3_000);
+    stage.event_from(leo, stage::ended(End::Answered));
+    let screen = stage.glass.everything();
+    assert!(screen.contains("⏺ leo: done · 3.0 s · $0.0087") && !screen.contains("secret"), "{screen}");
+}
+
+#[test]
+fn whoever_is_called_has_a_line_and_can_be_looked_at() {
+    let mut stage = Stage::led(100, 24, false, Lang::En, Some(team()), &stage::opened());
+    stage.say("go");
+    stage.begin("go");
+    stage.answer(vec![stage::tool_use("agent", serde_json::json!({"type": "explore"}))]);
+    stage.runs("1.0", "agent", Action { deed: Deed::Team, ..Action::read("explore") });
+    let agent = AgentId::new(Uuid::from_u128(0xabc));
+    let explore = Arc::new(Origin { name: "explore".into(), ..Origin::agent(agent) });
+    let title = "find the parser".to_owned();
+    let given = Assignment { task: "1.0".into(), attempt: 1, title, depth: 1, ..Assignment::default() };
+    let did = [
+        started(Some(given.clone())),
+        stage::intent(1, 1),
+        stage::answered(1, "It is in parse.rs."),
+        stage::runs("1.0", "search_code", Action::read("parser")),
+        stage::ended(End::Answered),
+    ];
+    let (last, first) = did.split_last().unwrap();
+    first.iter().for_each(|event| stage.event_from(explore.clone(), event.clone()));
+    let screen = stage.glass.screen();
+    assert!(screen.contains("⏺ explore (find the parser): search_code parser · 1.5k tokens"), "{screen}");
+    stage.event_from(explore, last.clone());
+    assert!(stage.glass.everything().contains("⏺ explore (find the parser): done"), "{}", stage.glass.everything());
+    assert!(!stage.glass.everything().contains("parse.rs"), "its words are not the lead's");
+
+    stage.say("/show explore");
+    assert!(matches!(stage.acts.last(), Some(Act::Show(Some(who))) if who == "explore"), "{:?}", stage.acts);
+    let row = AgentRow {
+        agent,
+        session: stage::session_id(),
+        name: "explore".into(),
+        role: "sub-agent".into(),
+        assignment: Some(given.into()),
+        at_ms: 0,
+    };
+    let shown = Some((row.clone(), did.iter().map(|event| (0, event.clone())).collect()));
+    stage.chat.done(Done::Shown { wanted: Some("explore".into()), outcome: Ok((vec![row.clone()], shown)) });
+    stage.paint();
+    let screen = stage.glass.everything();
+    assert!(screen.contains("── explore-000abc") && screen.contains("# Your task"), "{screen}");
+    assert!(screen.contains("It is in parse.rs."), "{screen}");
+    stage.chat.done(Done::Shown { wanted: Some("expolre".into()), outcome: Ok((vec![row], None)) });
+    stage.paint();
+    let screen = stage.glass.everything();
+    assert!(
+        screen.contains("no agent here is called `expolre`") && screen.contains("explore-000abc  find the parser"),
+        "{screen}"
+    );
+}
+
+#[test]
+fn a_resumed_session_takes_its_plan_and_questions_up() {
+    let mut first = House::approved(80, 24, Lang::En);
+    first.begin("design");
+    let id = first.id;
+    let asked = Asked {
+        question: QuestionId::new(Uuid::from_u128(21)),
+        tool: "edit_file".into(),
+        action: edit_action("a.md", ""),
+        by: "ada".into(),
+        agent: None,
+        task: Some("design".into()),
+        color: None,
+        rule: "edits are asked about".into(),
+        memory: Memory::Rules(vec!["Edit".into()]),
+        recourse: Recourse::default(),
+        at_ms: stage::START_MS,
+    };
+    let opened = Opened { resumed: true, continuing: true, plans: vec![id], asked: vec![asked], ..stage::opened() };
+    let mut stage = Stage::led(80, 24, false, Lang::En, Some(team()), &opened);
+    assert!(stage.acts.iter().any(|act| matches!(act, Act::Plan(plan) if *plan == id)));
+    let plan = Box::new(first.plan.clone());
+    stage.chat.done(Done::Plan { plan: id, outcome: Ok(plan) });
+    stage.wait(1_000);
+    let screen = stage.glass.screen();
+    assert!(screen.contains("? ada (task design) wants to use edit_file") && screen.contains("0/5 done"), "{screen}");
+    assert!(screen.contains("edits are asked about"), "{screen}");
+
+    // What is older than what was read is read again, not counted twice.
+    let mut second = House { stage, plan: first.plan, id };
+    second.stage.acts.clear();
+    let origin = second.origin();
+    let old = max_team_core::plan::event::TaskStarted { task: "design".into(), attempt: 1 };
+    let session = stage::session_id();
+    let (at_ms, event) = (stage::START_MS, Arc::new(Event::TaskStarted(old)));
+    second.stage.chat.notice(&max_team_runtime::Notice::Event { session, from: origin, at_ms, event });
+    second.stage.paint();
+    assert!(matches!(second.stage.acts.as_slice(), [Act::Plan(_)]));
+    let plan = Box::new(second.plan.clone());
+    second.stage.chat.done(Done::Plan { plan: id, outcome: Ok(plan) });
+    second.stage.wait(1_000);
+    second.does("design", Proof::Unverified);
+    second.stage.wait(1_000);
+    assert!(second.stage.glass.screen().contains("1/5 done"), "{}", second.stage.glass.screen());
+}
+
+#[test]
+fn a_parked_proposal_is_asked_again_after_a_resume() {
+    let mut first = House::proposed(80, 24, Lang::En);
+    let opened = Opened { resumed: true, continuing: true, plans: vec![first.id], ..stage::opened() };
+    let mut stage = Stage::led(80, 24, false, Lang::En, Some(team()), &opened);
+    stage.chat.done(Done::Plan { plan: first.id, outcome: Ok(Box::new(first.plan.clone())) });
+    stage.wait(1_000);
+    let everything = stage.glass.everything();
+    assert!(everything.contains("critical path") && everything.contains(" y  approve"), "{everything}");
+    first.stage = stage;
+    first.stage.key(KeyCode::Char('y'));
+    first.stage.key(KeyCode::Enter);
+    first.carry_out();
+    first.stage.wait(1_000);
+    assert!(first.stage.glass.screen().contains("● design"), "{}", first.stage.glass.screen());
+}
+
+#[test]
+fn a_resize_shows_a_plan_at_work_once() {
+    let mut house = House::approved(80, 24, Lang::Zh);
+    at_work(&mut house);
+    for (columns, rows) in [(60, 24), (100, 30), (47, 24), (120, 40), (80, 24)] {
+        house.stage.resize(columns, rows);
+        house.stage.wait(300);
+        let everything = house.stage.glass.everything();
+        assert_eq!(everything.matches("▸ 计划").count(), 1, "{columns}x{rows}:\n{everything}");
+        assert!(everything.matches("● parser").count() <= 1, "{columns}x{rows}:\n{everything}");
+    }
+}
+
+/// Whoever looks back at what was said has a line like everybody, and keeps nobody from going on.
+#[test]
+fn somebody_beside_the_session_keeps_nobody_waiting() {
+    for aside in [false, true] {
+        let mut stage = Stage::led(80, 24, false, Lang::En, Some(team()), &stage::opened());
+        let memory = Origin { name: "memory".into(), aside, ..Origin::agent(AgentId::new(Uuid::from_u128(5))) };
+        let given = Assignment { task: "memory".into(), attempt: 1, depth: 1, ..Assignment::default() };
+        stage.event_from(Arc::new(memory), started(Some(given)));
+        assert!(stage.glass.screen().contains("memory: "), "{}", stage.glass.screen());
+        stage.say("/clear");
+        assert_eq!(stage.acts.iter().any(|act| matches!(act, Act::Open { .. })), aside, "{}", stage.glass.screen());
+    }
+}
+
+/// What the house says counts turns that are over: those who are at work have spent what was heard of them all the same.
+#[test]
+fn the_cost_in_the_status_line_does_not_go_down_while_others_work() {
+    let mut stage = Stage::new(110, 24);
+    let origin = Arc::new(Origin { name: "leo".into(), ..Origin::agent(AgentId::new(Uuid::from_u128(11))) });
+    let status = |others_nano| Status {
+        ledger: Ledger::default(),
+        others_nano,
+        others_unknown_nano: 0,
+        others_usage: Default::default(),
+        window_tokens: 0,
+        frame_bytes: 0,
+        messages: (0, 0),
+        settings: stage::settings(),
+        instructions: Vec::new(),
+        busy: false,
+    };
+    let told = |stage: &mut Stage, others_nano| {
+        let outcome = Ok(Box::new(status(others_nano)));
+        stage.chat.done(Done::Status { reason: Reason::Footer, outcome });
+        stage.chat.session().nano()
+    };
+    stage.event_from(origin.clone(), started(None));
+    stage.event_from(origin.clone(), stage::intent(1, 1));
+    stage.event_from(origin.clone(), stage::answered(1, "so far"));
+    let heard = stage.chat.session().nano();
+    assert!(heard > 0);
+    // The lead's turn has ended meanwhile, and the house is asked.
+    assert_eq!(told(&mut stage, 0), heard);
+    assert_eq!(told(&mut stage, 0), heard, "twice is no more");
+    let Event::TurnEnded(ended) = stage::ended(End::Answered) else { unreachable!() };
+    let lost = Charge { model: "m".into(), calls: 1, usage: Usage::default(), nano: 7, unknown_nano: 7 };
+    stage.event_from(origin, Event::TurnEnded(TurnEnded { charges: vec![lost], ..ended }));
+    assert_eq!((stage.chat.session().nano(), stage.chat.session().is_estimated()), (heard + 7, true));
+    assert_eq!(told(&mut stage, heard + 7), heard + 7);
+}

@@ -1,0 +1,198 @@
+//! Definitions in folders join the team of the agents file.
+//!
+//! Whoever is written in an agents file stays as it is; the built-in team gives way, name by name. One definition may
+//! name the lead, who still has no hands. Everybody else who does not say otherwise is an expert. Nobody sees what no
+//! member of the team sees, unless a definition that the user answers for says what its agent does not see.
+
+use std::collections::BTreeMap;
+
+use max_team_core::calling::hands::SPAWNING;
+use max_team_core::calling::offer::hidden_from;
+use max_team_core::tasks;
+use max_team_core::team::{Definition, Member, Place};
+use max_team_runtime::MEMORY_READ;
+use max_team_runtime::skills::SKILL;
+use max_team_tools::Registry;
+
+use super::roster::{Ranked, Roster};
+use super::shelf::Scope;
+use super::source::Found;
+use crate::config::Standing;
+
+/// What joins experts to a team.
+#[derive(Debug, Clone)]
+pub struct Desk {
+    /// Patterns of what no member sees.
+    pub(super) unseen: Vec<String>,
+    /// Who answers for the team's file.
+    pub(super) scope: Scope,
+    /// Those of the built-in team, who give way to others of their names.
+    builtin: Vec<String>,
+}
+
+/// A team with everybody on it.
+#[derive(Debug)]
+pub struct Joined {
+    pub lead: Member,
+    pub members: Vec<Member>,
+    pub experts: Vec<Member>,
+    pub warnings: Vec<String>,
+    /// Where the model of each is written down.
+    pub models: BTreeMap<String, String>,
+    /// The project's file that the lead comes from; `None`: the lead is the user's or built in.
+    pub lead_at: Option<String>,
+}
+
+impl Desk {
+    /// For the team of a file.
+    pub(super) fn new(found: &Found, unseen: Vec<String>, names: Vec<String>) -> Self {
+        let scope = match found.file.standing {
+            _ if found.is_builtin => Scope::Builtin,
+            Standing::Trusted => Scope::Flag,
+            Standing::Project | Standing::Shared => Scope::Project,
+        };
+        let builtin = if found.is_builtin { names } else { Vec::new() };
+        Self { unseen, scope, builtin }
+    }
+
+    /// Whether the team gives way to definitions.
+    pub(super) fn is_builtin(&self) -> bool {
+        self.scope == Scope::Builtin
+    }
+
+    /// Whether somebody of the built-in team has given way to another of that name.
+    pub(super) fn is_replaced(&self, name: &str) -> bool {
+        self.builtin.iter().any(|builtin| builtin == name)
+    }
+
+    /// Brings a team and the definitions together.
+    pub(super) fn join(&self, lead: Member, members: Vec<Member>, roster: &Roster) -> Joined {
+        let warnings = roster.broken().map(|why| format!("{why}; the agent is left out"));
+        let warnings = warnings.chain(roster.over().map(str::to_owned)).collect();
+        let mut joined =
+            Joined { lead, members, experts: Vec::new(), warnings, models: BTreeMap::new(), lead_at: None };
+        joined.warnings.extend(roster.odd().map(str::to_owned));
+        joined.lead.definition.place = Place::Lead;
+        let mut has_lead = !self.is_builtin();
+        for ranked in roster.ranked() {
+            let entry = ranked.entry;
+            let name = entry.name();
+            let member = self.member(&ranked);
+            let at = joined.members.iter().position(|member| member.definition.name == name);
+            let is_leads = joined.lead.definition.name == name;
+            match member.definition.place {
+                Place::Lead if has_lead => {
+                    let first = &joined.lead.definition.name;
+                    joined.warnings.push(format!("{}: `{first}` leads already; it is not used", entry.place()));
+                    continue;
+                }
+                Place::Lead => {
+                    has_lead = true;
+                    joined.lead = led(&joined.lead, member);
+                    joined.lead_at = (entry.scope == Scope::Project).then(|| entry.place());
+                    joined.models.insert(name.to_owned(), entry.place());
+                    continue;
+                }
+                _ if is_leads => {
+                    let words = "is the lead's name; say `type: main`, or choose another";
+                    joined.warnings.push(format!("{}: `{name}` {words}", entry.place()));
+                    continue;
+                }
+                _ if at.is_some() && !self.is_builtin() => {
+                    joined.warnings.push(format!("{}: the team has its own `{name}`; it is not used", entry.place()));
+                    continue;
+                }
+                place => match (at.and_then(|at| joined.members.get_mut(at)), place) {
+                    (Some(old), _) => *old = owner(member, Some(&old.definition.role)),
+                    (None, Place::Member) => joined.members.push(owner(member, None)),
+                    (None, _) => joined.experts.push(member),
+                },
+            }
+            joined.models.insert(name.to_owned(), entry.place());
+            joined.warnings.extend(self.replaced(&ranked));
+        }
+        joined
+    }
+
+    /// One of them to talk to, without the team around it; none where the agents file has somebody of that name.
+    pub(super) fn alone(&self, roster: &Roster, name: &str, is_taken: bool) -> Option<(Member, Vec<String>)> {
+        let found = roster.ranked().into_iter().find(|ranked| ranked.entry.name() == name && !is_taken)?;
+        let mut warnings = found.entry.card.warnings.clone();
+        warnings.extend(self.replaced(&found));
+        Some((self.member(&found), warnings))
+    }
+
+    /// Experts as the roster has them now, but those whose names somebody else has.
+    pub fn experts(&self, roster: &Roster, taken: &[String]) -> Vec<Member> {
+        let ranked = roster.ranked();
+        let mates = ranked.iter().map(|ranked| self.member(ranked));
+        let is_free = |own: &Definition| own.place == Place::Expert && !taken.contains(&own.name);
+        mates.filter(|member| is_free(&member.definition)).collect()
+    }
+
+    /// What is said where a project's definition takes the place of what comes with the program: everybody knows what to
+    /// expect of that, and nobody looks for a stranger behind its name.
+    fn replaced(&self, ranked: &Ranked<'_>) -> Option<String> {
+        let entry = &ranked.entry;
+        let is_replaced = ranked.built_in().is_some() || self.is_replaced(entry.name());
+        let words = || format!("{}: the project's `{}` replaces the built-in one", entry.place(), entry.name());
+        (is_replaced && entry.scope == Scope::Project).then(words)
+    }
+
+    /// A definition under what holds for everybody.
+    fn member(&self, ranked: &Ranked<'_>) -> Member {
+        let entry = &ranked.entry;
+        let mut member = entry.card.member.clone();
+        member.definition.trusted = entry.standing() == Standing::Trusted;
+        // Whoever calls one that only looks relies on that, whoever wrote the one that comes.
+        let only_looks = ranked.built_in().is_some_and(|built_in| built_in.card.member.constraints.read_only);
+        member.constraints.read_only |= only_looks && entry.standing() != Standing::Trusted;
+        let blocked = &mut member.constraints.blocked_patterns;
+        let answers = entry.standing() == Standing::Trusted && entry.card.says_unseen;
+        if !answers {
+            blocked
+                .extend(self.unseen.iter().filter(|pattern| !blocked.contains(pattern)).cloned().collect::<Vec<_>>());
+        }
+        member
+    }
+}
+
+/// A lead in another's words.
+fn led(old: &Member, new: Member) -> Member {
+    let Member { definition, model, constraints, .. } = new;
+    let definition = Definition { role: old.definition.role.clone(), ..definition };
+    Member { definition, model, constraints, mcp_servers: Vec::new() }
+}
+
+/// Somebody who owns tasks: with a role, and with tools by name.
+fn owner(mut member: Member, role: Option<&str>) -> Member {
+    let own = &mut member.definition;
+    own.tools = alone_tools(own);
+    if own.inherits_tools {
+        own.hidden_tools = hidden_from(&own.tools, &own.prompt);
+    }
+    own.inherits_tools = false;
+    own.place = Place::Member;
+    if let Some(role) = role.filter(|_| own.role == "expert") {
+        own.role = role.to_owned();
+    }
+    member
+}
+
+/// The tools of somebody who works by itself.
+pub(super) fn alone_tools(definition: &Definition) -> Vec<String> {
+    let known = Registry::builtin();
+    let mut tools = definition.tools.clone();
+    if definition.inherits_tools {
+        let shared = [SKILL, MEMORY_READ].into_iter().chain(tasks::TOOLS).map(str::to_owned);
+        tools = known.specs().map(|spec| spec.name.clone()).chain(shared).collect();
+    }
+    let is_taken = |tool: &str| definition.disallowed_tools.iter().any(|taken| taken == tool || taken == "*");
+    // Whoever lists them may call others.
+    let is_there = |tool: &str| {
+        let is_shared = [SKILL, MEMORY_READ].contains(&tool) || tasks::TOOLS.contains(&tool);
+        known.get(tool).is_some() || is_shared || SPAWNING.contains(&tool)
+    };
+    tools.retain(|tool| is_there(tool) && !is_taken(tool));
+    tools
+}

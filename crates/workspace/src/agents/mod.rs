@@ -1,0 +1,263 @@
+//! Who is on the team: the members of an agents file, or of the one that is built in, and everybody who is a Markdown
+//! file in a folder of definitions.
+//!
+//! `source` finds the agents file, `read` takes it apart member by member, `roll` finds the lead, `hands` knows which
+//! tool is whose. Such a file is checked as a whole and everything that is wrong with it is said at once, each with its
+//! place. `shelf` and `roster` find definitions in folders, `card` reads one, leniently, and `join` brings both together.
+//! Nothing here starts an agent or a server.
+
+mod card;
+mod compose;
+mod hands;
+mod join;
+mod people;
+mod read;
+mod roll;
+mod roster;
+mod shelf;
+mod source;
+#[cfg(test)]
+mod styles;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use max_team_core::calling::hands::{COORDINATING, assigns_work};
+use max_team_core::calling::offer::{hidden_from, hidden_from_lead, is_offered};
+use max_team_core::near::candidates;
+use max_team_core::team::{Constraints, Definition, Member};
+
+use crate::exit::{Exit, Stop};
+use crate::selection::Selection;
+use crate::setup::{self, Place};
+use crate::team::Crew;
+
+pub use card::slug;
+pub use hands::given;
+pub use join::{Desk, Joined};
+pub use people::{Person, people};
+pub use roster::{Roster, memory_keeper};
+pub use shelf::Scope;
+pub use source::is_text;
+
+/// The annotated default file: the built-in team, and the manual of every key.
+const DEFAULT_FILE: &str = include_str!("../../../../config/agents.yaml");
+
+/// Prompts that a file names as `@builtin/NAME`.
+const PROMPTS: [(&str, &str); 5] = [
+    ("max", include_str!("../../../../prompts/max.md")),
+    ("leo", include_str!("../../../../prompts/leo.md")),
+    ("ada", include_str!("../../../../prompts/ada.md")),
+    ("ray", include_str!("../../../../prompts/ray.md")),
+    ("sam", include_str!("../../../../prompts/sam.md")),
+];
+
+/// Patterns of a member's that its lead is told.
+const PATTERNS_TOLD_MAX: usize = 3;
+
+/// The text that follows a lead's own prompt in coordinator mode.
+const COORDINATOR: &str = include_str!("../../../../prompts/coordinator.md");
+
+/// A whole team.
+#[derive(Debug)]
+pub struct Team {
+    /// Who talks to the user.
+    pub lead: Member,
+    /// The others, in the order of the file.
+    pub members: Vec<Member>,
+    /// Those who speak when they are called, by name.
+    pub experts: Vec<Member>,
+    /// What the user should be told.
+    pub warnings: Vec<String>,
+    /// Where it was read from, for people.
+    pub source: String,
+    /// Members with the tools they list that do not exist yet.
+    pub later: Later,
+    /// Where each member's model is written down.
+    pub models: BTreeMap<String, String>,
+    /// The definitions beside the team's own file; it can be asked again.
+    pub roster: Roster,
+    /// What joins experts to this team, whenever they are read.
+    pub desk: Desk,
+    /// The project's file that the lead comes from, which is announced at every start.
+    pub lead_at: Option<String>,
+}
+
+/// Reads the team: from `--agents FILE`, else from the project's own file, else the built-in one; with everybody whose
+/// definition lies in a folder.
+pub fn team(path: Option<&Path>, place: &Place) -> Result<Team, Stop> {
+    let wrong = |error: crate::config::ConfigError| Stop::new(Exit::Config, error.to_string());
+    let (found, given) = source::find(path, place).map_err(wrong)?;
+    let roster = Roster::read(place, given.as_ref());
+    let is_named = path.is_some() && given.is_none();
+    let (joined, later, desk) = joined(&found, is_named, place, &roster).map_err(wrong)?;
+    let Joined { lead, members, experts, warnings, models, lead_at } = joined;
+    Ok(Team { lead, members, experts, warnings, source: found.file.shown, later, models, roster, desk, lead_at })
+}
+
+/// The same as it is written now, with what is known of the folders.
+pub fn again(path: Option<&Path>, place: &Place, roster: &Roster) -> Result<(Joined, Desk), Stop> {
+    let wrong = |error: crate::config::ConfigError| Stop::new(Exit::Config, error.to_string());
+    let (found, given) = source::find(path, place).map_err(wrong)?;
+    let is_named = path.is_some() && given.is_none();
+    joined(&found, is_named, place, roster).map(|(joined, _, desk)| (joined, desk)).map_err(wrong)
+}
+
+/// Members with the tools they list that do not exist yet.
+type Later = Vec<(String, Vec<String>)>;
+
+/// The team of a file with everybody whose definition lies in a folder.
+fn joined(
+    found: &source::Found,
+    is_named: bool,
+    place: &Place,
+    roster: &Roster,
+) -> Result<(Joined, Later, Desk), crate::config::ConfigError> {
+    let roll = read::roll(found, &place.env)?;
+    let unseen = unseen(&roll, is_named, place)?;
+    let roll::Led { lead, members, mut warnings, later, models } = roll.led()?;
+    let desk = Desk::new(found, unseen, models.keys().cloned().collect());
+    let mut joined = desk.join(lead, members, roster);
+    warnings.append(&mut joined.warnings);
+    let models = models.into_iter().chain(joined.models).collect();
+    let lead_at = joined.lead_at.or_else(|| (desk.scope == Scope::Project).then(|| found.file.shown.clone()));
+    Ok((Joined { warnings, models, lead_at, ..joined }, later, desk))
+}
+
+/// A lead with its tools resolved and its prompt composed for them; in coordinator mode also with the rules of that. Members
+/// are told to a lead that can hand work to them.
+pub fn leading(mut lead: Definition, members: &[Member], coordinates: bool) -> Definition {
+    lead.tools = hands::lead_tools(&lead);
+    if coordinates {
+        lead.tools.retain(|tool| COORDINATING.contains(&tool.as_str()));
+    }
+    // The built-in prompt mentions every tool; it is cut to the described ones.
+    let named = if compose::is_builtin(&lead.prompt) { "" } else { &lead.prompt };
+    lead.hidden_tools = if lead.inherits_tools { hidden_from_lead(&lead.tools, named) } else { Vec::new() };
+    lead.inherits_tools = false;
+    let offered: Vec<String> = lead.tools.iter().filter(|tool| is_offered(&lead, tool)).cloned().collect();
+    let mut parts = vec![compose::lead_prompt(&lead.prompt, &offered).trim_end().to_owned()];
+    parts.extend(coordinates.then(|| COORDINATOR.trim_end().to_owned()));
+    parts.extend(assigns_work(&lead.tools).then(|| roster(members)));
+    lead.prompt = parts.join("\n\n");
+    lead
+}
+
+/// The list of members in a lead's prompt, one line each.
+fn roster(members: &[Member]) -> String {
+    let mut text = String::from("# Your members\n\n");
+    if members.is_empty() {
+        text.push_str("There are none: answer yourself, and say what you cannot do.\n");
+    }
+    for member in members {
+        let Definition { name, role, .. } = &member.definition;
+        let _ = writeln!(text, "- `{name}` ({role}): {}", abilities(member).join(", "));
+    }
+    text
+}
+
+/// A member's abilities besides reading, in a few words. A lead plans by them; the policy enforces the limits.
+fn abilities(Member { definition, constraints, .. }: &Member) -> Vec<String> {
+    let has = |tools: &[&str]| tools.iter().any(|tool| definition.tools.iter().any(|own| own == tool));
+    let some = |patterns: &[String]| {
+        let shown: Vec<String> =
+            patterns.iter().take(PATTERNS_TOLD_MAX).map(|pattern| format!("`{pattern}`")).collect();
+        let more = if patterns.len() > shown.len() { " and the like" } else { "" };
+        format!("{}{more}", shown.join(", "))
+    };
+    let mut can = Vec::new();
+    if has(&["write_file", "edit_file"]) && !constraints.read_only {
+        can.push(match &constraints.write_patterns {
+            None => "changes files".to_owned(),
+            Some(patterns) if patterns.is_empty() => "changes no files".to_owned(),
+            Some(patterns) => format!("changes only files like {}", some(patterns)),
+        });
+    }
+    for (tools, words) in [
+        (["run_shell"].as_slice(), "runs commands"),
+        (&["run_test", "coverage_report"], "runs tests"),
+        (&["git_commit"], "commits"),
+        (&["query_log", "query_metrics"], "reads logs and metrics"),
+        (&["http_get"], "reads web pages"),
+    ] {
+        can.extend(has(tools).then(|| words.to_owned()));
+    }
+    if can.is_empty() {
+        can.push("reads only".to_owned());
+    }
+    let dirs = constraints.allowed_dirs.as_ref().filter(|dirs| !dirs.iter().any(|dir| dir == "."));
+    can.extend(dirs.map(|dirs| format!("sees only {}", some(dirs))));
+    can
+}
+
+/// One agent to talk to, without the team around it.
+#[derive(Debug)]
+pub struct Agent {
+    pub definition: Definition,
+    pub model: Option<String>,
+    /// The model it would like, where the session has it.
+    pub wish: Option<String>,
+    /// Whom it may call.
+    pub crew: Crew,
+    pub constraints: Constraints,
+}
+
+/// What no member of the team sees, for whoever is none. A file that came with the project may close more than we do,
+/// but opens nothing; one that the user names says all.
+fn unseen(roll: &roll::Roll, is_named: bool, place: &Place) -> Result<Vec<String>, crate::config::ConfigError> {
+    let mut patterns = roll.unseen_by_all();
+    if !is_named && !roll.is_builtin {
+        let ours = source::builtin().and_then(|found| read::roll(&found, &place.env))?;
+        patterns.extend(ours.unseen_by_all());
+    }
+    patterns.sort_unstable();
+    patterns.dedup();
+    Ok(patterns)
+}
+
+/// The agent that the flags ask for: a member or an expert by its name, or the one with hands of its own.
+pub fn choose(selection: &Selection, place: &Place) -> Result<Agent, Stop> {
+    let bad = |words: String| Stop::new(Exit::Config, words);
+    let wrong = |error: crate::config::ConfigError| bad(error.to_string());
+    let (found, given) = source::find(selection.agents.as_deref(), place).map_err(wrong)?;
+    let roll = read::roll(&found, &place.env).map_err(wrong)?;
+    let is_named = selection.agents.is_some() && given.is_none();
+    let unseen = unseen(&roll, is_named, place).map_err(wrong)?;
+    let roster = Roster::read(place, given.as_ref());
+    let desk = Desk::new(&found, unseen, Vec::new());
+    let Some(wanted) = selection.agent.as_ref().filter(|_| !selection.solo) else {
+        let constraints = Constraints { blocked_patterns: desk.unseen.clone(), ..Constraints::default() };
+        let definition = setup::solo();
+        let crew = Crew::new(roster, desk, vec![definition.name.clone()]);
+        return Ok(Agent { definition, model: None, wish: None, crew, constraints });
+    };
+    let names = roll.names();
+    let expert = desk.alone(&roster, wanted, !found.is_builtin && roll.has(wanted));
+    let is_expert = expert.is_some();
+    let (member, warnings) = match expert {
+        Some(found) => found,
+        None => roll
+            .one(wanted)
+            .ok_or_else(|| bad(nobody(&found.file.shown, wanted, names, &roster)))?
+            .map_err(|error| bad(error.to_string()))?,
+    };
+    warnings.iter().for_each(|warning| place.tell(warning));
+    let Member { mut definition, model, constraints, .. } = member;
+    // Alone it has nobody to lead: what only works in a team is left out.
+    definition.tools = join::alone_tools(&definition);
+    if definition.inherits_tools {
+        definition.hidden_tools = hidden_from(&definition.tools, &definition.prompt);
+    }
+    let (model, wish) = if is_expert { (None, model) } else { (model, None) };
+    let crew = Crew::new(roster, desk, vec![definition.name.clone()]);
+    Ok(Agent { definition, model, wish, crew, constraints })
+}
+
+fn nobody(shown: &str, wanted: &str, mut names: Vec<String>, roster: &Roster) -> String {
+    names.extend(roster.ranked().iter().map(|ranked| ranked.entry.name().to_owned()));
+    format!("{shown}: there is no agent `{wanted}`{}", candidates(wanted, names.iter().map(String::as_str)))
+}

@@ -1,0 +1,133 @@
+//! Everybody on a team with where they come from: what `agents list` and `agents show` tell.
+
+use max_team_core::calling::hands::{self as calling, Caller, Hands, Layer};
+use max_team_core::team::{Member, Place as Position};
+use serde_json::{Value, json};
+
+use super::Team;
+use super::hands;
+use super::join::alone_tools;
+use super::roster::Ranked;
+use super::shelf::Scope;
+
+/// One of the team, and where it is written.
+#[derive(Debug)]
+pub struct Person<'a> {
+    pub member: &'a Member,
+    /// Who put it there.
+    pub scope: Scope,
+    /// `file:line`.
+    pub place: String,
+    /// Definitions of the same name that do not count, each as `file:line (scope)`.
+    pub shadows: Vec<String>,
+    /// Tools that it lists and does not have.
+    pub left_out: Vec<String>,
+    /// What is odd about it.
+    pub notes: Vec<String>,
+}
+
+/// Everybody: the lead, the members, the experts.
+pub fn people(team: &Team) -> Vec<Person<'_>> {
+    let ranked = team.roster.ranked();
+    let all = std::iter::once(&team.lead).chain(&team.members).chain(&team.experts);
+    all.map(|member| person(team, member, &ranked)).collect()
+}
+
+fn person<'a>(team: &'a Team, member: &'a Member, ranked: &[Ranked<'_>]) -> Person<'a> {
+    let name = member.definition.name.as_str();
+    let found = ranked.iter().find(|ranked| ranked.entry.name() == name);
+    let written = |ranked: &Ranked<'_>| -> Vec<String> {
+        ranked.shadows.iter().map(|entry| format!("{} ({})", entry.place(), entry.scope.name())).collect()
+    };
+    let listed = team.models.get(name).map_or(team.source.as_str(), String::as_str);
+    match found {
+        // The place of whoever counts is that of the definition that was used.
+        Some(ranked) if ranked.entry.place() == listed => {
+            let mut shadows = written(ranked);
+            shadows.extend(team.desk.is_replaced(name).then(|| team.source.clone()));
+            let card = ranked.entry.card;
+            Person {
+                member,
+                scope: ranked.entry.scope,
+                place: listed.to_owned(),
+                shadows,
+                left_out: card.left_out.clone(),
+                notes: card.warnings.clone(),
+            }
+        }
+        found => {
+            let mut shadows = found.map(&written).unwrap_or_default();
+            if let Some(ranked) = found {
+                shadows.insert(0, format!("{} ({})", ranked.entry.place(), ranked.entry.scope.name()));
+            }
+            let later = team.later.iter().find(|(who, _)| who == name).map(|(_, tools)| tools.clone());
+            Person {
+                member,
+                scope: team.desk.scope,
+                // Nobody can go to a line of what is built in.
+                place: if team.desk.is_builtin() { team.source.clone() } else { in_line(listed) },
+                shadows,
+                left_out: later.unwrap_or_default(),
+                notes: Vec::new(),
+            }
+        }
+    }
+}
+
+/// `file:line` of what is written as `file:line:col`.
+fn in_line(place: &str) -> String {
+    place.rsplit_once(':').map_or(place, |(line, _)| line).to_owned()
+}
+
+impl Person<'_> {
+    /// The tools it has when it works, as far as they do not depend on who calls it, with those that come with them.
+    pub fn tools(&self) -> Vec<String> {
+        let own = &self.member.definition;
+        let tools = match own.place {
+            // A lead's act on the team, and are no hands.
+            Position::Lead => hands::lead_tools(own),
+            Position::Member => alone_tools(own).into_iter().chain(hands::given(own)).collect(),
+            Position::Expert => self.hands().tools,
+        };
+        match hands::known().subset(tools.iter().map(String::as_str)) {
+            Ok(whole) => whole.specs().map(|spec| spec.name.clone()).collect(),
+            Err(_) => tools,
+        }
+    }
+
+    /// What it does not have when it is called, by the layer that took it.
+    pub fn taken(&self) -> Vec<(Layer, Vec<String>)> {
+        let has = self.tools();
+        let left = |tools: Vec<String>| tools.into_iter().filter(|tool| !has.contains(tool)).collect();
+        let taken = self.hands().taken.into_iter().map(|(layer, tools)| (layer, left(tools)));
+        taken.filter(|(_, tools): &(Layer, Vec<String>)| !tools.is_empty()).collect()
+    }
+
+    /// What is left to it when it is called, and which layer took the rest.
+    fn hands(&self) -> Hands {
+        let there = hands::known().specs().map(|spec| spec.name.as_str());
+        calling::hands(there, &self.member.definition, Caller::default())
+    }
+
+    /// All of it but its words.
+    pub fn json(&self) -> Value {
+        let own = &self.member.definition;
+        let mut told = json!({
+            "name": own.name, "role": own.role, "description": own.description, "place": own.place,
+            "scope": self.scope.name(), "file": self.place, "shadows": self.shadows,
+            "model": self.member.model, "tools": self.tools(), "inherits_tools": own.inherits_tools,
+            "disallowed_tools": own.disallowed_tools, "left_out": self.left_out, "notes": self.notes,
+            "constraints": self.member.constraints,
+        });
+        if let (Some(told), Position::Expert) = (told.as_object_mut(), own.place) {
+            let taken = self.taken().into_iter().map(|(layer, tools)| json!({ "layer": layer, "tools": tools }));
+            told.insert("taken".to_owned(), taken.collect::<Vec<_>>().into());
+        }
+        // What it says besides; most say nothing.
+        if let (Some(told), Ok(Value::Object(more))) = (told.as_object_mut(), serde_json::to_value(own)) {
+            let known: Vec<String> = told.keys().cloned().chain(["prompt".to_owned()]).collect();
+            told.extend(more.into_iter().filter(|(key, _)| !known.contains(key)));
+        }
+        told
+    }
+}

@@ -1,0 +1,212 @@
+//! Settings: many sources, resolved once, into one typed value.
+//!
+//! From the weakest to the strongest: built-in defaults, the user's files, the project's files (or the one named
+//! with `--config`), flags. [`load`] reads them all, checks every value and says where each one came from
+//! ([`Config::explain`]). Nobody else reads a settings file or the environment. The annotated default file
+//! (`config/config.yaml`) is the manual; `table.rs` is the one place where a key is born.
+//!
+//! It starts nothing, asks no network, and does not follow `llm.api_key_file` or `llm.api_key_helper`: it hands
+//! them over. Files that come with a project are not trusted; `trust.rs` says with what.
+
+pub mod choice;
+mod env;
+mod error;
+pub mod expand;
+mod explain;
+mod files;
+mod layers;
+mod shape;
+mod suggest;
+mod table;
+#[cfg(test)]
+mod tests;
+mod time;
+pub mod trust;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+pub use max_team_runtime::yaml;
+
+pub use env::Env;
+pub use error::{ConfigError, Problem, quote};
+pub use files::{File, Standing};
+pub use layers::found;
+pub use shape::{Count, Shape, Switch, Usd};
+pub use table::{Audit, Journal, Keys, Limits, Llm, Memory, Permissions, Project, Server, Team, Tools, Ui};
+pub use time::{Time, duration};
+
+use explain::{Source, Trail};
+use layers::Layers;
+
+/// The annotated default file: the manual of every key. It is not parsed at start-up; a test keeps it equal to the
+/// defaults in the table.
+pub const DEFAULT_FILE: &str = include_str!("../../../../config/config.yaml");
+
+/// Where settings come from.
+#[derive(Debug)]
+pub struct Sources<'a> {
+    /// The environment of the process.
+    pub env: &'a Env,
+    /// The folder we were started in, as an absolute path.
+    pub cwd: &'a Path,
+    /// `--config FILE`: must exist, is trusted, and stands in for the project's own files.
+    pub explicit: Option<&'a Path>,
+    /// Values from flags; of two for one key, the later counts.
+    pub overrides: Vec<Override>,
+}
+
+/// One value that was given on the command line.
+#[derive(Debug, Clone)]
+pub struct Override {
+    /// `llm.default_model`.
+    pub key: String,
+    /// As it was typed.
+    pub value: String,
+    /// How it is called in messages: `--model`.
+    pub name: String,
+}
+
+/// All settings, with every path absolute.
+#[derive(Clone)]
+pub struct Config {
+    /// The web page.
+    pub server: Server,
+    /// The model and the way to it.
+    pub llm: Llm,
+    /// The audit file.
+    pub audit: Audit,
+    /// The folder that is worked on.
+    pub project: Project,
+    /// What survives a crash.
+    pub journal: Journal,
+    /// Where work stops.
+    pub limits: Limits,
+    /// What agents may do unasked.
+    pub team: Team,
+    pub permissions: Permissions,
+    /// What is remembered.
+    pub memory: Memory,
+    /// What tools may ask beyond the project.
+    pub tools: Tools,
+    /// What keys do.
+    pub keys: Keys,
+    /// The terminal.
+    pub ui: Ui,
+    /// Rows for the catalogue of providers and models, as written; whoever reads the catalogue checks them.
+    pub catalog: serde_json::Value,
+    /// What the user should be told: unknown keys and values that were held back.
+    pub warnings: Vec<String>,
+    trail: Trail,
+}
+
+/// Who chose a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Chooser {
+    /// Nobody: it is the usual one.
+    Nobody,
+    /// The user, or somebody the user vouches for.
+    User,
+    /// A file that came with the project.
+    Project,
+}
+
+/// Reads and resolves all sources.
+pub fn load(sources: Sources<'_>) -> Result<Config, ConfigError> {
+    let Sources { env, cwd, explicit, overrides } = sources;
+    let mut layers = Layers::new(env);
+    for flag in overrides {
+        layers.flag(flag);
+    }
+    for file in files::of_user(env, cwd).into_iter().chain(files::of_project(cwd, explicit)) {
+        layers.file(file);
+    }
+    let (values, trail, warnings) = layers.finish()?;
+    let mut config = Config {
+        server: Server::new(&values),
+        llm: Llm::new(&values),
+        audit: Audit::new(&values),
+        project: Project::new(&values),
+        journal: Journal::new(&values),
+        limits: Limits::new(&values),
+        team: Team::new(&values),
+        permissions: Permissions::new(&values),
+        memory: Memory::new(&values),
+        tools: Tools::new(&values),
+        keys: Keys::new(&values),
+        ui: Ui::new(&values),
+        catalog: table::catalog(&values),
+        warnings,
+        trail,
+    };
+    config.settle(env, cwd);
+    Ok(config)
+}
+
+impl Config {
+    /// Where values came from: of one key (`llm.timeout`), of one section (`llm`), or of all.
+    pub fn explain(&self, key: Option<&str>) -> Result<String, ConfigError> {
+        self.trail.explain(key)
+    }
+
+    /// Who chose a value.
+    pub fn chooser(&self, key: &str) -> Chooser {
+        match self.trail.source(key) {
+            None => Chooser::Nobody,
+            Some(source) if source.is_trusted() => Chooser::User,
+            Some(_) => Chooser::Project,
+        }
+    }
+
+    /// Whether a value came with the project, and not from somebody the user vouches for.
+    pub fn is_from_project(&self, key: &str) -> bool {
+        self.chooser(key) == Chooser::Project
+    }
+
+    /// Makes paths absolute: the project below the folder we are in, the audit file below the project (or, by
+    /// default, in our own folder), and the key beside the file that names it.
+    fn settle(&mut self, env: &Env, cwd: &Path) {
+        // Taking it apart and together again drops the `.` of the default.
+        self.project.root = cwd.join(at_home(&self.project.root, env)).components().collect();
+        // Unless somebody says where the audit goes, a run leaves nothing behind in the project.
+        let audit_base = match self.trail.source("audit.output") {
+            None => env.home().map_or_else(|| self.project.root.clone(), |home| cwd.join(home)),
+            Some(_) => self.project.root.clone(),
+        };
+        self.audit.output = audit_base.join(at_home(&self.audit.output, env));
+        if let Some(key_file) = &mut self.llm.api_key_file {
+            let beside = match self.trail.source("llm.api_key_file") {
+                Some(Source::File { file, .. }) => file.path.parent().unwrap_or(cwd),
+                _ => cwd,
+            };
+            *key_file = beside.join(at_home(key_file, env));
+        }
+    }
+}
+
+/// The catalogue is left out: its rows may hold keys of other services.
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("server", &self.server)
+            .field("llm", &self.llm)
+            .field("audit", &self.audit)
+            .field("project", &self.project)
+            .field("journal", &self.journal)
+            .field("limits", &self.limits)
+            .field("team", &self.team)
+            .field("permissions", &self.permissions)
+            .field("keys", &self.keys)
+            .field("ui", &self.ui)
+            .field("warnings", &self.warnings)
+            .finish_non_exhaustive()
+    }
+}
+
+/// `~/x` in the user's own folder, as a shell would have it.
+fn at_home(path: &Path, env: &Env) -> PathBuf {
+    match (path.strip_prefix("~"), env.user()) {
+        (Ok(rest), Some(user)) => user.join(rest),
+        _ => path.to_owned(),
+    }
+}

@@ -1,0 +1,33 @@
+//! How the program ends: each user-facing failure has an exit code and words that say what to do next.
+
+pub use max_team_core::verdict::Exit;
+
+use crate::words::Lang;
+
+/// A failure with its exit code.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Stop {
+    pub exit: Exit,
+    pub message: String,
+    chinese: Option<String>,
+}
+
+impl Stop {
+    /// In the words of whoever failed.
+    pub fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into(), chinese: None }
+    }
+
+    /// In words of ours: whoever fails need not know which language is spoken.
+    pub fn said(exit: Exit, words: impl Fn(Lang) -> String) -> Self {
+        Self { exit, message: words(Lang::En), chinese: Some(words(Lang::Zh)) }
+    }
+
+    pub fn words(&self, lang: Lang) -> &str {
+        match (lang, &self.chinese) {
+            (Lang::Zh, Some(words)) => words,
+            _ => &self.message,
+        }
+    }
+}

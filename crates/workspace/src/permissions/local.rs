@@ -1,0 +1,58 @@
+//! A yes that is remembered for the repository: a rule in `.max-team/settings.local.json`.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::Trusted;
+
+/// Where a project keeps them.
+const FILE: &str = ".max-team/settings.local.json";
+
+/// Adds rules to the project's local settings, and to what the user trusts there. What is in the file stays.
+pub fn remember(home: &Path, root: &Path, rules: &[String]) -> Result<(), String> {
+    let path = root.join(FILE);
+    let told = |why: &dyn std::fmt::Display| format!("`{}` cannot be changed: {why}", path.display());
+    // Before anything is written: what is not to be trusted is of no use in the file.
+    let mut trusted = Trusted::read(home)?;
+    let mut settings = match std::fs::read(&path) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| told(&error))?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => json!({}),
+        Err(error) => return Err(told(&error)),
+    };
+    let allow = settings
+        .as_object_mut()
+        .and_then(|top| top.entry("permissions").or_insert_with(|| json!({})).as_object_mut())
+        .and_then(|permissions| permissions.entry("allow").or_insert_with(|| json!([])).as_array_mut())
+        .ok_or_else(|| told(&"its `permissions.allow` is no list"))?;
+    for rule in rules {
+        if !allow.iter().any(|known| known.as_str() == Some(rule)) {
+            allow.push(Value::from(rule.as_str()));
+        }
+    }
+    let text = serde_json::to_string_pretty(&settings).map_err(|error| told(&error))?;
+    write(&path, &text).map_err(|error| told(&error))?;
+    trusted.add(&root.to_string_lossy(), rules).map_err(|error| told(&error))
+}
+
+/// Which of these rules the project's local settings have, and where those are. What cannot be read allows nothing.
+pub fn remembered<'r>(root: &Path, rules: &'r [String]) -> (PathBuf, Vec<&'r str>) {
+    let path = root.join(FILE);
+    let settings: Option<Value> = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let allow = settings.as_ref().and_then(|settings| settings.pointer("/permissions/allow")?.as_array());
+    let has = |rule: &&str| allow.is_some_and(|allow| allow.iter().any(|known| known.as_str() == Some(*rule)));
+    (path, rules.iter().map(String::as_str).filter(has).collect())
+}
+
+/// Replaces a file whole, or not at all.
+pub fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    let mut draft = tempfile::NamedTempFile::new_in(folder)?;
+    draft.write_all(text.as_bytes())?;
+    draft.write_all(b"\n")?;
+    draft.as_file().sync_all()?;
+    draft.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}

@@ -1,0 +1,281 @@
+//! Permissions out of settings files and flags, merged: managed, user, project, local, flags.
+//!
+//! The files are those that people already have: `settings.json` in our own folder or in `.claude`. What a project
+//! brings along may forbid and ask at once; what it allows counts only after the user has said so, rule by rule
+//! (`permissions trust`, or a yes that was to be remembered for the repository). This module reads and merges; it
+//! judges nothing.
+
+mod also;
+mod files;
+mod foreign;
+mod local;
+mod trust;
+
+use std::path::Path;
+
+use max_team_core::policy::rule::{Anchors, List, Origin, Scope, escape};
+use max_team_core::policy::{Mode, Permissions, Rule};
+
+use crate::config::{Chooser, quote};
+use crate::exit::{Exit, Stop};
+use crate::setup::Place;
+use crate::words::Lang;
+
+use files::File;
+pub use foreign::{Hook, Unused};
+pub use local::{remember, remembered, write};
+pub use trust::Trusted;
+
+/// Where the machine's own settings are.
+const MANAGED: &str = "/etc/max-team/settings.json";
+
+/// What settings files and flags say.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// The rules that count.
+    pub permissions: Permissions,
+    /// Permissions that the project brought along and nobody has trusted yet.
+    pub held: Vec<Rule>,
+    /// The mode that the user's settings ask for.
+    pub mode: Option<Mode>,
+    /// The strictest mode that the project's settings ask for.
+    pub foreign: Option<Mode>,
+    /// Whether nobody may turn all questions off.
+    pub no_bypass: bool,
+    /// Hooks before a tool that are not run here, and that the user has not said to go on without.
+    pub hooks: Vec<(Hook, Origin)>,
+    /// What `.claude/` and `.mcp.json` hold and has no effect here.
+    pub unused: Vec<Unused>,
+    /// What the user should be told.
+    pub warnings: Vec<String>,
+}
+
+/// Rules that were given for this run.
+#[derive(Debug, Clone, Default)]
+pub struct Flags<'a> {
+    pub allowed: &'a [String],
+    pub denied: &'a [String],
+}
+
+/// One settings file that may be there.
+struct Source {
+    scope: Scope,
+    path: std::path::PathBuf,
+    /// The folder that `/x` in its rules means.
+    base: std::path::PathBuf,
+}
+
+/// Reads everything for a project's folder. Settings of the user's own, or of the machine's, that cannot be read stop
+/// the program: what they forbid would be free without them.
+pub fn load(place: &Place, root: &Path, flags: &Flags<'_>) -> Result<Loaded, Stop> {
+    let (trusted, problem) = match Trusted::read(&place.home) {
+        Ok(trusted) => (trusted, None),
+        Err(problem) => (Trusted::default(), Some(format!("{problem}; no permission of a project counts until then"))),
+    };
+    let mut loaded = read(&sources(place, root), place, root, flags, &trusted)?;
+    loaded.warnings.extend(problem);
+    loaded.unused.extend(lying_about(place, root));
+    loaded.warnings.extend(foreign::line(&loaded.unused, !loaded.hooks.is_empty(), place.speaks()));
+    Ok(loaded)
+}
+
+/// Other files without an effect: commands, plugins, servers.
+fn lying_about(place: &Place, root: &Path) -> Vec<Unused> {
+    let own = place.env.user().map(|user| user.join(".claude"));
+    let theirs = root.join(".claude");
+    let mut found = foreign::folder(&theirs, ".claude", own.as_ref() == Some(&theirs));
+    if let Some(own) = own.filter(|own| *own != theirs) {
+        found.extend(foreign::folder(&own, "~/.claude", true));
+    }
+    found.extend(foreign::servers(&root.join(".mcp.json"), ".mcp.json"));
+    found
+}
+
+/// The files of a project that hold rules.
+pub const FILES: [&str; 4] = [
+    ".max-team/settings.json",
+    ".claude/settings.json",
+    ".max-team/settings.local.json",
+    ".claude/settings.local.json",
+];
+
+fn sources(place: &Place, root: &Path) -> Vec<Source> {
+    let file = |scope, path: std::path::PathBuf, base: &Path| Source { scope, path, base: base.to_owned() };
+    let mut all = vec![
+        file(Scope::Managed, MANAGED.into(), Path::new("/etc/max-team")),
+        file(Scope::User, place.home.join("settings.json"), &place.home),
+    ];
+    let theirs = place.env.user().map(|user| user.join(".claude"));
+    all.extend(theirs.map(|folder| file(Scope::User, folder.join("settings.json"), &folder)));
+    for name in FILES {
+        let scope = if name.ends_with(".local.json") { Scope::Local } else { Scope::Project };
+        all.push(file(scope, root.join(name), root));
+    }
+    // A project in the user's own folder would find the user's files twice.
+    let mut seen = Vec::new();
+    all.retain(|source| {
+        !seen.contains(&source.path) && {
+            seen.push(source.path.clone());
+            true
+        }
+    });
+    all
+}
+
+fn read(sources: &[Source], place: &Place, root: &Path, flags: &Flags<'_>, trusted: &Trusted) -> Result<Loaded, Stop> {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let (root_text, home) = (text(root), place.env.user().map(|user| text(&user)).unwrap_or_default());
+    let mut loaded = Loaded::default();
+    for source in sources {
+        let shown = shown(&source.path, root, &home);
+        let is_foreign = matches!(source.scope, Scope::Project | Scope::Local);
+        let file = match files::read(&source.path, &shown) {
+            Ok(Some(File { lost: Some(problem), .. })) | Err(problem) if !is_foreign => {
+                return Err(unsafe_without(&problem));
+            }
+            Ok(Some(file)) => file,
+            Ok(None) => continue,
+            Err(problem) => {
+                loaded.warnings.push(problem);
+                continue;
+            }
+        };
+        loaded.warnings.extend(file.warnings.iter().cloned());
+        let base = text(&source.base);
+        let anchors = Anchors { root: &root_text, base: &base, home: &home };
+        for (list, text, line) in &file.rules {
+            let origin = Origin { scope: source.scope, file: shown.clone(), line: *line };
+            let rule = Rule::new(*list, text, origin, &anchors);
+            if is_foreign && *list == List::Allow && !trusted.has(&root_text, text) {
+                loaded.held.push(rule);
+            } else {
+                loaded.permissions.rules.push(rule);
+            }
+        }
+        loaded.leave(&file, &shown, trusted.of(&root_text), &anchors);
+        for (text, line) in &file.also {
+            let origin = Origin { scope: source.scope, file: shown.clone(), line: *line };
+            match also::folder(text, &anchors, place) {
+                Ok(folder) => {
+                    let rule = Rule::new(List::Allow, &format!("Read(/{}/**)", escape(&folder)), origin, &anchors);
+                    if is_foreign && !trusted.has(&root_text, &rule.text) {
+                        loaded.held.push(rule);
+                    } else if !loaded.permissions.also.contains(&folder) {
+                        loaded.permissions.also.push(folder);
+                    }
+                }
+                Err(why) => loaded.warnings.push(format!("{origin}: `{}` is not used: {why}", quote(text))),
+            }
+        }
+        loaded.permissions.no_reads_outside |= file.no_reads_outside;
+        loaded.permissions.no_writes_outside |= file.no_writes_outside;
+        loaded.permissions.never_asks |= file.never_asks;
+        if is_foreign {
+            loaded.foreign = stricter(loaded.foreign, file.mode);
+        } else {
+            loaded.mode = file.mode.or(loaded.mode);
+        }
+        loaded.no_bypass |= file.no_bypass;
+    }
+    let anchors = Anchors { root: &root_text, base: &root_text, home: &home };
+    for (list, given, flag) in
+        [(List::Allow, flags.allowed, "--allowed-tools"), (List::Deny, flags.denied, "--disallowed-tools")]
+    {
+        let origin = || Origin { scope: Scope::Flags, file: flag.to_owned(), line: 0 };
+        let rules = given.iter().flat_map(|text| split(text));
+        loaded.permissions.rules.extend(rules.map(|text| Rule::new(list, &text, origin(), &anchors)));
+    }
+    loaded.permissions.root = root_text;
+    let flawed = loaded.permissions.rules.iter().filter_map(|rule| Some((rule, rule.flaw()?)));
+    loaded.warnings.extend(flawed.map(|(rule, flaw)| format!("{}: `{}`: {flaw}", rule.origin, rule.text)));
+    if !loaded.held.is_empty() {
+        let count = loaded.held.len();
+        loaded.warnings.push(format!(
+            "{count} of this project's permissions wait for you: `max-team permissions list` shows them, `max-team permissions trust` uses them"
+        ));
+    }
+    Ok(loaded)
+}
+
+/// The stricter of two modes that may be asked for.
+fn stricter(one: Option<Mode>, other: Option<Mode>) -> Option<Mode> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(if other.is_stricter(one) { other } else { one }),
+        (one, other) => one.or(other),
+    }
+}
+
+fn unsafe_without(problem: &str) -> Stop {
+    Stop::said(Exit::Config, |lang| match lang {
+        Lang::En => format!("{problem}\nwhat it denies would be free without it: mend the file, or move it away"),
+        Lang::Zh => format!("{problem}\n没有它，其中禁止的操作就会被放行：请修正该文件，或将其移走"),
+    })
+}
+
+/// A path as people read it.
+fn shown(path: &Path, root: &Path, home: &str) -> String {
+    if let Ok(inside) = path.strip_prefix(root) {
+        return inside.display().to_string();
+    }
+    match path.strip_prefix(home) {
+        Ok(own) if !home.is_empty() => format!("~/{}", own.display()),
+        _ => path.display().to_string(),
+    }
+}
+
+/// Rules of a flag: commas or spaces stand between them, but not inside brackets.
+pub fn split(text: &str) -> Vec<String> {
+    let (mut rules, mut rule, mut depth) = (Vec::new(), String::new(), 0_usize);
+    for letter in text.chars() {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 && (letter == ',' || letter.is_whitespace()) {
+            rules.push(std::mem::take(&mut rule));
+        } else {
+            rule.push(letter);
+        }
+    }
+    rules.push(rule);
+    rules.retain(|rule| !rule.trim().is_empty());
+    rules
+}
+
+impl Loaded {
+    /// Records settings without an effect here, and adds `ask` rules for hooks that are not run, except those that the
+    /// user trusted to skip.
+    fn leave(&mut self, file: &File, shown: &str, words: &[String], anchors: &Anchors<'_>) {
+        for hook in file.hooks.iter().filter(|hook| !words.contains(&hook.word())) {
+            let origin = Origin { scope: Scope::Hook, file: shown.to_owned(), line: hook.line };
+            let rules = hook.rules().into_iter().map(|text| Rule::new(List::Ask, &text, origin.clone(), anchors));
+            self.permissions.rules.extend(rules);
+            self.hooks.push((hook.clone(), origin));
+        }
+        let matchers: Vec<String> = file.hooks.iter().map(|hook| hook.matcher.clone()).collect();
+        let before = (!matchers.is_empty()).then(|| ("hooks.PreToolUse".to_owned(), matchers));
+        let events = file.events.iter().map(|event| (format!("hooks.{event}"), Vec::new()));
+        let unused = before.into_iter().chain(events).chain(file.unused.iter().cloned());
+        self.unused.extend(unused.map(|(what, names)| Unused { what, place: shown.to_owned(), names }));
+    }
+
+    /// The mode to work in: what the user chose, else what the user's settings ask for. What came with the project
+    /// counts only where it is stricter than both.
+    pub fn mode(&self, chosen: Mode, by: Chooser) -> (Mode, Option<String>) {
+        let (own, foreign) = match by {
+            Chooser::User => (chosen, None),
+            Chooser::Project => (self.mode.unwrap_or_default(), stricter(Some(chosen), self.foreign)),
+            Chooser::Nobody => (self.mode.unwrap_or(chosen), self.foreign),
+        };
+        let mode = foreign.filter(|foreign| foreign.is_stricter(own)).unwrap_or(own);
+        if self.no_bypass && mode == Mode::BypassPermissions {
+            let words = "settings do not allow `bypassPermissions`; the mode is `default`".to_owned();
+            return (Mode::Default, Some(words));
+        }
+        (mode, None)
+    }
+}
+
+#[cfg(test)]
+mod tests;

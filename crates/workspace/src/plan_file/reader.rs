@@ -1,0 +1,401 @@
+//! A plan file's text into a draft.
+//!
+//! Reading goes on after a mistake, so that one run names them all with their places, together with what is wrong with
+//! the plan as a plan; a wrong type, duration or amount is a mistake, a key that nobody knows is only a warning. A word
+//! is taken as it is written, so an id of `007` stays one.
+
+use max_team_core::near::did_you_mean;
+use max_team_core::plan::{Budget, Draft, Gate, Task};
+use max_team_core::team::Isolation;
+use max_team_core::text::{code_points, hidden_lines};
+
+use super::{Read, place};
+use crate::config::yaml::{self, Name, Node, Spot, Value};
+use crate::config::{ConfigError, Problem, Shape, Switch, Usd, duration, found, quote};
+use crate::exit::{Exit, Stop};
+
+/// Bytes of one plan file.
+const BYTES_MAX: usize = 16 << 20;
+/// Values in one plan file: the largest plan, with every key of every task and all dependencies.
+const NODES_MAX: usize = 1_000_000;
+/// Mistakes, and warnings, that are told.
+const TOLD_MAX: usize = 20;
+/// What a budget looks like.
+const BUDGET_WANTED: &str = "a map such as `{usd: 2.00, tokens: 200000, wall: 40m}`";
+/// What a duration looks like.
+const TIME_WANTED: &str = "a duration such as `500ms`, `120s`, `2m` or `1h`";
+/// What a count looks like.
+const COUNT_WANTED: &str = "a whole number";
+/// What a copy looks like.
+const ISOLATION_WANTED: &str = "`worktree` or `none`";
+
+/// Reads a plan; `name` is how messages call the file.
+pub fn read(text: &str, name: &str) -> Result<Read, Stop> {
+    if text.len() > BYTES_MAX {
+        let words = format!("{name}: {} bytes are too many for a plan; is this the right file?", text.len());
+        return Err(Stop::new(Exit::Config, words));
+    }
+    let root = yaml::parse_up_to(text, NODES_MAX).map_err(|fault| {
+        let problem = Problem::Syntax { place: place(name, fault.spot), message: quote(&fault.message) };
+        Stop::new(Exit::Config, ConfigError::from(problem).to_string())
+    })?;
+    let mut reader = Reader {
+        name,
+        problems: Vec::new(),
+        warnings: Vec::new(),
+        warnings_dropped: 0,
+        spots: Vec::new(),
+        broken: Vec::new(),
+        told: 0,
+    };
+    let draft = reader.plan(&root);
+    if reader.warnings_dropped > 0 {
+        reader.warnings.push(format!("{} more warnings are not shown", reader.warnings_dropped));
+    }
+    for (line, letters) in hidden_lines(text) {
+        let letters = code_points(&letters);
+        reader.warnings.push(format!("{name}:{line}: invisible characters ({letters}) are left out for the model"));
+    }
+    let Reader { problems, warnings, spots, broken, .. } = reader;
+    Ok(Read { draft, warnings, name: name.to_owned(), begins: root.spot, spots, problems, broken })
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Key {
+    Goal,
+    Budget,
+    MaxParallel,
+    Tasks,
+    Gates,
+}
+
+const KEYS: &[(&str, Key)] = &[
+    ("goal", Key::Goal),
+    ("budget", Key::Budget),
+    ("max_parallel", Key::MaxParallel),
+    ("tasks", Key::Tasks),
+    ("gates", Key::Gates),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Id,
+    Title,
+    Do,
+    Agent,
+    Needs,
+    When,
+    Owns,
+    Outputs,
+    Verify,
+    Retry,
+    Timeout,
+    TimeoutMs,
+    Budget,
+    Model,
+    Skip,
+    Isolation,
+}
+
+/// Our names first, then what others call the same things.
+const FIELDS: &[(&str, Field)] = &[
+    ("id", Field::Id),
+    ("title", Field::Title),
+    ("do", Field::Do),
+    ("agent", Field::Agent),
+    ("needs", Field::Needs),
+    ("when", Field::When),
+    ("owns", Field::Owns),
+    ("outputs", Field::Outputs),
+    ("verify", Field::Verify),
+    ("retry", Field::Retry),
+    ("timeout", Field::Timeout),
+    ("budget", Field::Budget),
+    ("model", Field::Model),
+    ("skip", Field::Skip),
+    ("isolation", Field::Isolation),
+    ("timeout_ms", Field::TimeoutMs),
+    ("description", Field::Do),
+    ("prompt", Field::Do),
+    ("agent_name", Field::Agent),
+    ("owner", Field::Agent),
+    ("depends_on", Field::Needs),
+    ("blocked_by", Field::Needs),
+    ("max_retries", Field::Retry),
+];
+
+/// What a run has written into its own copy of the plan; a new run begins without it.
+const STATE: &[&str] =
+    &["status", "result", "artifacts", "retry_count", "created_at", "updated_at", "started_at", "finished_at"];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bound {
+    Usd,
+    Nano,
+    Tokens,
+    Wall,
+    WallMs,
+}
+
+const BOUNDS: &[(&str, Bound)] = &[
+    ("usd", Bound::Usd),
+    ("tokens", Bound::Tokens),
+    ("wall", Bound::Wall),
+    ("nano", Bound::Nano),
+    ("wall_ms", Bound::WallMs),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stand {
+    Before,
+    Ask,
+}
+
+const STANDS: &[(&str, Stand)] = &[("before", Stand::Before), ("ask", Stand::Ask)];
+
+struct Reader<'a> {
+    name: &'a str,
+    problems: Vec<(u64, Problem)>,
+    warnings: Vec<String>,
+    warnings_dropped: usize,
+    spots: Vec<Spot>,
+    broken: Vec<usize>,
+    /// Problems so far, also those that are too many to tell.
+    told: usize,
+}
+
+impl Reader<'_> {
+    fn plan(&mut self, root: &Node) -> Draft {
+        let mut draft = Draft::default();
+        if let Value::List(tasks) = &root.value {
+            draft.tasks = self.tasks(tasks);
+            return draft;
+        }
+        for (key, name, node) in self.map(root, "the plan", "a map with `tasks`, or a list of tasks", KEYS) {
+            match key {
+                Key::Goal => self.set(&mut draft.goal, name, node, "some words", word),
+                Key::Budget => draft.budget = self.budget(name, node),
+                Key::MaxParallel => {
+                    self.set(&mut draft.max_parallel, name, node, COUNT_WANTED, |node| count(node).map(Some))
+                }
+                Key::Tasks => match &node.value {
+                    Value::List(tasks) => draft.tasks = self.tasks(tasks),
+                    _ => self.mistake(name, node, "a list of tasks"),
+                },
+                Key::Gates => match &node.value {
+                    Value::List(gates) => draft.gates = gates.iter().map(|gate| self.gate(gate)).collect(),
+                    _ => self.mistake(name, node, "a list such as `[{before: ID, ask: owner}]`"),
+                },
+            }
+        }
+        draft
+    }
+
+    fn tasks(&mut self, tasks: &[Node]) -> Vec<Task> {
+        let mut read = Vec::new();
+        for (at, node) in tasks.iter().enumerate() {
+            let wrong = self.told;
+            read.push(self.task(node));
+            self.spots.push(node.spot);
+            if self.told > wrong {
+                self.broken.push(at);
+            }
+        }
+        read
+    }
+
+    fn task(&mut self, node: &Node) -> Task {
+        let mut task = Task::default();
+        for (field, name, node) in self.map(node, "a task", "a map such as `{id: …, agent: …, do: …}`", FIELDS) {
+            match field {
+                Field::Id => self.set(&mut task.id, name, node, "a word", word),
+                Field::Title => self.set(&mut task.title, name, node, "some words", word),
+                Field::Do => self.set(&mut task.description, name, node, "some words", word),
+                Field::Agent => self.set(&mut task.agent, name, node, "a member's name", word),
+                Field::Needs => self.set(&mut task.needs, name, node, "a list of ids", words),
+                Field::When => {
+                    self.set(&mut task.when, name, node, "`ID.ok` or `ID.failed`", |node| word(node).map(Some));
+                }
+                Field::Owns => self.set(&mut task.owns, name, node, "a list of paths", |node| words(node).map(Some)),
+                Field::Outputs => self.set(&mut task.outputs, name, node, "a list of paths", words),
+                Field::Verify => self.set(&mut task.verify, name, node, "a list of commands", words),
+                Field::Retry => self.set(&mut task.retry, name, node, COUNT_WANTED, count),
+                Field::Timeout => {
+                    self.set(&mut task.timeout_ms, name, node, TIME_WANTED, |node| time(node).map(Some));
+                }
+                Field::TimeoutMs => {
+                    self.set(&mut task.timeout_ms, name, node, COUNT_WANTED, |node| count(node).map(Some));
+                }
+                Field::Budget => task.budget = self.budget(name, node),
+                Field::Model => {
+                    self.set(&mut task.model, name, node, "a model's name", |node| word(node).map(Some));
+                }
+                Field::Skip => self.set(&mut task.skip, name, node, &Switch::wanted(), Switch::read),
+                Field::Isolation => self.set(&mut task.isolation, name, node, ISOLATION_WANTED, isolation),
+            }
+        }
+        task
+    }
+
+    fn budget(&mut self, name: &Name, node: &Node) -> Budget {
+        let mut budget = Budget::default();
+        // `budget: 2.00` can only mean money.
+        if let Some(nano) = usd(node) {
+            budget.nano = Some(nano);
+            return budget;
+        }
+        for (bound, name, node) in self.map(node, &name.text, BUDGET_WANTED, BOUNDS) {
+            let (slot, wanted): (_, String) = match bound {
+                Bound::Usd => (&mut budget.nano, Usd::wanted()),
+                Bound::Nano => (&mut budget.nano, COUNT_WANTED.to_owned()),
+                Bound::Tokens => (&mut budget.tokens, COUNT_WANTED.to_owned()),
+                Bound::Wall => (&mut budget.wall_ms, TIME_WANTED.to_owned()),
+                Bound::WallMs => (&mut budget.wall_ms, COUNT_WANTED.to_owned()),
+            };
+            self.set(slot, name, node, &wanted, |node| {
+                let value = match bound {
+                    Bound::Usd => usd(node),
+                    Bound::Wall => time(node),
+                    Bound::Nano | Bound::Tokens | Bound::WallMs => count(node),
+                };
+                value.map(Some)
+            });
+        }
+        budget
+    }
+
+    fn gate(&mut self, node: &Node) -> Gate {
+        let mut gate = Gate { before: String::new(), ask: "owner".to_owned() };
+        if let Some(before) = word(node) {
+            gate.before = before;
+            return gate;
+        }
+        for (stand, name, node) in self.map(node, "a gate", "a map such as `{before: ID, ask: owner}`", STANDS) {
+            let slot = match stand {
+                Stand::Before => &mut gate.before,
+                Stand::Ask => &mut gate.ask,
+            };
+            self.set(slot, name, node, "a word", word);
+        }
+        gate
+    }
+
+    /// The known entries of a map that say something.
+    fn map<'n, K: Copy + PartialEq>(
+        &mut self,
+        node: &'n Node,
+        what: &str,
+        wanted: &str,
+        known: &[(&'static str, K)],
+    ) -> Vec<(K, &'n Name, &'n Node)> {
+        let mut found: Vec<(K, &Name, &Node)> = Vec::new();
+        let Value::Map(entries) = &node.value else {
+            self.value(node.spot, what, wanted, node);
+            return found;
+        };
+        for (name, node) in entries {
+            let Some((_, key)) = known.iter().find(|(known, _)| *known == name.text) else {
+                if STATE.contains(&name.text.as_str()) {
+                    continue;
+                }
+                let near = did_you_mean(&name.text, known.iter().map(|(name, _)| *name));
+                self.warn(name.spot, format!("unknown key `{}`{near}", quote(&name.text)));
+                continue;
+            };
+            if let Some((_, first, _)) = found.iter().find(|(found, ..)| found == key) {
+                self.syntax(name.spot, format!("`{}` says again what `{}` says", name.text, first.text));
+            }
+            if !node.is_null() {
+                found.push((*key, name, node));
+            }
+        }
+        found
+    }
+
+    fn set<T>(&mut self, slot: &mut T, name: &Name, node: &Node, wanted: &str, read: impl Fn(&Node) -> Option<T>) {
+        match read(node) {
+            Some(value) => *slot = value,
+            None => self.mistake(name, node, wanted),
+        }
+    }
+
+    fn mistake(&mut self, name: &Name, node: &Node, wanted: &str) {
+        self.value(node.spot, &name.text, wanted, node);
+    }
+
+    fn value(&mut self, spot: Spot, key: &str, wanted: &str, node: &Node) {
+        let (key, wanted) = (key.to_owned(), wanted.to_owned());
+        let place = self.place(spot);
+        self.problem(spot.line, Problem::Value { place, key, wanted, found: found(node) });
+    }
+
+    fn syntax(&mut self, spot: Spot, message: String) {
+        let place = self.place(spot);
+        self.problem(spot.line, Problem::Syntax { place, message });
+    }
+
+    fn problem(&mut self, line: u64, problem: Problem) {
+        self.told += 1;
+        if self.problems.len() < TOLD_MAX {
+            self.problems.push((line, problem));
+        }
+    }
+
+    fn warn(&mut self, spot: Spot, words: String) {
+        if self.warnings.len() < TOLD_MAX {
+            self.warnings.push(format!("{}: {words}", self.place(spot)));
+        } else {
+            self.warnings_dropped += 1;
+        }
+    }
+
+    fn place(&self, spot: Spot) -> String {
+        place(self.name, spot)
+    }
+}
+
+/// A scalar's text to the letter, whatever YAML makes of it.
+fn word(node: &Node) -> Option<String> {
+    match &node.value {
+        Value::Scalar(scalar) if !scalar.json.is_null() => Some(scalar.text.clone()),
+        _ => None,
+    }
+}
+
+/// A list of words; one word is a list too.
+fn words(node: &Node) -> Option<Vec<String>> {
+    match &node.value {
+        Value::List(items) => items.iter().map(word).collect(),
+        _ => word(node).map(|word| vec![word]),
+    }
+}
+
+fn count<T: std::str::FromStr>(node: &Node) -> Option<T> {
+    node.text()?.parse().ok()
+}
+
+fn isolation(node: &Node) -> Option<Isolation> {
+    match node.text()? {
+        "worktree" => Some(Isolation::Worktree),
+        "none" => Some(Isolation::None),
+        _ => None,
+    }
+}
+
+fn time(node: &Node) -> Option<u64> {
+    let time = duration(node.text()?)?;
+    // A fraction of a second goes through binary fractions; what is meant is the nearest millisecond.
+    u64::try_from(time.checked_add(std::time::Duration::from_micros(500))?.as_millis()).ok()
+}
+
+/// Dollars to nano-dollars, to the last digit.
+fn usd(node: &Node) -> Option<u64> {
+    let text = node.text()?;
+    let text = text.strip_prefix('$').unwrap_or(text);
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || part.len() > 9 || !digits(whole) || !digits(part) {
+        return None;
+    }
+    format!("{whole}{part:0<9}").parse().ok()
+}

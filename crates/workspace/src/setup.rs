@@ -1,0 +1,456 @@
+//! From arguments and settings to a house: the place, the settings, the journal, the model, the team.
+//!
+//! Each step is taken only by commands that need it, and once. What a step finds wrong is a `Stop`: an exit code and
+//! words that say what to do next.
+
+use std::path::{Path, PathBuf};
+
+use max_team_core::id::{SessionId, WorkerId};
+use max_team_core::message::{Principal, Role};
+use max_team_core::team::{Compaction, Definition, Settings};
+use max_team_llm::Router;
+use max_team_runtime::skills::SKILL;
+use max_team_runtime::storage::{Journal, JournalError, Options as JournalOptions, Worker, WorkerInfo};
+use max_team_runtime::{AuditLevel, AuditOptions, Census, House, Options, Remember, RuntimeError, TeamHandle, new_id};
+use max_team_tools::{Reach, Registry, project};
+
+use crate::config::choice::{Extract, Language, Level, Strength};
+use crate::config::{self, Config, Env, Override, Sources};
+use crate::exit::{Exit, Stop};
+use crate::models::Chosen;
+use crate::selection::Selection;
+use crate::words::Lang;
+use crate::{agents, copies, permissions, skills};
+
+/// The words that the lead is given first.
+const SOLO_PROMPT: &str = include_str!("../../../prompts/solo.md");
+/// The tools of the agent with hands.
+const SOLO_TOOLS: [&str; 10] = [
+    "agent",
+    "edit_file",
+    "list_dir",
+    "read_file",
+    "run_shell",
+    "search_code",
+    "send_message",
+    SKILL,
+    "task",
+    "write_file",
+];
+
+/// The first argument with which the program starts itself to read a document in a process with next to no rights.
+pub const DOCUMENT_READER: &str = "__read_document";
+
+/// Where the program was started, and by whom.
+#[derive(Debug, Clone)]
+pub struct Place {
+    pub env: Env,
+    pub cwd: PathBuf,
+    pub home: PathBuf,
+    /// The language that was asked for, whatever settings say.
+    pub wished: Option<String>,
+    /// Tells the user what is odd about files and settings.
+    pub notice: fn(&str),
+}
+
+impl Place {
+    /// Looks at the process's own surroundings: the only place that reads the environment.
+    pub fn here(notice: fn(&str)) -> Result<Self, Stop> {
+        let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        let env: Env = std::env::vars_os().filter_map(text).collect();
+        max_team_tools::live_in(env.get("TZ"), env.get("TZDIR"));
+        let cwd = std::env::current_dir()
+            .map_err(|error| Stop::new(Exit::Failed, format!("the current directory cannot be used: {error}")))?;
+        let home = env.home().ok_or_else(|| {
+            Stop::new(Exit::Config, "there is no home folder to keep the journal in; set MAX_TEAM_HOME")
+        })?;
+        Ok(Self { env, cwd: canonical(&cwd), home: std::path::absolute(&home).unwrap_or(home), wished: None, notice })
+    }
+
+    /// Tells the user.
+    pub fn tell(&self, words: &str) {
+        (self.notice)(words);
+    }
+
+    /// Refuses a current directory, or a variable that names one of our folders, that is not UTF-8.
+    pub fn check_names(&self) -> Result<(), Stop> {
+        for name in Env::FOLDERS {
+            if let Some(value) = std::env::var_os(name) {
+                check_name(Path::new(&value), Some(name))?;
+            }
+        }
+        check_name(&self.cwd, None)
+    }
+
+    /// The same, speaking a language that was asked for.
+    pub fn speaking(self, wished: Option<String>) -> Self {
+        Self { wished, ..self }
+    }
+
+    /// Reads the settings.
+    pub fn settings(&self, explicit: Option<&Path>, mut overrides: Vec<Override>) -> Result<Config, Stop> {
+        let wished = self.wished.clone();
+        let spoken = |value| Override { key: "ui.language".to_owned(), value, name: "--lang".to_owned() };
+        overrides.extend(wished.map(spoken));
+        let sources = Sources { env: &self.env, cwd: &self.cwd, explicit, overrides };
+        let mut config = config::load(sources).map_err(|error| Stop::new(Exit::Config, error.to_string()))?;
+        if !config.project.sandbox {
+            let words = "`project.sandbox` is false: commands run without walls, with all that you may do yourself";
+            config.warnings.push(words.to_owned());
+        }
+        Ok(config)
+    }
+
+    /// Opens the journal.
+    pub fn journal(&self, strength: Strength) -> Result<Journal, JournalError> {
+        Journal::open(
+            &self.home,
+            JournalOptions { sync_all_full: strength == Strength::Full, ..JournalOptions::default() },
+        )
+    }
+
+    /// Opens the journal for commands that mostly look; where nothing can be written, those that write say so.
+    pub fn journal_to_look(&self) -> Result<Journal, JournalError> {
+        Journal::open_to_look(&self.home, JournalOptions::default())
+    }
+
+    /// Opens the journal to work with it. One that was emptied is told of: what is missing is not new.
+    pub fn begin(&self, config: &Config) -> Result<Journal, Stop> {
+        if let Some(words) = self.emptied(self.lang(config), Some(&config.audit.output)) {
+            self.tell(&words);
+        }
+        self.journal(config.journal.sync).map_err(|error| stop(&error))
+    }
+
+    /// What is to be said of a journal that is empty where something shows that it was not.
+    pub fn emptied(&self, lang: Lang, audit: Option<&Path>) -> Option<String> {
+        let path = self.home.join("journal.db");
+        let log = self.home.join("journal.db-wal");
+        let is_filled = |path: &Path| std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
+        if !path.is_file() || is_filled(&path) || is_filled(&log) {
+            return None;
+        }
+        let copies = copies::beside(&path);
+        let has_any = |folder: &PathBuf| std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some());
+        let folders = ["logs", "files"].map(|name| self.home.join(name)).into_iter().find(has_any);
+        let trace = folders.or_else(|| audit.map(Path::to_owned).filter(|file| is_filled(file)));
+        let trace = trace.map(|trace| trace.display().to_string()).or_else(|| copies.first().cloned())?;
+        Some(lang.journal_emptied(&path.display().to_string(), &trace, &copies))
+    }
+
+    /// Whether to paint.
+    pub fn color(&self, config: &Config, off: bool) -> bool {
+        use crate::config::choice::Color;
+        let plain = off || self.env.get("NO_COLOR").is_some_and(|value| !value.is_empty());
+        match config.ui.color {
+            _ if plain => false,
+            Color::Never => false,
+            Color::Always => true,
+            Color::Auto => self.env.get("TERM") != Some("dumb"),
+        }
+    }
+
+    /// The language of the interface: as set, else as the locale says.
+    pub fn lang(&self, config: &Config) -> Lang {
+        match config.ui.language {
+            Language::Zh => Lang::Zh,
+            Language::En => Lang::En,
+            Language::Auto => self.locale(),
+        }
+    }
+
+    /// The same where nothing else is asked of the settings: those that cannot be read are somebody else's to tell.
+    pub fn speaks(&self) -> Lang {
+        self.settings(None, Vec::new()).map_or_else(|_| self.locale(), |config| self.lang(&config))
+    }
+
+    fn locale(&self) -> Lang {
+        match self.wished.as_deref() {
+            Some("zh") => return Lang::Zh,
+            Some("en") => return Lang::En,
+            _ => {}
+        }
+        let set = ["MAX_LANG", "LC_ALL", "LC_MESSAGES", "LANG"]
+            .iter()
+            .find_map(|name| self.env.get(name).filter(|value| !value.is_empty()));
+        if set.is_some_and(|locale| locale.starts_with("zh")) { Lang::Zh } else { Lang::En }
+    }
+
+    /// Who sits here.
+    pub fn principal(&self, door: &str) -> Principal {
+        let user = self.env.get("USER").filter(|user| !user.is_empty()).unwrap_or("owner").to_owned();
+        Principal { door: door.to_owned(), user, role: Role::Owner }
+    }
+}
+
+/// The agent that answers when nobody else is named.
+pub fn solo() -> Definition {
+    Definition {
+        name: "max".into(),
+        role: "assistant".into(),
+        prompt: SOLO_PROMPT.into(),
+        tools: SOLO_TOOLS.map(str::to_owned).to_vec(),
+        hidden_tools: vec!["task".to_owned()],
+        ..Definition::default()
+    }
+}
+
+/// What the agent works under.
+pub fn settings_for(chosen: &Chosen, config: &Config, structured: bool) -> Result<Settings, Stop> {
+    let unpriced =
+        [Some(&chosen.model), chosen.fallback.as_ref()].into_iter().flatten().find(|model| model.price.is_none());
+    let budget_nano = match (config.limits.budget_usd, unpriced) {
+        (Some(_), Some(model)) => {
+            let advice = format!(
+                "there is no price for `{}`, so a budget cannot be kept; add a row to `catalog` in your settings",
+                model.name
+            );
+            return Err(Stop::new(Exit::Config, advice));
+        }
+        (Some(dollars), None) => Some(max_team_llm::cost::nano(dollars).unwrap_or(u64::MAX)),
+        (None, _) => None,
+    };
+    Ok(Settings {
+        fallback: chosen.fallback.clone(),
+        mode: config.permissions.mode,
+        rounds_max: config.limits.rounds,
+        retries_max: config.llm.max_retries,
+        budget_nano,
+        structured,
+        compaction: Compaction {
+            at_percent: u64::from(config.limits.compact_at),
+            model: chosen.fast.clone().filter(|fast| fast.price.is_some() || budget_nano.is_none()),
+        },
+        ..Settings::new(chosen.model.clone())
+    })
+}
+
+/// The same with what settings files and flags say about permissions; the user is told what is wrong with them.
+pub fn permitted(
+    place: &Place,
+    config: &Config,
+    root: &Path,
+    flags: &Selection,
+    settings: Settings,
+) -> Result<Settings, Stop> {
+    let given = permissions::Flags { allowed: &flags.allowed_tools, denied: &flags.disallowed_tools };
+    let loaded = permissions::load(place, root, &given)?;
+    let (mode, note) = loaded.mode(settings.mode, config.chooser("permissions.mode"));
+    loaded.warnings.iter().chain(&note).for_each(|warning| place.tell(warning));
+    let agents = flags.agents.as_ref().filter(|given| !agents::is_text(given));
+    let given = flags.config.iter().chain(agents);
+    let given = given.map(|file| place.cwd.join(file)).chain([config.audit.output.clone()]);
+    let guarded = given.flat_map(|file| names(&file)).collect();
+    let permissions = max_team_core::policy::Permissions { guarded, ..loaded.permissions };
+    Ok(Settings { mode, permissions, tests: test_commands(config, root), ..settings })
+}
+
+/// The test commands of the project, which need no question while the sandbox is on.
+pub fn test_commands(config: &Config, root: &Path) -> Vec<Vec<String>> {
+    if config.project.sandbox { project::test_commands(&project::detect(root)) } else { Vec::new() }
+}
+
+/// A file as it is called, and where that leads.
+fn names(file: &Path) -> Vec<String> {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let mut names = vec![text(&file.components().collect::<PathBuf>())];
+    names.extend(file.canonicalize().ok().map(|real| text(&real)).filter(|real| !names.contains(real)));
+    names
+}
+
+/// The session that somebody means by (a piece of) its id.
+pub fn session(census: &Census<'_>, id: &str) -> Result<SessionId, Stop> {
+    known(census, id)?.ok_or_else(|| failed(RuntimeError::NoSession(id.to_owned())))
+}
+
+/// The same where it may be none; one that was forgotten is said to have been.
+pub fn known(census: &Census<'_>, id: &str) -> Result<Option<SessionId>, Stop> {
+    if let Some(found) = census.find_session(id).map_err(failed)? {
+        return Ok(Some(found));
+    }
+    match census.forgotten(id).map_err(failed)? {
+        Some(gone) => Err(Stop::said(Exit::Failed, |lang| lang.was_forgotten(&gone))),
+        None => Ok(None),
+    }
+}
+
+/// This process, as others are told of it.
+pub fn worker_info(place: &Place, what: &str) -> WorkerInfo {
+    WorkerInfo {
+        id: WorkerId::new(new_id()),
+        pid: std::process::id(),
+        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        started_at_ms: jiff::Timestamp::now().as_millisecond(),
+        what: format!("{what} in {}", place.cwd.display()),
+    }
+}
+
+/// Makes this process a worker of the journal.
+pub fn worker(place: &Place, journal: &Journal, what: &str) -> Result<Worker, Stop> {
+    journal.worker(worker_info(place, what)).map_err(|error| stop(&error))
+}
+
+/// Builds the house over an open journal.
+pub fn house(place: &Place, config: &Config, journal: Journal, router: Router, what: &str) -> Result<TeamHandle, Stop> {
+    if !config.project.sandbox {
+        place.tell(place.lang(config).sandbox_is_off());
+    }
+    let strange = skills::untrusted(place, &config.project.root);
+    if !strange.is_empty() {
+        place.tell(&place.lang(config).skills_untrusted(&strange));
+    }
+    let home = place.env.user().and_then(|home| home.canonicalize().ok());
+    if home.is_some() && home == config.project.root.canonicalize().ok() {
+        place.tell(place.lang(config).project_is_home());
+    }
+    house_within(place, config, journal, router, what, config.project.sandbox)
+}
+
+/// Like `house`, but with or without a sandbox instead of by the settings.
+pub fn house_within(
+    place: &Place,
+    config: &Config,
+    journal: Journal,
+    router: Router,
+    what: &str,
+    sandboxed: bool,
+) -> Result<TeamHandle, Stop> {
+    let audit = config.audit.enabled.then(|| AuditOptions {
+        path: config.audit.output.clone(),
+        level: level(config.audit.level),
+        within: config.is_from_project("audit.output").then(|| config.project.root.clone()),
+    });
+    let unwritable = |failure| Stop::said(Exit::Config, |lang| lang.audit_failure(&failure));
+    audit.as_ref().map_or(Ok(()), AuditOptions::check).map_err(unwritable)?;
+    let worker = worker(place, &journal, what)?;
+    let today = max_team_tools::now().date();
+    Ok(House::build(Options {
+        journal,
+        worker,
+        router,
+        tools: Registry::builtin(),
+        reach: reach(place, config),
+        home: place.home.clone(),
+        others: place.env.user().map(|user| user.join(".claude")).into_iter().collect(),
+        surroundings: surroundings(&place.cwd, &today.to_string()),
+        walled: sandboxed,
+        skills: skills::places(place),
+        audit,
+    }))
+}
+
+/// How the house looks after its memory.
+pub fn remember(place: &Place, config: &Config, chosen: &Chosen, is_chat: bool) -> Result<Remember, Stop> {
+    let extracts = match config.memory.extract {
+        Extract::Never => false,
+        Extract::Chat => is_chat,
+        Extract::Always => true,
+    };
+    let bad = |stop: Stop| Stop::new(Exit::Config, format!("memory.model: {}", stop.message));
+    Ok(Remember {
+        recall: config.memory.recall,
+        expert: extracts.then(|| agents::memory_keeper(place)).flatten(),
+        model: config.memory.model.as_deref().map(|name| chosen.resolve(name)).transpose().map_err(bad)?,
+        every: config.memory.every,
+        notes: extracts,
+    })
+}
+
+/// What tools may use beyond the project.
+fn reach(place: &Place, config: &Config) -> Reach {
+    let tools = &config.tools;
+    // Documents are read by this very program, in a process with next to no rights.
+    let reader =
+        std::env::current_exe().map(|program| vec![program.into(), DOCUMENT_READER.into()]).unwrap_or_default();
+    Reach {
+        loki_url: tools.loki_url.clone(),
+        prometheus_url: tools.prometheus_url.clone(),
+        geocode_url: tools.geocode_url.clone(),
+        private_hosts: tools.private_hosts.clone(),
+        cert_file: place.env.get("SSL_CERT_FILE").filter(|path| !path.is_empty()).map(PathBuf::from),
+        reader,
+    }
+}
+
+/// What every agent is told about where it is.
+fn surroundings(cwd: &Path, today: &str) -> String {
+    let mut text = format!("Platform: {}\nToday: {today}", std::env::consts::OS);
+    let projects = project::describe(&project::detect(cwd));
+    if !projects.trim().is_empty() {
+        text.push_str(&format!("\nProject:\n{}", projects.trim_end()));
+    }
+    text
+}
+
+fn level(level: Level) -> AuditLevel {
+    match level {
+        Level::Debug => AuditLevel::Debug,
+        Level::Info => AuditLevel::Info,
+        Level::Warn => AuditLevel::Warn,
+        Level::Error => AuditLevel::Error,
+    }
+}
+
+/// The directory that is worked on. What came with a project is judged by where it really leads: a link must not move
+/// the walls.
+pub fn project_root(place: &Place, config: &Config) -> Result<PathBuf, Stop> {
+    let root = &config.project.root;
+    let bad =
+        |words: String| Stop::new(Exit::Config, format!("project.root `{}` cannot be used: {words}", root.display()));
+    let real = root.canonicalize().map_err(|error| bad(error.to_string()))?;
+    if config.is_from_project("project.root") && !real.starts_with(&place.cwd) {
+        return Err(bad(
+            "the project's own file leads out of the project; set it in your settings if you mean it".into()
+        ));
+    }
+    check_name(&real, None)?;
+    Ok(real)
+}
+
+/// A journal's failure as the end of the program.
+pub fn stop(error: &JournalError) -> Stop {
+    Stop::said(Exit::Failed, |lang| told(lang, error))
+}
+
+/// A journal's failure in words; of a damaged one also what lies beside it to go on with.
+pub fn told(lang: Lang, error: &JournalError) -> String {
+    match error {
+        JournalError::Corrupt { path, detail } => {
+            lang.file_damaged(&path.display().to_string(), detail, &copies::beside(path))
+        }
+        JournalError::Absent { path } if !copies::beside(path).is_empty() => {
+            lang.journal_failure(error) + &lang.copies_beside(&copies::beside(path))
+        }
+        error => lang.journal_failure(error),
+    }
+}
+
+/// The same for one of the runtime.
+pub fn failed(error: RuntimeError) -> Stop {
+    let exit = match &error {
+        RuntimeError::Ambiguous { .. } | RuntimeError::Silent => Exit::Usage,
+        RuntimeError::Answered { .. } | RuntimeError::PlanStopping(_) | RuntimeError::PlanReplaced(_) => Exit::Denied,
+        _ => Exit::Failed,
+    };
+    Stop::said(exit, |lang| match &error {
+        RuntimeError::Journal(error) => told(lang, error),
+        error => lang.runtime_failure(error),
+    })
+}
+
+/// Refuses a folder whose name is not UTF-8: rules, events and the journal name folders by text, and a name with its bytes
+/// replaced is another folder.
+pub fn check_name(folder: &Path, variable: Option<&str>) -> Result<(), Stop> {
+    if folder.to_str().is_some() {
+        return Ok(());
+    }
+    let name = folder.as_os_str().as_encoded_bytes().escape_ascii().to_string();
+    Err(Stop::said(Exit::Usage, |lang| lang.not_utf8(&name, variable)))
+}
+
+/// One name for one directory, so that `-c` finds its sessions through symbolic links.
+fn canonical(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
+}

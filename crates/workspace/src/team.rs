@@ -1,0 +1,248 @@
+//! The team of a session: members from the agents file, each with its own model, tools and walls.
+//!
+//! This turns what is written down (`agents`) into what the runtime takes: every member resolved against the
+//! catalogue once. It starts nothing.
+
+mod crew;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use max_team_core::plan::event::Approve;
+use max_team_core::team::{Constraints, Definition, Member, Model, Settings};
+use max_team_runtime::skills::Catalogue;
+use max_team_runtime::{Mate, NEED_CLARIFY, Team};
+
+use crate::agents;
+use crate::exit::{Exit, Stop};
+use crate::models::Chosen;
+use crate::selection::Selection;
+use crate::setup::{self, Place};
+use crate::skills;
+
+use crew::Source;
+pub use crew::{Crew, Look, News};
+
+/// What is said about definitions before a session; `agents list` says everything.
+const TOLD_MAX: usize = 8;
+/// Tasks that run at once, unless somebody says otherwise.
+pub const PARALLEL_DEFAULT: u32 = 8;
+
+/// Who is talked to: one agent with hands, whoever carries out a skill, or a lead with a team.
+#[derive(Debug)]
+pub enum Who {
+    Alone(agents::Agent),
+    Skill(Definition),
+    Team(Led),
+}
+
+impl Who {
+    /// As the flags say.
+    pub fn read(wanted: &Selection, place: &Place) -> Result<Self, Stop> {
+        if let Some(name) = &wanted.skill {
+            let config = place.settings(wanted.config.as_deref(), Vec::new())?;
+            let root = setup::project_root(place, &config)?;
+            let (name, contract) = skills::agreed(&Catalogue::read(&skills::places(place), &root), name)?;
+            return Ok(Self::Skill(skills::hand(&name, &contract)));
+        }
+        if wanted.solo || wanted.agent.is_some() {
+            return agents::choose(wanted, place).map(Self::Alone);
+        }
+        let (mut led, warnings) = read(wanted.agents.as_deref(), place)?;
+        led.crew.name_model(wanted.model_is_named);
+        warnings.iter().take(TOLD_MAX).for_each(|warning| place.tell(warning));
+        if let Some(more) = warnings.len().checked_sub(TOLD_MAX).filter(|more| *more > 0) {
+            place.tell(&place.speaks().more_about_agents(more));
+        }
+        Ok(Self::Team(led))
+    }
+
+    /// The model that whoever is talked to asks for.
+    pub fn model(&self) -> Option<String> {
+        match self {
+            Self::Alone(agent) => agent.model.clone(),
+            Self::Skill(_) => None,
+            Self::Team(led) => led.model.clone(),
+        }
+    }
+
+    /// What the session is opened with.
+    pub fn seat(self, chosen: &Chosen, settings: &Settings, ways: Ways) -> Result<Seated, Stop> {
+        match self {
+            Self::Alone(agent) => {
+                let mut own = narrowed(settings, &agent.definition);
+                (own.structured, own.budget_nano) = (settings.structured, settings.budget_nano);
+                wish(&mut own, agent.wish.as_deref(), chosen);
+                let Mate { definition, settings: own } = seated(agent.definition, own, &agent.constraints);
+                // Nobody works for it, but whoever it calls.
+                let crew = agent.crew.mates(chosen, settings);
+                let team = ways.team(Vec::new(), crew, BTreeMap::new(), chosen);
+                let definition = Arc::unwrap_or_clone(definition);
+                Ok(Seated { definition, settings: own, team: Some(team), crew: Some(agent.crew) })
+            }
+            Self::Skill(definition) => {
+                let settings = Settings { structured: true, ..settings.clone() };
+                Ok(Seated { definition, settings, team: None, crew: None })
+            }
+            Self::Team(mut led) => {
+                led.definition = agents::leading(led.definition, &led.members, ways.coordinator);
+                let team = resolve(&led, chosen, settings, ways)?;
+                let mates = team.experts.iter().chain(&team.members);
+                let settings = settings.clone().leading_under(&vouching(led.constraints, mates));
+                let team = Some(team);
+                Ok(Seated { settings, definition: led.definition, team, crew: Some(led.crew) })
+            }
+        }
+    }
+}
+
+/// Who leads a session, under what, with whom.
+#[derive(Debug)]
+pub struct Seated {
+    pub definition: Definition,
+    pub settings: Settings,
+    pub team: Option<Team>,
+    /// Where those who can be called are written, to look again; whoever carries out a skill calls nobody.
+    pub crew: Option<Crew>,
+}
+
+/// How the team works, as far as flags and settings say.
+#[derive(Debug, Clone, Copy)]
+pub struct Ways {
+    pub approve: Approve,
+    pub max_parallel: u32,
+    /// How deep calls go.
+    pub call_depth: u32,
+    /// Whether the lead only coordinates.
+    pub coordinator: bool,
+}
+
+impl Ways {
+    fn team(self, members: Vec<Mate>, experts: Vec<Mate>, models: BTreeMap<String, Model>, chosen: &Chosen) -> Team {
+        let Self { approve, max_parallel, call_depth, coordinator } = self;
+        let wished = chosen.wishes();
+        Team { members, experts, approve, max_parallel, models, wished, call_depth, coordinator }
+    }
+}
+
+/// A lead with its team.
+#[derive(Debug)]
+pub struct Led {
+    pub definition: Definition,
+    pub model: Option<String>,
+    pub constraints: Constraints,
+    members: Vec<Member>,
+    crew: Crew,
+    /// Where each member's model is written down.
+    models: BTreeMap<String, String>,
+}
+
+/// Reads who is on the team.
+pub fn read(file: Option<&std::path::Path>, place: &Place) -> Result<(Led, Vec<String>), Stop> {
+    let agents::Team { lead, members, mut warnings, models, roster, desk, lead_at, .. } = agents::team(file, place)?;
+    let Member { definition, model, constraints, .. } = lead.clone();
+    // First, so that no number of other warnings hides it.
+    warnings.splice(..0, lead_at.map(|at| place.speaks().project_leads(&at, &definition.name)));
+    let taken = std::iter::once(&definition).chain(members.iter().map(|member| &member.definition));
+    let crew = Crew::new(roster, desk, taken.map(|definition| definition.name.clone()).collect());
+    let (path, place) = (file.map(std::path::Path::to_path_buf), place.clone());
+    let crew = crew.of(Source { path, place, model_is_named: false, lead, members: members.clone() });
+    Ok((Led { definition, model, constraints, members, crew, models }, warnings))
+}
+
+/// Resolves the members under the session's settings. Nobody gets more than the session has.
+pub fn resolve(led: &Led, chosen: &Chosen, settings: &Settings, ways: Ways) -> Result<Team, Stop> {
+    let members = colleagues(&led.members, &led.models, chosen, settings)?;
+    let experts = led.crew.mates(chosen, settings);
+    let known = chosen.names().into_iter().filter_map(|name| Some((name.clone(), chosen.resolve(&name).ok()?)));
+    Ok(ways.team(members, experts, known.collect(), chosen))
+}
+
+/// Resolves members; `places` says where each one's model is written down.
+fn colleagues(
+    members: &[Member],
+    places: &BTreeMap<String, String>,
+    chosen: &Chosen,
+    settings: &Settings,
+) -> Result<Vec<Mate>, Stop> {
+    let mut mates = Vec::new();
+    for member in members {
+        let mut own = narrowed(settings, &member.definition);
+        let who = &member.definition.name;
+        if let Some(name) = &member.model {
+            let bad = |words: String| {
+                let place = places.get(who).map(|place| format!("{place}: ")).unwrap_or_default();
+                Stop::new(Exit::Config, format!("{place}the model of member `{who}`: {words}"))
+            };
+            own.model = chosen.resolve(name).map_err(|error| bad(error.message))?;
+            if own.model.price.is_none() && settings.budget_nano.is_some() {
+                return Err(bad(format!(
+                    "there is no price for `{name}`, so the budget cannot be kept; add a row to `catalog` in your \
+                     settings, or leave the budget out"
+                )));
+            }
+        }
+        allot(&mut own, &member.definition);
+        let mut mate = seated(member.definition.clone(), own, &member.constraints);
+        if !mate.definition.tools.iter().any(|tool| tool == NEED_CLARIFY) {
+            Arc::make_mut(&mut mate.definition).tools.push(NEED_CLARIFY.to_owned());
+        }
+        let given = agents::given(&mate.definition);
+        let own = Arc::make_mut(&mut mate.definition);
+        own.hidden_tools.extend(given.iter().cloned());
+        own.tools.extend(given);
+        mates.push(mate);
+    }
+    Ok(mates)
+}
+
+/// The model that a definition wishes for, where this session has it; else the session's own. The definition was written
+/// for any session, so that is no failure.
+fn wish(own: &mut Settings, name: Option<&str>, chosen: &Chosen) {
+    let model = name.and_then(|name| chosen.wished(name));
+    if let Some(model) = model.filter(|model| own.budget_nano.is_none() || model.price.is_some()) {
+        own.fallback = Some(std::mem::replace(&mut own.model, model));
+    }
+}
+
+/// The session's settings as one agent works under them: never freer, never longer. Money comes out of the session's
+/// purse; what its definition allots to it is a bound within that.
+fn narrowed(settings: &Settings, definition: &Definition) -> Settings {
+    let mut own = settings.clone();
+    own.structured = false;
+    (own.budget_nano, own.budget_tokens) = (None, None);
+    own.rounds_max = definition.rounds_max.map_or(own.rounds_max, |rounds| rounds.min(own.rounds_max));
+    own.mode = definition.mode_in(own.mode);
+    if own.owns.is_none() {
+        own.owns.clone_from(&definition.owns);
+    }
+    own
+}
+
+/// What the definition allots to one call or task. Money can only be counted where prices are known.
+fn allot(own: &mut Settings, definition: &Definition) {
+    own.budget_nano = definition.budget.nano.filter(|_| own.model.price.is_some());
+    own.budget_tokens = definition.budget.tokens;
+}
+
+/// The lead's constraints with the hosts of everybody whom it can call: nobody is freer than whom they work for, and a lead
+/// has no hands to ask a host with. Whoever it calls still asks only its own.
+fn vouching<'a>(mut constraints: Constraints, mates: impl Iterator<Item = &'a Mate>) -> Constraints {
+    for host in mates.flat_map(|mate| &mate.settings.constraints.allowed_hosts) {
+        if !constraints.allowed_hosts.contains(host) {
+            constraints.allowed_hosts.push(host.clone());
+        }
+    }
+    constraints
+}
+
+/// The same with its model's effort and its constraints.
+fn seated(definition: Definition, mut own: Settings, constraints: &Constraints) -> Mate {
+    if let Some(effort) = definition.effort {
+        // Thoughts must leave room for an answer.
+        own.model.thinking_tokens = effort.tokens().min(own.model.max_tokens / 2);
+    }
+    let times = [constraints.timeout_ms, definition.budget.wall_ms];
+    let constraints = Constraints { timeout_ms: times.into_iter().flatten().min(), ..constraints.clone() };
+    Mate { definition: definition.into(), settings: own.under(&constraints) }
+}

@@ -1,0 +1,213 @@
+//! Those who work in a session, as they are written now.
+//!
+//! Definitions are files that people change while they talk. Whoever leads a face asks before each turn; folders that have
+//! not changed cost a look at their stamps. What cannot be read is told once, and what was last read well counts.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use max_team_core::team::{Member, Settings};
+use max_team_runtime::{Crew as Staff, Lead, Mate};
+
+use super::{Ways, allot, colleagues, narrowed, seated, vouching, wish};
+use crate::agents::{self, Desk, Joined, Roster};
+use crate::exit::Stop;
+use crate::models::Chosen;
+use crate::setup::Place;
+use crate::words::Lang;
+
+/// Where experts are written, and whose names they cannot have.
+#[derive(Debug)]
+pub struct Crew {
+    roster: Roster,
+    desk: Desk,
+    taken: Vec<String>,
+    /// Where the team is written; none for one agent that is talked to alone.
+    team: Option<Source>,
+}
+
+/// Where a team is written, and what was last read there.
+#[derive(Debug)]
+pub(super) struct Source {
+    /// As `--agents` says.
+    pub(super) path: Option<PathBuf>,
+    pub(super) place: Place,
+    /// The model was named by the user and is nobody's to change.
+    pub(super) model_is_named: bool,
+    pub(super) lead: Member,
+    pub(super) members: Vec<Member>,
+}
+
+impl Crew {
+    pub fn new(roster: Roster, desk: Desk, taken: Vec<String>) -> Self {
+        Self { roster, desk, taken, team: None }
+    }
+
+    /// The same beside a team.
+    pub(super) fn of(self, team: Source) -> Self {
+        Self { team: Some(team), ..self }
+    }
+
+    /// The model that leads was named by the user.
+    pub(super) fn name_model(&mut self, is_named: bool) {
+        if let Some(team) = &mut self.team {
+            team.model_is_named = is_named;
+        }
+    }
+
+    /// All experts under the session's settings. Nobody gets more than the session has.
+    pub fn mates(&self, chosen: &Chosen, settings: &Settings) -> Vec<Mate> {
+        let mate = |expert: Member| {
+            let mut own = narrowed(settings, &expert.definition);
+            // A budget can only be kept where prices are known.
+            own.budget_nano = settings.budget_nano;
+            wish(&mut own, expert.model.as_deref(), chosen);
+            allot(&mut own, &expert.definition);
+            seated(expert.definition, own, &expert.constraints)
+        };
+        self.desk.experts(&self.roster, &self.taken).into_iter().map(mate).collect()
+    }
+
+    /// A way to ask again.
+    pub fn look(self, chosen: Arc<Chosen>, settings: Settings, ways: Ways, lang: Lang) -> Look {
+        let told = self.roster.broken().map(str::to_owned).collect();
+        let model = self.team.as_ref().and_then(|team| team.lead.model.clone());
+        let seen = Seen { crew: self, chosen, settings, ways, lang, is_new: false, lead: None, model, told };
+        Look(Arc::new(Mutex::new(seen)))
+    }
+}
+
+/// Asks again who works here. Cheap to copy.
+#[derive(Debug, Clone)]
+pub struct Look(Arc<Mutex<Seen>>);
+
+/// What has changed since it was last asked.
+#[derive(Debug, Default)]
+pub struct News {
+    /// Everybody, if anything has; of who leads, only what is another than before.
+    pub crew: Option<Box<Staff>>,
+    /// What the user should be told.
+    pub said: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Seen {
+    crew: Crew,
+    chosen: Arc<Chosen>,
+    settings: Settings,
+    ways: Ways,
+    lang: Lang,
+    /// Something was read that no session has taken over yet.
+    is_new: bool,
+    /// Who leads, as it was last told.
+    lead: Option<Lead>,
+    /// The name of its model, as it was last told: until another one is written, the user may choose.
+    model: Option<String>,
+    /// What was wrong when this was last asked.
+    told: Vec<String>,
+}
+
+impl Look {
+    /// What has changed since a session last took something over. Blocking, for as long as it takes to look at the stamps
+    /// of some files and to read the team's own.
+    pub fn again(&self) -> News {
+        self.seen().again()
+    }
+
+    /// Everybody as of now, whether or not anything has changed.
+    pub fn now(&self) -> News {
+        self.seen().now()
+    }
+
+    /// A session works with these from here on. What was not taken over is news again the next time.
+    pub fn taken(&self, crew: &Staff) {
+        self.seen().taken(crew);
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seen {
+    fn again(&mut self) -> News {
+        let said = self.refresh();
+        if !self.is_new {
+            return News { crew: None, said };
+        }
+        let mut staff = self.everybody();
+        if staff.lead == self.lead {
+            staff.lead = None;
+        }
+        News { crew: Some(Box::new(staff)), said }
+    }
+
+    fn now(&mut self) -> News {
+        let said = self.refresh();
+        News { crew: Some(Box::new(self.everybody())), said }
+    }
+
+    fn taken(&mut self, crew: &Staff) {
+        if crew.lead.is_some() {
+            self.lead.clone_from(&crew.lead);
+        }
+        self.model = self.crew.team.as_ref().and_then(|team| team.lead.model.clone());
+        self.is_new = false;
+    }
+
+    /// Reads what has changed, and says what is wrong that was not before.
+    fn refresh(&mut self) -> Vec<String> {
+        self.is_new |= self.crew.roster.refresh();
+        let mut faults: Vec<String> = self.crew.roster.broken().map(str::to_owned).collect();
+        match self.read() {
+            Ok(changed) => self.is_new |= changed,
+            Err(stop) => faults.push(stop.message),
+        }
+        let fresh = faults.iter().filter(|fault| !self.told.contains(fault));
+        let said = fresh.map(|fault| self.lang.last_good_counts(fault)).collect();
+        self.told = faults;
+        said
+    }
+
+    /// What was read well can be resolved, or it was not taken over.
+    fn everybody(&self) -> Staff {
+        self.staff().unwrap_or_else(|_| self.alone())
+    }
+
+    /// Reads the team's own file again, and takes over what can be used. Says whether it is another one.
+    fn read(&mut self) -> Result<bool, Stop> {
+        let Some(source) = &self.crew.team else { return Ok(false) };
+        let (joined, desk) = agents::again(source.path.as_deref(), &source.place, &self.crew.roster)?;
+        let Joined { lead, members, models, .. } = joined;
+        if (&lead, &members) == (&source.lead, &source.members) {
+            return Ok(false);
+        }
+        colleagues(&members, &models, &self.chosen, &self.settings)?;
+        if let Some(name) = lead.model.as_ref().filter(|_| !source.model_is_named) {
+            self.chosen.resolve(name)?;
+        }
+        let names = std::iter::once(&lead).chain(&members).map(|member| member.definition.name.clone());
+        (self.crew.taken, self.crew.desk) = (names.collect(), desk);
+        if let Some(source) = &mut self.crew.team {
+            (source.lead, source.members) = (lead, members);
+        }
+        Ok(true)
+    }
+
+    /// Everybody as it was last read well.
+    fn staff(&self) -> Result<Staff, Stop> {
+        let Some(source) = &self.crew.team else { return Ok(self.alone()) };
+        let members = colleagues(&source.members, &Default::default(), &self.chosen, &self.settings)?;
+        let experts = self.crew.mates(&self.chosen, &self.settings);
+        let definition = agents::leading(source.lead.definition.clone(), &source.members, self.ways.coordinator);
+        let constraints = vouching(source.lead.constraints.clone(), experts.iter().chain(&members));
+        let name = source.lead.model.as_ref().filter(|_| !source.model_is_named && source.lead.model != self.model);
+        let model = name.map(|name| self.chosen.resolve(name)).transpose()?;
+        Ok(Staff { lead: Some(Lead { definition, constraints, model }), members, experts })
+    }
+
+    /// Only those who can be called.
+    fn alone(&self) -> Staff {
+        Staff { lead: None, members: Vec::new(), experts: self.crew.mates(&self.chosen, &self.settings) }
+    }
+}

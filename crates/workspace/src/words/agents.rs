@@ -1,0 +1,148 @@
+//! The phrases about definitions of agents.
+
+use max_team_core::calling::hands::Layer;
+
+use super::Lang;
+
+phrases! {
+    lead_word: "lead", "负责人";
+    member_word: "member", "成员";
+    expert_word: "expert", "专家";
+    source_word: "from", "来源";
+    shadows_word: "shadows", "遮盖";
+    model_word: "model", "模型";
+    tools_word: "tools", "工具";
+    taken_word: "not for it", "不提供";
+    left_out_word: "left out", "未采用";
+    limits_word: "limits", "限制";
+    cache_word: "cache", "缓存";
+    skills_word: "skills", "技能";
+    calls_word: "may call", "可调用";
+    notes_word: "notes", "提示";
+    sessions_model: "the session's", "与会话相同";
+    all_tools: "all tools that a called agent may have", "被调用者可用的全部工具";
+    no_tools: "none", "无";
+    only_looks: "only looks", "只读";
+    own_copy: "works in a copy of the repository", "在仓库副本中工作";
+    in_background: "has nothing that may need a person", "没有可能需要人来确认的工具";
+    memory_word: "memory", "记忆";
+    draft_description: "What it is for, and when to call it", "它的用途，以及何时调用";
+}
+
+impl Lang {
+    /// A list of what is allowed; an empty one allows nothing.
+    pub fn listed(self, words: &[String]) -> String {
+        if words.is_empty() { say!(self, "nothing", "无") } else { words.join(", ") }
+    }
+
+    /// Why somebody who is called does not have a tool.
+    pub fn layer(self, layer: Layer) -> &'static str {
+        match (layer, self) {
+            (Layer::Meta, Self::En) => "steers the team",
+            (Layer::Meta, Self::Zh) => "用于管理团队",
+            (Layer::Custom, Self::En) => "only for what comes with the program",
+            (Layer::Custom, Self::Zh) => "仅限内置智能体",
+            (Layer::Background, Self::En) => "there is no user to ask in the background",
+            (Layer::Background, Self::Zh) => "后台无人可问",
+            (Layer::Own, Self::En) => "by its definition",
+            (Layer::Own, Self::Zh) => "定义所限",
+            (Layer::Caller, Self::En) => "its caller has none",
+            (Layer::Caller, Self::Zh) => "调用者没有",
+        }
+    }
+
+    /// A file that was changed while it was used.
+    pub fn last_good_counts(self, fault: &str) -> String {
+        say!(
+            self,
+            "{fault}; until it is mended, what was last read there counts",
+            "{fault}；修正之前，沿用上次读取的内容"
+        )
+    }
+
+    /// The lead comes from a file of the project.
+    pub fn project_leads(self, place: &str, name: &str) -> String {
+        say!(
+            self,
+            "{place}: the project's `{name}` leads instead of the built-in lead",
+            "{place}：由项目的 `{name}` 代替内置负责人"
+        )
+    }
+
+    pub fn more_about_agents(self, more: usize) -> String {
+        say!(
+            self,
+            "{more} more notes on definitions of agents: `max-team agents list` shows them",
+            "另有 {more} 条关于智能体定义的提示：`max-team agents list` 可查看"
+        )
+    }
+
+    pub fn no_agent(self, name: &str, near: Option<&str>) -> String {
+        match near {
+            Some(near) => say!(
+                self,
+                "there is no agent `{name}`, did you mean `{near}`? `max-team agents list` shows them",
+                "没有智能体 `{name}`，您是否指 `{near}`？`max-team agents list` 可查看全部"
+            ),
+            None => say!(
+                self,
+                "there is no agent `{name}`; `max-team agents list` shows them",
+                "没有智能体 `{name}`；`max-team agents list` 可查看全部"
+            ),
+        }
+    }
+
+    pub fn no_agent_name(self, name: &str, near: Option<&str>) -> String {
+        let near = near.map(|near| match self {
+            Self::En => format!("; `{near}` would do"),
+            Self::Zh => format!("；可用 `{near}`"),
+        });
+        let near = near.unwrap_or_default();
+        say!(
+            self,
+            "`{name}` is no name for an agent: small letters, digits, `-` and `_`{near}",
+            "`{name}` 不能作为智能体的名称：请用小写字母、数字、`-` 和 `_`{near}"
+        )
+    }
+
+    pub fn agent_exists(self, path: &str) -> String {
+        say!(
+            self,
+            "`{path}` is there already and stays as it is; choose another name, or edit it",
+            "`{path}` 已存在，保持不变；请换一个名称，或直接编辑它"
+        )
+    }
+
+    pub fn agent_elsewhere(self, name: &str, place: &str) -> String {
+        say!(
+            self,
+            "`{name}` is already written in {place}, and of two with one name the first counts; choose another name, \
+             or edit it there",
+            "`{name}` 已写在 {place} 中，同名时以先者为准；请换一个名称，或在那里编辑"
+        )
+    }
+
+    pub fn agent_shadows(self, name: &str, place: &str, shadows: &str) -> String {
+        say!(self, "`{name}`: {place} counts, not {shadows}", "`{name}`：以 {place} 为准，不采用 {shadows}")
+    }
+
+    pub fn agent_written(self, path: &str, name: &str) -> String {
+        say!(
+            self,
+            "wrote {path}; edit it, then try `max-team agents test {name} \"…\"`",
+            "已写入 {path}；编辑后可用 `max-team agents test {name} \"…\"` 试用"
+        )
+    }
+
+    pub fn rounds_each(self, rounds: u32) -> String {
+        say!(self, "{rounds} rounds per call", "每次调用 {rounds} 轮")
+    }
+
+    pub fn mode_at_most(self, mode: &str) -> String {
+        say!(self, "mode `{mode}` or stricter", "模式 `{mode}` 或更严")
+    }
+
+    pub fn cached_by(self, seconds: u64, keys: &str) -> String {
+        say!(self, "{seconds} s, by {keys}", "{seconds} 秒，依据 {keys}")
+    }
+}

@@ -1,0 +1,378 @@
+//! The phrases of the journal as evidence: what happened, on whose word, and what is not as it was written.
+
+use max_team_core::policy::{By, Free};
+use max_team_runtime::storage::{Detail, Drift, Fault, FaultKind, How, SchemaChange};
+use max_team_runtime::{Allowed, Refused, Set, Word};
+
+use super::Lang;
+use crate::figures::local;
+
+phrases! {
+    code: "en", "zh";
+    forgotten_word: "(forgotten)", "（已清除）";
+    rows_same: "every row follows from the log", "所有数据行均与日志一致";
+    rows_uncompared: "what follows from so many entries is compared by `max-team audit verify` and by `doctor --rebuild`",
+        "记录较多，由其推导的数据行由 `max-team audit verify` 和 `doctor --rebuild` 比较";
+    audit_title: "What happened, and who allowed it", "发生了什么，由谁允许";
+}
+
+impl Lang {
+    pub fn verified(self, entries: u64, streams: u64, seals: u64, erased: u64) -> String {
+        say!(
+            self,
+            "{entries} entries in {streams} streams, {seals} seals, {erased} erased payloads",
+            "{streams} 个流共 {entries} 条记录，{seals} 个封印，{erased} 份内容已清除"
+        )
+    }
+
+    pub fn seal_written(self, last: u64, file: &str) -> String {
+        say!(
+            self,
+            "`{file}` seals entries 1 to {last}; keep it outside this machine and check with `max-team audit verify --seal FILE`",
+            "`{file}` 封印了第 1 至 {last} 条；请保存在本机之外，并用 `max-team audit verify --seal 文件` 检查"
+        )
+    }
+
+    pub fn no_seal(self, file: &str, detail: &str) -> String {
+        say!(
+            self,
+            "`{file}` cannot be read as a seal: {detail}; name a file that `max-team audit seal` made",
+            "`{file}` 不是可读的封印：{detail}；请指定由 `max-team audit seal` 生成的文件"
+        )
+    }
+
+    /// One fault of the journal.
+    pub fn fault(self, fault: &Fault) -> String {
+        let Fault { seq, stream, .. } = fault;
+        let (en, zh) = match fault.kind {
+            FaultKind::Edited => ("edited", "被改动"),
+            FaultKind::Missing => ("missing", "缺失"),
+            FaultKind::Reordered => ("moved", "顺序被改"),
+            FaultKind::SealBroken => ("the seal is broken", "封印被破坏"),
+            FaultKind::PayloadMissing => ("its content is gone", "内容缺失"),
+            FaultKind::Damaged => ("damaged", "损坏"),
+        };
+        let (kind, detail) = (if self == Self::En { en } else { zh }, self.detail(&fault.detail));
+        match (*seq, stream.is_empty()) {
+            (0, true) => say!(self, "the file: {kind}: {detail}", "文件：{kind}：{detail}"),
+            (0, false) => say!(self, "stream `{stream}`: {kind}: {detail}", "流 `{stream}`：{kind}：{detail}"),
+            _ => {
+                say!(self, "entry {seq} of `{stream}`: {kind}: {detail}", "`{stream}` 的第 {seq} 条：{kind}：{detail}")
+            }
+        }
+    }
+
+    /// What exactly is wrong.
+    pub fn detail(self, detail: &Detail) -> String {
+        if self == Self::En {
+            return detail.to_string();
+        }
+        match detail {
+            Detail::Column => "某一列与其哈希不符".to_owned(),
+            Detail::Payload => "内容与其哈希不符".to_owned(),
+            Detail::PayloadGone { hash, entries } => {
+                format!("{entries} 条记录的内容 `{hash}` 已不存在，且没有清除记录")
+            }
+            Detail::Blob(hash) => format!("文本 `{hash}` 与其哈希不符"),
+            Detail::Link => "与前一条记录不衔接".to_owned(),
+            Detail::Gap { from, to } => format!("第 {from} 至 {to} 条不存在"),
+            Detail::StreamGap { from, to } => format!("该流的第 {from} 至 {to} 条不存在"),
+            Detail::Place { expected } => format!("此处应为该流的第 {expected} 条"),
+            Detail::SealUnread => "无法读取".to_owned(),
+            Detail::Seal { says: (count, from, to), found: (there, first, last) } => {
+                format!("它覆盖 {count} 条（{from} 至 {to}）；现有 {there} 条（{first} 至 {last}），或内容不同")
+            }
+            Detail::Head => "流的末尾标记与其最后一条不符".to_owned(),
+            Detail::NoHead => "该流没有末尾标记".to_owned(),
+            Detail::Unread { from, to: Some(to) } => format!("第 {from} 至 {to} 条无法读取"),
+            Detail::Unread { from, to: None } => format!("第 {from} 条起均无法读取"),
+            Detail::Short { found, expected } => format!("文件末尾缺失：应有 {expected} 字节，只有 {found} 字节"),
+            Detail::Schema { object, name, change } => {
+                let object = match object.as_str() {
+                    "table" => "表",
+                    "index" => "索引",
+                    "trigger" => "触发器",
+                    "view" => "视图",
+                    other => other,
+                };
+                match change {
+                    SchemaChange::Added => format!("数据库中多出{object} `{name}`"),
+                    SchemaChange::Missing => format!("数据库中缺少{object} `{name}`"),
+                    SchemaChange::Changed => format!("数据库中的{object} `{name}` 被改动"),
+                }
+            }
+            Detail::ExternalSeal { to_seq, last_seq } if last_seq < to_seq => {
+                format!("所给封印覆盖第 1 至 {to_seq} 条；日志止于第 {last_seq} 条")
+            }
+            Detail::ExternalSeal { to_seq, .. } => format!("第 1 至 {to_seq} 条与所给封印不符"),
+            // The database has one language.
+            Detail::File(words) => words.clone(),
+        }
+    }
+
+    /// The mark of an entry that is not as it was written.
+    pub fn damaged(self, details: &[Detail]) -> String {
+        let details: Vec<String> = details.iter().map(|detail| self.detail(detail)).collect();
+        let why = details.join(if self == Self::En { "; " } else { "；" });
+        say!(self, "(damaged: {why})", "（已损坏：{why}）")
+    }
+
+    /// What is told behind entries some of which are not as they were written.
+    pub fn entries_damaged(self, count: u64) -> String {
+        let entries =
+            if count == 1 { "1 of these entries is".to_owned() } else { format!("{count} of these entries are") };
+        say!(
+            self,
+            "{entries} not as written, and marked as damaged wherever shown: do not rely on them; `max-team audit verify` tells all",
+            "其中 {count} 条记录与写入时不同，显示时均标为已损坏：不可作为依据；`max-team audit verify` 列出全部问题"
+        )
+    }
+
+    /// What is told behind entries among which some cannot be read.
+    pub fn entries_hidden(self) -> String {
+        say!(
+            self,
+            "part of the journal cannot be read, and marked wherever that is: `max-team audit verify` tells what is damaged, \
+             `max-team restore` goes back to a backup",
+            "日志有一部分无法读取，均已标出：`max-team audit verify` 说明损坏之处，`max-team restore` 恢复备份"
+        )
+    }
+
+    /// What is told below a page that ends in the middle of the log.
+    pub fn page_cut(self, why: &str) -> String {
+        say!(self, "The log goes on here and cannot be read: {why}", "日志在此之后无法读取：{why}")
+    }
+
+    pub fn no_kind(self, kind: &str, there: &[String]) -> String {
+        let there = self.there(there);
+        say!(self, "no event is called `{kind}`; there is {there}", "没有名为 `{kind}` 的事件；现有：{there}")
+    }
+
+    pub fn no_agent_there(self, agent: &str, there: &[String]) -> String {
+        let there = self.there(there);
+        say!(
+            self,
+            "no entry there is of an agent `{agent}`; there is {there}",
+            "该范围内没有智能体 `{agent}`；现有：{there}"
+        )
+    }
+
+    pub fn no_task_there(self, task: &str, there: &[String]) -> String {
+        let there = self.there(there);
+        say!(
+            self,
+            "no entry there is about a task `{task}`; there is {there}",
+            "该范围内没有任务 `{task}`；现有：{there}"
+        )
+    }
+
+    /// Names, or that there are none.
+    fn there(self, names: &[String]) -> String {
+        let named: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        match self {
+            Self::En if named.is_empty() => "none".to_owned(),
+            Self::Zh if named.is_empty() => "无".to_owned(),
+            Self::En => named.join(", "),
+            Self::Zh => named.join("、"),
+        }
+    }
+
+    pub fn log_edited(self, faults: u64) -> String {
+        let things = if faults == 1 { "fault" } else { "faults" };
+        say!(
+            self,
+            "{faults} {things}: the journal is not as it was written; `max-team audit show` marks what is damaged; keep a copy \
+             as evidence, and put a backup in its place with `max-team restore FILE`",
+            "发现 {faults} 处问题：日志与写入时不同；`max-team audit show` 会标出已损坏的记录；请保留副本作为证据，\
+             并用 `max-team restore 文件` 恢复备份"
+        )
+    }
+
+    /// What to do about a file that is damaged; the copies that lie beside it are named, newest first.
+    pub fn file_damaged(self, path: &str, detail: &str, copies: &[String]) -> String {
+        let newest = copies.first().map_or(if self == Self::En { "FILE" } else { "文件" }, String::as_str);
+        let mut words = say!(
+            self,
+            "`{path}` is damaged: {detail}; stop every max-team, copy the file (and `-wal` beside it) away, then put a backup \
+             in its place with `max-team restore {newest}`, or move it aside to start anew; `max-team audit export` prints what \
+             can still be read",
+            "`{path}` 已损坏：{detail}；请先停止所有 max-team，把该文件（及旁边的 `-wal`）复制到别处，然后用 \
+             `max-team restore {newest}` 恢复备份，或将其移走重新开始；`max-team audit export` 可输出仍可读取的内容"
+        );
+        words.push_str(&self.copies_beside(copies));
+        words
+    }
+
+    /// How to get at what lies behind damage.
+    pub fn goes_on_behind(self, last: u64) -> String {
+        say!(
+            self,
+            "; `max-team audit export --after {last}` goes on behind the damage",
+            "；`max-team audit export --after {last}` 输出损坏之后的内容"
+        )
+    }
+
+    /// The copies that lie beside the journal.
+    pub fn copies_beside(self, copies: &[String]) -> String {
+        if copies.is_empty() {
+            return say!(self, "; no backup lies beside it", "；旁边没有备份");
+        }
+        let named: Vec<String> = copies.iter().map(|copy| format!("`{copy}`")).collect();
+        let named = named.join(if self == Self::En { ", " } else { "、" });
+        say!(self, "; beside it, newest first: {named}", "；旁边的备份（由新到旧）：{named}")
+    }
+
+    /// A journal without anything in it, where there must have been one.
+    pub fn journal_emptied(self, path: &str, trace: &str, copies: &[String]) -> String {
+        let mut words = say!(
+            self,
+            "`{path}` is empty (0 bytes), though `{trace}` shows that there was something in it: what was kept is gone from it; \
+             `max-team restore FILE` brings a backup back, and what is done now begins a new journal",
+            "`{path}` 是空文件（0 字节），但 `{trace}` 表明其中曾有内容：已保存的内容不在其中；可用 `max-team restore 文件` 恢复备份，\
+             现在所做的将写入新的日志"
+        );
+        words.push_str(&self.copies_beside(copies));
+        words
+    }
+
+    /// One row that is not as the log says.
+    pub fn drift(self, row: &Drift) -> String {
+        let Drift { table, key, how } = row;
+        let (en, zh) = match how {
+            How::Missing => ("is missing", "缺失"),
+            How::Extra => ("follows from nothing in the log", "在日志中没有依据"),
+            How::Differs => ("does not say what the log says", "与日志不符"),
+        };
+        say!(self, "row `{key}` of `{table}` {en}", "`{table}` 的数据行 `{key}` {zh}")
+    }
+
+    pub fn more_rows(self, count: u64) -> String {
+        let differ = if count == 1 { "more row differs" } else { "more rows differ" };
+        say!(self, "{count} {differ}", "另有 {count} 行不符")
+    }
+
+    pub fn rows_differ(self, count: u64) -> String {
+        let rows = if count == 1 { "1 row beside it does".to_owned() } else { format!("{count} rows beside it do") };
+        say!(
+            self,
+            "the log holds, but {rows} not follow from it: `max-team doctor --rebuild` makes what follows again",
+            "日志完好，但有 {count} 行数据与其不符：用 `max-team doctor --rebuild` 重新生成"
+        )
+    }
+
+    pub fn audit_heads(self) -> [&'static str; 9] {
+        match self {
+            Self::En => ["#", "Time", "Session", "Who", "Task", "Event", "What", "Allowed", "Hash"],
+            Self::Zh => ["#", "时间", "会话", "谁", "任务", "事件", "内容", "依据", "哈希"],
+        }
+    }
+
+    pub fn made_at(self, now: &str) -> String {
+        say!(
+            self,
+            "Made from the journal at {now}. `max-team audit verify` proves the chain of hashes.",
+            "由日志生成于 {now}。`max-team audit verify` 可验证哈希链。"
+        )
+    }
+
+    /// On whose word something happened.
+    pub fn allowed(self, allowed: &Allowed) -> String {
+        let reason = self.grounds(allowed);
+        match allowed {
+            Allowed::Answer(_) | Allowed::Before { .. } => reason,
+            Allowed::Plan { .. } => say!(self, "allowed by {reason}", "依据：{reason}"),
+            _ => say!(self, "allowed: {reason}", "依据：{reason}"),
+        }
+    }
+
+    /// On whose word something did not happen.
+    pub fn refused_by(self, refused: &Refused) -> String {
+        let reason = self.grounds(&refused.by);
+        say!(self, "refused: {reason}", "拒绝依据：{reason}")
+    }
+
+    /// A rule, an answer or a plan, with its place.
+    fn grounds(self, allowed: &Allowed) -> String {
+        match allowed {
+            Allowed::Answer(word) => self.word(word),
+            Allowed::Mode { rule, set: Some(set) } => {
+                let (seq, at, who, rule) = (set.seq, local(set.at_ms), self.setter(set), self.rule(rule));
+                say!(
+                    self,
+                    "{rule}, as {who} has set it at {at} (entry {seq})",
+                    "{rule}（由{who}于 {at} 设定，第 {seq} 条记录）"
+                )
+            }
+            Allowed::BuiltIn { name, rule } => {
+                let rule = self.free(name, rule);
+                say!(self, "{rule} (built-in rule `{name}`)", "{rule}（内置规则 `{name}`）")
+            }
+            Allowed::Rule(rule) | Allowed::Mode { rule, set: None } => self.rule(rule),
+            Allowed::Before { rule, word } => self.with_word(&self.rule(rule), word.as_ref()),
+            Allowed::Plan { plan, word } => {
+                let rule = say!(self, "the approved plan {plan}", "已批准的计划 {plan}");
+                self.with_word(&rule, word.as_ref())
+            }
+            Allowed::All(each) => {
+                let each: Vec<String> = each.iter().map(|allowed| self.grounds(allowed)).collect();
+                each.join(if self == Self::En { "; " } else { "；" })
+            }
+        }
+    }
+
+    /// What a built-in rule says, in the words of the judge or in Chinese.
+    pub(super) fn free(self, name: &str, rule: &str) -> String {
+        let words = Free::ALL.into_iter().find(|free| free.name() == name).filter(|_| self == Self::Zh);
+        let zh = words.map(|free| match free {
+            Free::Answer => "答复总是允许的",
+            Free::Team => "与团队协作总是允许的",
+            Free::SetUp => "查询用户已配置的内容总是允许的",
+            Free::Read => "读取项目内的文件总是允许的",
+            Free::ReadAlso => "读取 `additionalDirectories` 总是允许的",
+            Free::Own => "它自己的目录总是可用的",
+            Free::Device => "不保存任何内容的设备",
+            Free::Places => "它所做的不超出已逐处判断的范围",
+            Free::Rest => "命令行的其余部分",
+            Free::Hosts => "该成员的 `allowed_hosts`",
+            Free::Check => "其任务已批准的检查，或项目自身的测试命令",
+            Free::Worktree => "始终可以在自己的工作树中编辑",
+        });
+        zh.unwrap_or(rule).to_owned()
+    }
+
+    /// Who has set a mode.
+    fn setter(self, set: &Set) -> String {
+        match &set.by {
+            Some(By::Person(who)) => match who.rsplit_once(" at ") {
+                Some((who, door)) => say!(self, "{who}, at the {door},", " {who}（{door}）"),
+                None => say!(self, "{who}", " {who} "),
+            },
+            Some(By::Lead(lead)) => say!(self, "the lead {lead}", "负责人 {lead} "),
+            Some(other) => other.name(),
+            None => {
+                let actor = &set.actor;
+                say!(self, "`{actor}`", " `{actor}` ")
+            }
+        }
+    }
+
+    fn with_word(self, rule: &str, word: Option<&Word>) -> String {
+        word.map_or_else(|| rule.to_owned(), |word| format!("{rule}: {}", self.word(word)))
+    }
+
+    fn word(self, word: &Word) -> String {
+        let Word { by, at_ms, .. } = word;
+        let (at, said) = (local(*at_ms), self.told(&word.said));
+        match by {
+            By::Person(who) => match who.rsplit_once(" at ") {
+                Some((who, door)) => {
+                    say!(self, "`{said}` by {who}, at the {door}, at {at}", "{who} 在 {door} 于 {at} 答复 `{said}`")
+                }
+                None => say!(self, "`{said}` by {who}, at {at}", "{who} 于 {at} 答复 `{said}`"),
+            },
+            By::Rule(rule) => say!(self, "`{said}` by the rule {rule}, at {at}", "规则 {rule} 于 {at} 答复 `{said}`"),
+            By::Lead(lead) => say!(self, "`{said}` by the lead {lead}, at {at}", "负责人 {lead} 于 {at} 答复 `{said}`"),
+            By::Nobody(why) => say!(self, "`{said}` by nobody ({why}), at {at}", "于 {at} 无人答复（{why}）：`{said}`"),
+        }
+    }
+}

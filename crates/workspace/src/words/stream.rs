@@ -1,0 +1,91 @@
+//! The phrases of the stream of events, as people read it.
+
+use max_team_runtime::stream::{BudgetStep, PlanStep, TaskStep};
+
+use super::{Lang, plural};
+
+phrases! {
+    withdrawn: "no answer is needed any more", "不再需要答复";
+    budget_reached: "the budget is used up", "预算已用完";
+    budget_raised: "there is more to spend", "预算已追加";
+    maybe_paid: "a call was lost and may have been paid", "一次调用丢失，可能已计费";
+    mail_word: "mail", "信件";
+    task_word: "task", "任务";
+    cut_word: "(cut)", "（已截断）";
+}
+
+impl Lang {
+    pub fn no_such_agent(self, text: &str) -> String {
+        say!(
+            self,
+            "no agent here is called `{text}`; `max-team ps --all` shows who is there",
+            "没有名为 `{text}` 的成员；用 `max-team ps --all` 查看"
+        )
+    }
+
+    pub fn plan_step(self, step: PlanStep) -> &'static str {
+        let (en, zh) = match step {
+            PlanStep::Proposed => ("proposed", "已提出"),
+            PlanStep::Edited => ("edited", "已修改"),
+            PlanStep::EditRefused => ("could not be edited", "无法修改"),
+            PlanStep::Revised => ("revised", "已提出修订"),
+            PlanStep::RevisionEnded => ("goes on: the revision was not approved", "继续：修订未获批准"),
+            PlanStep::Resumed => ("resumed", "已恢复"),
+            PlanStep::Paused => ("paused", "已暂停"),
+            PlanStep::Stopping => ("being stopped", "正在停止"),
+            PlanStep::Done => ("done", "已完成"),
+            PlanStep::Partial => ("partly done", "部分完成"),
+            PlanStep::Failed => ("failed", "已失败"),
+            PlanStep::Stopped => ("stopped", "已停止"),
+            PlanStep::Rejected => ("rejected", "被拒绝"),
+            PlanStep::Replaced => ("replaced", "被替换"),
+        };
+        if self == Self::En { en } else { zh }
+    }
+
+    pub fn task_step(self, step: TaskStep) -> &'static str {
+        let (en, zh) = match step {
+            TaskStep::Approved => ("may be tried again", "可以重试"),
+            TaskStep::Dispatched => ("given out", "已分派"),
+            TaskStep::Running => ("running", "进行中"),
+            TaskStep::Asking => ("asks", "提问"),
+            TaskStep::Answered => ("answered", "已答复"),
+            TaskStep::Waiting => ("waits for a person", "等待人工"),
+            TaskStep::Checking => ("being checked", "正在检查"),
+            TaskStep::Deferred => ("checked again later", "稍后重新检查"),
+            TaskStep::Changed => ("changed", "已更改"),
+            TaskStep::Paused => ("paused", "已暂停"),
+            TaskStep::Done => ("done", "已完成"),
+            TaskStep::Failed => ("failed", "失败"),
+            TaskStep::Ruled => ("decided", "已决定"),
+            TaskStep::Skipped => ("skipped", "已跳过"),
+            TaskStep::Cancelled => ("given up", "已放弃"),
+            TaskStep::Stopped => ("stopped", "已停止"),
+        };
+        if self == Self::En { en } else { zh }
+    }
+
+    pub fn budget_step(self, step: BudgetStep) -> &'static str {
+        match step {
+            BudgetStep::Spent => "",
+            BudgetStep::Unknown => self.maybe_paid(),
+            BudgetStep::Reached => self.budget_reached(),
+            BudgetStep::Raised => self.budget_raised(),
+        }
+    }
+
+    pub fn by_whom(self, by: &str) -> String {
+        say!(self, "by {by}", "由 {by}")
+    }
+
+    pub fn try_number(self, attempt: u32) -> String {
+        say!(self, "attempt {attempt}", "第 {attempt} 次")
+    }
+
+    pub fn so_many_tasks(self, count: usize) -> String {
+        match self {
+            Self::En => plural(count, "task"),
+            Self::Zh => format!("{count} 个任务"),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The phrases of the shared list of tasks. What tasks say is passed through as it is.
+
+use max_team_core::limits::{LIST_BLOCKERS_MAX, LIST_TASKS_MAX};
+use max_team_core::tasks::{Id, ItemMoved, Move, Refusal, Status};
+
+use super::Lang;
+
+phrases! {
+    no_tasks: "there are no tasks; agents add them, or you with `max-team tasks add`",
+        "没有任务；智能体会添加，您也可以用 `max-team tasks add` 添加";
+    no_session_here: "there is no session in this folder yet; say which with `--session` (`max-team sessions list`)",
+        "此目录还没有会话；请用 `--session` 指定（`max-team sessions list` 查看）";
+    so_already: "it is so already", "已经是这样";
+    task_list: "tasks", "任务";
+    list_status_word: "status", "状态";
+    list_owner_word: "owner", "负责人";
+    list_waits_word: "waits for", "等待";
+    list_blocks_word: "before", "先于";
+    list_metadata_word: "beside it", "附带";
+}
+
+impl Lang {
+    pub fn list_heads(self) -> [&'static str; 5] {
+        match self {
+            Self::En => ["ID", "STATUS", "OWNER", "WAITS FOR", "TASK"],
+            Self::Zh => ["编号", "状态", "负责人", "等待", "任务"],
+        }
+    }
+
+    pub fn list_status(self, status: Status) -> &'static str {
+        match (self, status) {
+            (Self::En, status) => status.name(),
+            (Self::Zh, Status::Pending) => "待办",
+            (Self::Zh, Status::InProgress) => "进行中",
+            (Self::Zh, Status::Completed) => "已完成",
+            (Self::Zh, Status::Deleted) => "已删除",
+        }
+    }
+
+    pub fn list_added(self, id: &str, subject: &str) -> String {
+        say!(self, "#{id} added: {subject}", "已添加 #{id}：{subject}")
+    }
+
+    /// Everybody who takes tasks by itself was stopped with one in hand.
+    pub fn nobody_takes(self, stopped: &[String]) -> String {
+        let (names, first) = (stopped.join(", "), stopped.first().map(String::as_str).unwrap_or_default());
+        say!(
+            self,
+            "nobody takes it by itself: stopped, and at another task: {names} (`/continue {first}` in the chat goes on)",
+            "无人自行领取：{names} 已被停止，手中还有任务（在对话中用 `/continue {first}` 继续）"
+        )
+    }
+
+    pub fn list_written(self, id: &str) -> String {
+        say!(self, "#{id} changed", "已修改 #{id}")
+    }
+
+    pub fn list_moved(self, moved: &ItemMoved) -> String {
+        let ItemMoved { id, state, .. } = moved;
+        let owner = &state.owner;
+        match moved.what {
+            Move::Claimed => say!(self, "#{id} is held by {owner} now", "#{id} 现由 {owner} 负责"),
+            Move::Completed => say!(self, "#{id} is completed", "#{id} 已完成"),
+            Move::Deleted => say!(self, "#{id} is deleted", "#{id} 已删除"),
+            Move::Blocked => {
+                let ids = numbers(state.blocked_by.iter());
+                say!(self, "#{id} waits for {ids}", "#{id} 等待 {ids}")
+            }
+            Move::Released(_) | Move::Assigned if owner.is_empty() => {
+                say!(self, "#{id} is anybody's to take", "#{id} 可由任何人领取")
+            }
+            Move::Released(_) | Move::Assigned => say!(self, "#{id} is meant for {owner}", "#{id} 已指派给 {owner}"),
+        }
+    }
+
+    /// How far a list is.
+    pub fn list_progress(self, done: usize, all: usize) -> String {
+        say!(self, "{done} of {all} completed", "已完成 {done}/{all}")
+    }
+
+    /// Why a list stays as it is.
+    pub fn list_refusal(self, refusal: &Refusal) -> String {
+        if self == Self::En {
+            // What a model is told by the names of its tools, people know by the command's.
+            return refusal.to_string().replace("`TaskList`", "`max-team tasks list`");
+        }
+        match refusal {
+            Refusal::Unknown { id, was_deleted: true, .. } => format!("任务 `{id}` 已删除"),
+            Refusal::Unknown { id, meant: Some(meant), .. } => format!("没有任务 `{id}`，是指 `{meant}` 吗？"),
+            Refusal::Unknown { id, .. } => format!("没有任务 `{id}`；用 `max-team tasks list` 查看"),
+            Refusal::OfPlan(id) => format!("`{id}` 是计划中的任务，由程序执行，这里不能修改"),
+            Refusal::Nothing(id) => format!("请说明要修改任务 `{id}` 的什么，例如 `--status` 或 `--owner`"),
+            Refusal::NoSubject => "任务需要一个标题：用一行说明要做什么".to_owned(),
+            Refusal::TooLong { field, size, max } => format!("`{field}` 长度为 {size}，上限为 {max}；请写短些"),
+            Refusal::Full => format!("列表最多 {LIST_TASKS_MAX} 个任务；请删除不需要的（`--status deleted`）"),
+            Refusal::TooManyBlockers(id) => format!("任务 `{id}` 最多等待 {LIST_BLOCKERS_MAX} 个其他任务"),
+            Refusal::Circle(ids) => {
+                let ids: Vec<String> = ids.iter().map(|id| format!("`{id}`")).collect();
+                format!("会形成循环：{}；请去掉其中一个", ids.join(" 等待 "))
+            }
+            Refusal::Begun(id) => format!("任务 `{id}` 已开始：只有待办时才能改变它等待什么"),
+            Refusal::Blocked { id, by } => format!("任务 `{id}` 还不能开始：它等待 {}", numbers(by.iter())),
+            Refusal::Held { id, by, .. } => {
+                format!("任务 `{id}` 正由 `{by}` 进行；可先用 `--status pending` 收回")
+            }
+            Refusal::Assigned { id, owner } => format!("任务 `{id}` 已指派给 `{owner}`"),
+            Refusal::ForOther { id, owner } => {
+                format!("只有 `{owner}` 自己能开始：去掉 `--status`，任务 `{id}` 就指派给 `{owner}`")
+            }
+            Refusal::Completed { id, .. } => format!("任务 `{id}` 已完成，不再改变；剩下的请另建任务"),
+        }
+    }
+}
+
+fn numbers<'a>(ids: impl Iterator<Item = &'a Id>) -> String {
+    ids.map(|id| format!("#{id}")).collect::<Vec<_>>().join(", ")
+}

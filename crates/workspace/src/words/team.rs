@@ -1,0 +1,525 @@
+//! The phrases about members and their plans.
+//!
+//! Words that a member, a file or an error says are passed through as they are.
+
+use max_team_core::calling::cache::Age;
+use max_team_core::plan::event::{PlanEnd, Proof, Ruling, Say, Tally, TaskFiles, TaskResult};
+use max_team_core::plan::{PlanState, Status};
+use max_team_core::rewind::MovedFile;
+
+use super::{Lang, plural};
+
+/// Files of a stopped task that a line names.
+const FILES_SHOWN_MAX: usize = 12;
+
+phrases! {
+    nobody_was_called: "no agent has been called in this session yet", "本会话中尚未调用任何人";
+    asks: "asks", "提问";
+    reply_keys: "Write your answer · Enter sends · Esc: no answer", "请输入答复 · Enter 发送 · Esc 不作答复";
+    reply_keys_options: "A digit picks one, or write your own · Enter sends · Esc: no answer",
+        "按数字选择，或自行输入 · Enter 发送 · Esc 不作答复";
+    reply_here: "Your answer", "您的答复";
+    plain_reply: "Your answer (a number picks one, an empty line gives none): ",
+        "您的答复（数字选择一项，空行表示不答复）：";
+    plan: "Plan", "计划";
+    plan_word: "plan", "计划";
+    no_plan: "no plan", "没有计划";
+    needs: "needs", "依赖";
+    when: "when", "条件";
+    owns: "owns", "负责文件";
+    project_folder: "project", "项目";
+    must_exist: "must exist", "必须存在";
+    must_pass: "must pass", "必须通过";
+    with_model: "model", "模型";
+    budget_of: "budget", "预算";
+    struck_out: "skipped", "跳过";
+    yes_word: "yes", "是";
+    no_word: "no", "否";
+    why: "why", "原因";
+    result: "result", "结果";
+    waits_for_approval: "waits for your approval", "等待您的批准";
+    waits_for_server: "waits for the model server; goes on when it is back, or with `max-team -c`",
+        "等待模型服务；恢复后继续，或用 `max-team -c` 继续";
+    waits_for_place: "waits for a free place", "等待空位";
+    waits_for_ruling: "failed; waits for a decision", "已失败，等待处理决定";
+    waits_for_budget: "waits for more budget", "等待追加预算";
+    being_checked: "being checked", "正在检查";
+    paused: "paused: the budget is used up", "已暂停：预算用完";
+    team_works: "the team is at work", "团队正在工作";
+    stop_hint: "“stop” or /stop stops it, Esc does not", "“停止”或 /stop 可停止，Esc 不会";
+    team_goes_on: "the team goes on: “stop” or /stop stops it", "团队继续工作：用“停止”或 /stop 停止";
+    stop_hint_long: "the team goes on; /stop stops it", "团队继续工作；用 /stop 停止";
+    board_hint: "Ctrl-T shows it", "Ctrl-T 显示";
+    path: "path", "关键路径";
+    parked_hint: "/plan brings it back", "用 /plan 重新打开";
+    approve: "approve", "批准";
+    approve_first: "first wave only", "只批准第一波";
+    edit: "edit", "修改";
+    ask_changes: "ask for changes", "要求改动";
+    reject: "reject", "拒绝";
+    later: "later", "稍后";
+    go_on: "go on", "继续";
+    stop: "stop", "停止";
+    start: "start", "开始";
+    give_up: "give up", "放弃";
+    retry_word: "retry", "重试";
+    retry_by: "retry by another", "换人重试";
+    skip_word: "skip", "跳过";
+    fixed: "fixed by hand", "已手动修好";
+    may_run: "may it run?", "是否执行？";
+    ask_rest: "The first wave is done. Go on with the rest?", "第一波已完成，是否继续？";
+    ask_budget: "The budget is used up. Go on?", "预算已用完，是否继续？";
+    all_instructions: "all instructions", "全部说明";
+    forecast_unpriced: " (some models have no price)", "（部分模型价格未知）";
+    write_changes: "What should be different? (Enter sends, Esc goes back)", "需要怎样改动？（Enter 发送，Esc 返回）";
+    write_reason: "Why not? May be empty. (Enter sends, Esc goes back)", "为什么拒绝？可留空。（Enter 发送，Esc 返回）";
+    pick_task: "Edit which task? (arrows or its name, Enter; Esc goes back)", "修改哪个任务？（方向键或名称，Enter；Esc 返回）";
+    pick_field: "Edit what? (letter or arrows, Enter; Esc goes back)", "修改什么？（字母或方向键，Enter；Esc 返回）";
+    field_description: "description", "说明";
+    field_owner: "owner", "负责人";
+    field_needs: "dependencies", "依赖";
+    field_budget: "budget", "预算";
+    field_skip: "skip", "跳过";
+    field_model: "model", "模型";
+    own_model: "the owner's own", "负责人自己的模型";
+    not_bounded: "none", "无";
+    bad_money: "that is no amount of dollars; write 0.50, or nothing for no budget", "金额无法识别；请写 0.50，留空表示不限";
+    no_open_plan: "There is no plan here.", "这里没有计划。";
+    nothing_runs: "Nothing runs.", "没有正在运行的内容。";
+    no_team: "There is no team in this session.", "此会话没有团队。";
+    nothing_waits: "Nothing waits for you.", "没有等待您处理的事项。";
+    idle: "idle", "空闲";
+    state: "state", "状态";
+    tools: "tools", "工具";
+    news: "news from the team", "团队消息";
+    goes_on: "going on", "继续";
+    team_busy_first: "The team is at work: /stop it first, or leave with Ctrl-D; it goes on when you come back.",
+        "团队正在工作：请先用 /stop 停止，或按 Ctrl-D 离开；回来后会继续。";
+    changed_plan: "The plan was changed.", "计划已修改。";
+    plain_gate: "Approve the plan? y = yes, 1 = first wave only, c WORDS = ask for changes, n [WHY] = reject, i = all instructions, l = later: ",
+        "是否批准计划？y = 批准，1 = 只批准第一波，c 内容 = 要求改动，n [原因] = 拒绝，i = 全部说明，l = 稍后：";
+    plain_go_on: "Go on? y = yes, n = no, l = later: ", "是否继续？y = 是，n = 否，l = 稍后：";
+    plain_failure: "r = retry, o MEMBER = retry by another, s = skip, f = fixed by hand, g = give up, l = later: ",
+        "r = 重试，o 成员 = 换人重试，s = 跳过，f = 已手动修好，g = 放弃，l = 稍后：";
+    plain_gate_unclear: "Please begin with one of these letters.", "请以其中一个字母开头。";
+}
+
+impl Lang {
+    /// A member and the task it is at.
+    pub fn at_task(self, name: &str, task: &str) -> String {
+        say!(self, "{name} (task {task})", "{name}（任务 {task}）")
+    }
+
+    pub fn more_tasks(self, count: usize) -> String {
+        say!(self, "{count} more", "还有 {count} 个")
+    }
+
+    pub fn shape(self, tasks: usize, waves: usize, path: &str) -> String {
+        let counts = self.counts(tasks, waves);
+        say!(self, "{counts}, critical path: {path}", "{counts}，关键路径：{path}")
+    }
+
+    pub fn counts(self, tasks: usize, waves: usize) -> String {
+        let (task, wave) = (plural(tasks, "task"), plural(waves, "wave"));
+        say!(self, "{task} in {wave}", "{tasks} 个任务，{waves} 波")
+    }
+
+    /// The forecast of a plan; without a range, no price is known.
+    pub fn forecast(self, range: Option<&str>, time: &str, calls: u64) -> String {
+        let s = if calls == 1 { "" } else { "s" };
+        let calls = say!(self, "{calls} model call{s}", "{calls} 次模型调用");
+        match range {
+            Some(range) => say!(self, "about {range} and {time}, {calls}", "预计 {range}，约 {time}，{calls}"),
+            None => say!(self, "cost unknown; about {time}, {calls}", "费用未知；约 {time}，{calls}"),
+        }
+    }
+
+    pub fn forecast_budget(self, money: &str) -> String {
+        say!(self, "; the budget stops it at {money}", "；预算上限 {money}")
+    }
+
+    pub fn forecast_samples(self, tasks: u64) -> String {
+        let s = if tasks == 1 { "" } else { "s" };
+        say!(self, "; from {tasks} earlier task{s}", "；依据此前 {tasks} 个任务")
+    }
+
+    /// Rows of a task's instructions that are not shown, and the key or command that shows them.
+    pub fn more_instructions(self, rows: usize, how: &str) -> String {
+        let word = if rows == 1 { "line" } else { "lines" };
+        say!(self, "… {rows} more {word} ({how})", "……还有 {rows} 行（{how}）")
+    }
+
+    pub fn waits_for(self, tasks: &str) -> String {
+        say!(self, "waits for {tasks}", "等待 {tasks}")
+    }
+
+    pub fn asks_what(self, question: &str) -> String {
+        say!(self, "asks: {question}", "提问：{question}")
+    }
+
+    pub fn again_in(self, time: &str) -> String {
+        say!(self, "tried again in {time}", "{time} 后重试")
+    }
+
+    pub fn begun(self, attempt: u32) -> String {
+        say!(self, "begun (attempt {attempt})", "已开始（第 {attempt} 次）")
+    }
+
+    pub fn done_with(self, proof: &str) -> String {
+        say!(self, "done, {proof}", "完成，{proof}")
+    }
+
+    pub fn failed_with(self, error: &str, again: bool) -> String {
+        match again {
+            true => say!(self, "failed: {error}; it is tried again", "失败：{error}；将重试"),
+            false => say!(self, "failed: {error}", "失败：{error}"),
+        }
+    }
+
+    pub fn told_by(self, by: &str, answer: &str) -> String {
+        let by = self.told(by);
+        say!(self, "told by {by}: {answer}", "{by} 答复：{answer}")
+    }
+
+    pub fn decided_by(self, by: &str, ruling: &str) -> String {
+        let by = self.told(by);
+        say!(self, "{by} decides: {ruling}", "{by} 决定：{ruling}")
+    }
+
+    pub fn left_out(self, detail: &str) -> String {
+        say!(self, "skipped: {detail}", "跳过：{detail}")
+    }
+
+    pub fn given_up(self, detail: &str) -> String {
+        let detail = self.task_error(detail);
+        say!(self, "given up: {detail}", "放弃：{detail}")
+    }
+
+    /// Why a task came to nothing; who has stopped it is told with it.
+    pub fn task_error(self, error: &str) -> String {
+        error.strip_prefix("stopped by ").map_or_else(|| self.told(error), |by| self.stopped_by(by))
+    }
+
+    pub fn stopped_by(self, by: &str) -> String {
+        let by = self.told(by);
+        say!(self, "stopped by {by}", "由 {by} 停止")
+    }
+
+    /// Says who paused a plan by leaving.
+    pub fn paused_by(self, by: &str) -> String {
+        say!(self, "paused by {by}", "由 {by} 暂停")
+    }
+
+    /// That the checks of a task failed beside others, and when they run again.
+    pub fn checked_again_after(self, tasks: &str) -> String {
+        say!(
+            self,
+            "its checks failed while others changed files; they run again after {tasks}",
+            "检查失败时其他任务正在修改文件；将在 {tasks} 之后重新检查"
+        )
+    }
+
+    /// Says that the lead rewrote a task.
+    pub fn task_changed_by(self, by: &str) -> String {
+        say!(self, "note added by {by}", "{by} 添加了备注")
+    }
+
+    /// What stands before a note that the lead has added to a task.
+    pub fn note_of(self, by: &str) -> String {
+        say!(self, "Note of {by}", "{by} 的备注")
+    }
+
+    /// That another plan was proposed, and the tasks that wait for the decision about it.
+    pub fn plan_revised(self, by: &str, held: &[String]) -> String {
+        if held.is_empty() {
+            return say!(self, "plan {by} was proposed in its place", "已提出计划 {by} 取代它");
+        }
+        let held = held.join(", ");
+        say!(
+            self,
+            "plan {by} was proposed in its place; until you decide, these tasks wait: {held}",
+            "已提出计划 {by} 取代它；在您决定之前，以下任务等待：{held}"
+        )
+    }
+
+    /// That the plan in its place was not approved.
+    pub fn revision_ended(self, by: &str) -> String {
+        say!(self, "plan {by} was not approved: this one goes on", "计划 {by} 未获批准：本计划继续")
+    }
+
+    /// The files that a stopped task had changed, as many as fit a line.
+    pub fn had_changed(self, files: &[String]) -> String {
+        let shown = files.iter().take(FILES_SHOWN_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let more = files.len().saturating_sub(FILES_SHOWN_MAX);
+        let rest = match (more, self) {
+            (0, _) => String::new(),
+            (more, Self::En) => format!(" and {more} more"),
+            (more, Self::Zh) => format!(" 等另外 {more} 个"),
+        };
+        say!(self, "it has changed {shown}{rest}", "它已更改 {shown}{rest}")
+    }
+
+    /// What an unfinished task leaves: changed files, commands whose changes are not known yet, protected files that were
+    /// moved away.
+    pub fn task_left(self, left: &TaskFiles) -> String {
+        let mut words = Vec::new();
+        if !left.files.is_empty() {
+            words.push(self.had_changed(&left.files));
+        }
+        if !left.running.is_empty() {
+            let commands = left.running.join("`, `");
+            words.push(say!(
+                self,
+                "`{commands}` was still running, so its changes are not listed",
+                "`{commands}` 当时仍在运行，其更改未列出"
+            ));
+        }
+        if !left.moved.is_empty() {
+            words.push(self.moved_away(&left.moved));
+        }
+        words.join(if self == Self::Zh { "；" } else { "; " })
+    }
+
+    /// Protected files that a command made without approval, and where they are now.
+    pub fn moved_away(self, moved: &[MovedFile]) -> String {
+        let one = |MovedFile { path, to }: &MovedFile| match (to.as_str(), self) {
+            ("", Self::En) => format!("`{path}` (could not be moved; remove it)"),
+            ("", Self::Zh) => format!("`{path}`（无法移走，请删除）"),
+            (to, _) => format!("`{path}` → `{to}`"),
+        };
+        let shown: Vec<String> = moved.iter().take(FILES_SHOWN_MAX).map(one).collect();
+        let (shown, more) = (shown.join(", "), moved.len().saturating_sub(FILES_SHOWN_MAX));
+        let rest = match (more, self) {
+            (0, _) => String::new(),
+            (more, Self::En) => format!(" and {more} more"),
+            (more, Self::Zh) => format!(" 等另外 {more} 个"),
+        };
+        say!(
+            self,
+            "protected files that commands made without your approval were moved away: {shown}{rest}; look at them, then remove them \
+             or rename them back",
+            "命令未经您批准创建的受保护文件已被移走：{shown}{rest}；请查看后删除，或改回原名"
+        )
+    }
+
+    /// What somebody said about a plan.
+    pub fn said(self, say: &Say) -> String {
+        let (en, zh) = match say {
+            Say::Approve => ("approved", "已批准"),
+            Say::FirstWave => ("approved, the first wave", "已批准第一波"),
+            Say::Edit(_) => ("edited", "已修改"),
+            Say::Changes(words) => return say!(self, "changes wanted: {words}", "要求改动：{words}"),
+            Say::Reject(why) if !why.is_empty() => return say!(self, "rejected: {why}", "已拒绝：{why}"),
+            Say::Reject(_) => ("rejected", "已拒绝"),
+            Say::Rule(ruling) => return self.ruling(ruling),
+        };
+        if self == Self::En { en } else { zh }.to_owned()
+    }
+
+    pub fn said_by(self, say: &Say, by: &str) -> String {
+        let said = self.said(say);
+        say!(self, "{said} by {by}", "{said}（{by}）")
+    }
+
+    pub fn answered_by(self, say: &Say, by: &str) -> String {
+        let said = self.said_by(say, by);
+        say!(self, "answered: {said}", "已答复：{said}")
+    }
+
+    pub fn cannot_change(self, why: &str) -> String {
+        say!(self, "it cannot be changed so: {why}", "无法这样改动：{why}")
+    }
+
+    pub fn ruling(self, ruling: &Ruling) -> String {
+        let (en, zh) = match ruling {
+            Ruling::Skip => ("go on without it", "跳过并继续"),
+            Ruling::Retry { agent, model, .. } => {
+                let name = |name: &Option<String>| name.clone().unwrap_or_default();
+                let (agent, model) = (name(agent), name(model));
+                return match (agent.is_empty(), model.is_empty()) {
+                    (true, true) => say!(self, "again", "重试"),
+                    (false, true) => say!(self, "again by {agent}", "由 {agent} 重试"),
+                    (true, false) => say!(self, "again with {model}", "用 {model} 重试"),
+                    (false, false) => say!(self, "again by {agent} with {model}", "由 {agent} 用 {model} 重试"),
+                };
+            }
+            Ruling::Fixed => ("mended by hand, check again", "已手动修好，重新检查"),
+            Ruling::GiveUp => ("give it up", "放弃"),
+            Ruling::Escalate => ("the user must say", "由用户决定"),
+        };
+        if self == Self::En { en } else { zh }.to_owned()
+    }
+
+    pub fn plan_end(self, end: PlanEnd) -> &'static str {
+        let (en, zh) = match end {
+            PlanEnd::Done => ("done", "完成"),
+            PlanEnd::Partial => ("partly done", "部分完成"),
+            PlanEnd::Failed => ("failed", "失败"),
+            PlanEnd::Stopped => ("stopped", "已停止"),
+            PlanEnd::Rejected => ("rejected", "被拒绝"),
+            PlanEnd::Replaced => ("replaced", "被替换"),
+        };
+        if self == Self::En { en } else { zh }
+    }
+
+    /// The state of a plan.
+    pub fn plan_state(self, state: PlanState) -> &'static str {
+        match (self, state) {
+            (Self::En, state) => state.name(),
+            (Self::Zh, PlanState::Running) => "运行中",
+            (Self::Zh, PlanState::Waiting) => "等待中",
+            (Self::Zh, PlanState::Paused) => "已暂停",
+            (Self::Zh, PlanState::Stopped) => "已停止",
+            (Self::Zh, PlanState::Done) => "完成",
+            (Self::Zh, PlanState::Failed) => "失败",
+        }
+    }
+
+    /// The state of a plan in a line of its own.
+    pub fn plan_stands(self, state: PlanState) -> String {
+        let state = self.plan_state(state);
+        say!(self, "state: {state}", "状态：{state}")
+    }
+
+    pub fn came_to(self, end: PlanEnd, tally: &Tally, money: &str) -> String {
+        let end = self.plan_end(end);
+        let Tally { tasks, ran, done, verified, failed, cached, .. } = tally;
+        let bound = if tally.spent.unknown_nano > 0 { "≈ " } else { "" };
+        let spared = match cached {
+            0 => String::new(),
+            _ => say!(self, ", {cached} from the cache", "，{cached} 个来自缓存"),
+        };
+        say!(
+            self,
+            "{end}: {ran} of {tasks} ran{spared}, {done} done, {verified} verified, {failed} failed, {bound}{money}",
+            "{end}：{tasks} 个任务执行了 {ran} 个{spared}，完成 {done}，已验证 {verified}，失败 {failed}，{bound}{money}"
+        )
+    }
+
+    pub fn proof(self, proof: Proof) -> &'static str {
+        let (en, zh) = match proof {
+            Proof::Verified => ("verified", "已验证"),
+            Proof::Unverified => ("unverified", "未验证"),
+            Proof::Failed => ("failed", "未通过"),
+        };
+        if self == Self::En { en } else { zh }
+    }
+
+    /// Whether a result is proven, and where it is from if nobody was asked for it.
+    pub fn outcome(self, result: &TaskResult) -> String {
+        let proof = self.proof(result.proof);
+        match &result.cached {
+            None if !result.unknown.is_empty() => {
+                let commands = result.unknown.join("`, `");
+                say!(self, "{proof}; outcome unknown: `{commands}`", "{proof}；结果未知：`{commands}`")
+            }
+            None if result.evidence.iter().any(|evidence| evidence.passed_before) => {
+                say!(self, "{proof}; a check also passed before the task", "{proof}；有检查在任务开始之前也已通过")
+            }
+            None if result.is_only_files() => {
+                say!(self, "verified only that its files exist", "仅验证了文件存在")
+            }
+            None => proof.to_owned(),
+            Some(cached) => {
+                let age = self.age(Age::of(cached.age_ms));
+                say!(self, "{proof}, from the cache, {age}", "{proof}，来自缓存（{age}）")
+            }
+        }
+    }
+
+    pub fn task_status(self, status: Status) -> &'static str {
+        let (en, zh) = match status {
+            Status::Planned => ("planned", "计划"),
+            Status::Approved => ("waiting", "等待"),
+            Status::Dispatched => ("sent", "已派发"),
+            Status::Running => ("running", "运行"),
+            Status::Done => ("done", "完成"),
+            Status::Failed => ("failed", "失败"),
+            Status::Skipped => ("skipped", "跳过"),
+            Status::Cancelled => ("given up", "放弃"),
+        };
+        if self == Self::En { en } else { zh }
+    }
+
+    /// How far a plan is.
+    pub fn progress(self, tally: &Tally, failing: usize) -> String {
+        let Tally { tasks, done, verified, .. } = tally;
+        let text = say!(self, "{done}/{tasks} done, {verified} verified", "完成 {done}/{tasks}，已验证 {verified}");
+        match failing {
+            0 => text,
+            _ => text + &say!(self, ", {failing} failed", "，失败 {failing}"),
+        }
+    }
+
+    pub fn at_work(self, count: usize) -> String {
+        say!(self, "{count} at work", "{count} 人在工作")
+    }
+
+    pub fn may_start(self, task: &str) -> String {
+        say!(self, "May task {task} start?", "任务 {task} 可以开始吗？")
+    }
+
+    pub fn task_failed(self, task: &str, member: &str, attempt: u32) -> String {
+        let times = if attempt == 1 { "attempt" } else { "attempts" };
+        say!(
+            self,
+            "Task {task} ({member}) failed after {attempt} {times}",
+            "任务 {task}（{member}）尝试 {attempt} 次后失败"
+        )
+    }
+
+    pub fn more_money(self, session: &str) -> String {
+        say!(
+            self,
+            "To spend more: leave with Ctrl-D, then `max-team -r {session} --max-budget-usd USD`",
+            "如需追加预算：按 Ctrl-D 退出，然后运行 `max-team -r {session} --max-budget-usd 金额`"
+        )
+    }
+
+    pub fn write_retry_by(self, members: &str) -> String {
+        say!(self, "By whom? {members} (Enter sends, Esc goes back)", "换谁？{members}（Enter 发送，Esc 返回）")
+    }
+
+    pub fn write_field(self, field: &str, task: &str) -> String {
+        say!(self, "New {field} of {task} (Enter sends, Esc goes back)", "{task} 的新{field}（Enter 发送，Esc 返回）")
+    }
+
+    pub fn no_member(self, name: &str, members: &str) -> String {
+        say!(self, "there is no member `{name}`; there are {members}", "没有成员 `{name}`；现有：{members}")
+    }
+
+    pub fn no_model(self, name: &str) -> String {
+        say!(self, "there is no model `{name}` here; /model lists them", "没有模型 `{name}`；用 /model 查看列表")
+    }
+
+    pub fn no_task(self, name: &str) -> String {
+        say!(self, "There is no open task `{name}`; /plan shows them.", "没有进行中的任务 `{name}`；用 /plan 查看。")
+    }
+
+    pub fn plan_parked(self, goal: &str) -> String {
+        say!(self, "plan waits for you: {goal}", "计划等待您处理：{goal}")
+    }
+
+    /// Nobody is meant by a name.
+    pub fn nobody_called(self, name: &str) -> String {
+        say!(self, "no agent here is called `{name}`", "这里没有名为 `{name}` 的成员")
+    }
+
+    /// How many tokens.
+    pub fn so_many_tokens(self, tokens: &str) -> String {
+        say!(self, "{tokens} tokens", "{tokens} 个 token")
+    }
+
+    /// Somebody together with whom they called, in a list of costs.
+    pub fn with_calls(self, name: &str) -> String {
+        say!(self, "{name}, with those it called", "{name}（含其调用）")
+    }
+
+    /// Money and time of a member that was given one thing to do.
+    pub fn member_done(self, name: &str, ok: bool, figures: &str) -> String {
+        match ok {
+            true => say!(self, "{name}: done · {figures}", "{name}：完成 · {figures}"),
+            false => say!(self, "{name}: not done · {figures}", "{name}：未完成 · {figures}"),
+        }
+    }
+}
