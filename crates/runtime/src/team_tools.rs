@@ -147,10 +147,11 @@ impl Update {
             Some("skip" | "skipped") => Ruling::Skip,
             Some("retry") => retry(),
             Some("fixed") => Ruling::Fixed,
+            Some("accept" | "accepted") => Ruling::Accept,
             Some("give_up" | "fail" | "failed") => Ruling::GiveUp,
             Some("escalate" | "ask_user") => Ruling::Escalate,
             Some(other) => {
-                let words = "there are cancel, skip, retry, fixed, give_up and escalate";
+                let words = "there are cancel, accept, skip, retry, fixed, give_up and escalate";
                 return Err(format!("`{other}` is no decision; {words}"));
             }
             None => return self.note(),
@@ -339,9 +340,9 @@ pub(crate) fn searched(input: &Value) -> &str {
 
 const SEARCH_WORDS: &str = "Find one of your further tools, which are not listed here.";
 const CREATE_WORDS: &str = "Write down one task for a later `submit_plan` or `dispatch_task`. Runs nothing.";
-const UPDATE_WORDS: &str = "Act on a task. Its owner asked: `answer`. It failed: `decision` skip (go on without it), retry (`agent`, `model` and \
+const UPDATE_WORDS: &str = "Act on a task. Its owner asked: `answer`. It failed: `decision` accept (its owner's answer counts as the result), skip (go on without it), retry (`agent`, `model` and \
     `note` say what to change), fixed (mended by hand: run the checks again), give_up (with every task that needs it) or escalate \
-    (ask the user). It is no longer wanted: `decision` cancel (with every task that needs it). It has not begun and its plan is \
+    (ask the user); `note` says why. The answer stays and reaches the tasks that need it. It is no longer wanted: `decision` cancel (with every task that needs it). It has not begun and its plan is \
     approved: `note` adds to what the user approved. It is only written down: `title`, `description`, `agent`, `depends_on`. A \
     task of the shared list: `status`, or `agent` for its owner. A task in the background: `decision` give_up stops it.";
 const QUERY_WORDS: &str = "See tasks: owner, state, result, what each waits for. With `task_id` one of them and its whole \
@@ -359,7 +360,7 @@ fn update_schema() -> Value {
             "task_id": text(),
             "plan": { "type": "string", "description": "The plan's id, if several are open." },
             "answer": text(),
-            "decision": { "type": "string", "enum": ["skip", "retry", "fixed", "give_up", "escalate", "cancel"] },
+            "decision": { "type": "string", "enum": ["accept", "skip", "retry", "fixed", "give_up", "escalate", "cancel"] },
             "agent": text(), "model": text(), "note": text(), "title": text(), "description": text(),
             "depends_on": { "type": "array", "items": text() },
             "status": { "type": "string", "enum": ListStatus::ALL.map(ListStatus::name) },

@@ -35,6 +35,7 @@ enum Pick {
     RetryBy,
     Skip,
     Fixed,
+    Accept,
     GiveUp,
     Later,
 }
@@ -53,11 +54,12 @@ const GO_ON: [Option3; 3] =
     [('y', Pick::Approve, Lang::go_on), ('n', Pick::Stop, Lang::stop), ('l', Pick::Later, Lang::later)];
 const START: [Option3; 3] =
     [('y', Pick::Approve, Lang::start), ('n', Pick::Stop, Lang::give_up), ('l', Pick::Later, Lang::later)];
-const FAILURE: [Option3; 6] = [
+const FAILURE: [Option3; 7] = [
     ('r', Pick::Retry, Lang::retry_word),
     ('o', Pick::RetryBy, Lang::retry_by),
     ('s', Pick::Skip, Lang::skip_word),
     ('f', Pick::Fixed, Lang::fixed),
+    ('a', Pick::Accept, Lang::accept_answer),
     ('g', Pick::GiveUp, Lang::give_up),
     ('l', Pick::Later, Lang::later),
 ];
@@ -209,6 +211,7 @@ impl Gate {
             Pick::Retry => Verdict::Decide(Say::Rule(retry())),
             Pick::Skip => Verdict::Decide(Say::Rule(Ruling::Skip)),
             Pick::Fixed => Verdict::Decide(Say::Rule(Ruling::Fixed)),
+            Pick::Accept => Verdict::Decide(Say::Rule(Ruling::Accept)),
             Pick::GiveUp => Verdict::Decide(Say::Rule(Ruling::GiveUp)),
             Pick::Later => Verdict::Later,
             Pick::Changes | Pick::Reject | Pick::RetryBy => {

@@ -463,7 +463,7 @@ fn summary_lines(plan: &Drawn, ms: u64, look: Look) -> Vec<Line<'static>> {
     views.sort_by_key(|view| !matches!(view.status, Status::Failed | Status::Cancelled));
     let shown = if views.len() > SUMMARY_ROWS_MAX { SUMMARY_ROWS_MAX - 1 } else { views.len() };
     for view in views.iter().take(shown) {
-        let what = match view.result {
+        let what = match view.result.filter(|_| view.status == Status::Done) {
             Some(result) => lang.outcome(result),
             None if view.error.is_empty() => lang.task_status(view.status).to_owned(),
             None => format!("{}: {}", lang.task_status(view.status), lang.task_error(view.error)),

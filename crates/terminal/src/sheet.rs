@@ -141,8 +141,12 @@ fn entry(view: &TaskView<'_>, width: usize, depth: Depth<'_>, lang: Lang) -> Str
     if view.status == Status::Failed || view.status == Status::Cancelled {
         more(lang.why(), clip(&lang.task_error(view.error), 200));
     }
-    if let Some(result) = view.result {
+    if let Some(result) = view.result.filter(|_| view.status == Status::Done) {
         more(lang.result(), lang.outcome(result));
+    }
+    if let Some(decision) = view.decision {
+        let note = if decision.note.is_empty() { String::new() } else { format!(": {}", decision.note) };
+        more(lang.decision(), format!("{}{note}", lang.decided_by(&decision.by, &lang.ruling(&decision.ruling))));
     }
     text
 }

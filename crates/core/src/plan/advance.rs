@@ -10,7 +10,7 @@ use super::event::{
 };
 use super::machine::Plan;
 use super::slot::{Doom, State};
-use super::{Now, overlap};
+use super::{Findings, Now, overlap};
 use crate::event::Event;
 use crate::limits::READY_SCANNED_MAX;
 
@@ -68,7 +68,16 @@ impl Plan {
                 _ => {
                     let error = format!("it took longer than {} s", self.timeout_ms(*task) / 1_000);
                     let none = Spent::default();
-                    self.failure(*task, slot.attempt, Cause::Timeout, error, Vec::new(), String::new(), none, now)
+                    self.failure(
+                        *task,
+                        slot.attempt,
+                        Cause::Timeout,
+                        error,
+                        Findings::default(),
+                        String::new(),
+                        none,
+                        now,
+                    )
                 }
             })
         })

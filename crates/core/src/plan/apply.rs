@@ -6,11 +6,11 @@ use uuid::Builder;
 
 use super::event::{
     About, PlanAnswered, PlanAsked, PlanEdited, PlanProposed, Ruling, Say, SkipReason, Spent, TaskAnswered, TaskAsked,
-    TaskAssigned, TaskChanged, TaskFailed, TaskHeld, TaskMarked, TaskPaused, TaskReported, TaskResult,
+    TaskAssigned, TaskChanged, TaskFailed, TaskHeld, TaskMarked, TaskPaused, TaskReported, TaskResult, TaskRuled,
 };
 use super::machine::Plan;
 use super::ready::Ready;
-use super::slot::{Doom, LeadNote, Slot, State};
+use super::slot::{Decision, Doom, LeadNote, Slot, State};
 use super::{Budget, Draft, Graph};
 use crate::event::Event;
 use crate::id::TurnId;
@@ -76,7 +76,7 @@ impl Plan {
             }),
             Event::TaskDeferred(event) => self.on(&event.task, |plan, task| plan.defer(task, &event.after)),
             Event::TaskChanged(event) => self.on(&event.task, |plan, task| plan.change(task, event)),
-            Event::TaskRuled(event) => self.on(&event.task, |plan, task| plan.ruled(task, &event.ruling, at_ms)),
+            Event::TaskRuled(event) => self.on(&event.task, |plan, task| plan.ruled(task, event, at_ms)),
             Event::TaskPaused(event) => self.on(&event.task, |plan, task| plan.pause(task, event)),
             Event::TaskSkipped(event) => {
                 self.on(&event.task, |plan, task| plan.skip(task, event.reason, &event.detail, at_ms));
@@ -283,6 +283,7 @@ impl Plan {
             slot.output.clear();
             slot.by_hand = false;
             slot.deferred = false;
+            slot.decision = None;
         });
     }
 
@@ -456,6 +457,10 @@ impl Plan {
             if !failed.output.is_empty() {
                 slot.output.clone_from(&failed.output);
             }
+            // The last answer stays, also after an attempt without one.
+            if let Some(result) = TaskResult::of_failure(failed, &slot.unknown) {
+                slot.result = Some(Box::new(result));
+            }
         });
         match failed.retry_at_ms {
             Some(until_ms) => {
@@ -470,8 +475,17 @@ impl Plan {
         }
     }
 
-    fn ruled(&mut self, task: usize, ruling: &Ruling, at_ms: i64) {
-        match ruling {
+    /// A decision moves the task and stands beside its owner's last answer, which stays.
+    fn ruled(&mut self, task: usize, ruled: &TaskRuled, at_ms: i64) {
+        let decision = Decision { ruling: ruled.ruling.clone(), by: ruled.by.clone(), note: ruled.note.clone() };
+        self.slot(task, |slot| slot.decision = Some(decision));
+        match &ruled.ruling {
+            Ruling::Accept => {
+                let slot = self.slots.get(task);
+                let result = slot.and_then(|slot| slot.result.as_deref().cloned()).unwrap_or_default();
+                let spent = slot.map(|slot| slot.spent).unwrap_or_default();
+                self.finish(task, TaskResult { spent, ..result }, at_ms);
+            }
             Ruling::Skip => self.skip(task, SkipReason::Decision, "left out after it failed", at_ms),
             Ruling::GiveUp => self.fail_for_good(task, at_ms),
             Ruling::Fixed => {

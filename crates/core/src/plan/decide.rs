@@ -16,6 +16,7 @@ use super::event::{
 use super::input::{Findings, Input, Now, Report};
 use super::machine::Plan;
 use super::slot::State;
+use crate::calling::ending::not_done;
 use crate::event::Event;
 use crate::hash::Hash;
 use crate::id::{EnvelopeId, QuestionId};
@@ -89,15 +90,15 @@ impl Plan {
             Input::Held { task, attempt, outage } => self.hold_clock(task, attempt, outage, now),
             Input::Freed { task, attempt } => self.free_clock(task, attempt, now),
             Input::Told { task, answer, by } => self.told(task, answer, by),
-            Input::Rule { task, ruling, by } => {
+            Input::Rule { task, ruling, by, note } => {
                 let tried = self.slots.get(task).map_or(0, |slot| slot.retried);
                 // A lead that keeps retrying cannot decide it: the user must. That is the code's decision, not the lead's.
                 match ruling {
                     Ruling::Retry { .. } if tried >= RULED_RETRIES_MAX => {
                         let why = format!("it was retried {tried} times already");
-                        self.rule(task, Ruling::Escalate, By::Rule(why))
+                        self.rule(task, Ruling::Escalate, By::Rule(why), String::new())
                     }
-                    ruling => self.rule(task, ruling, By::Lead(by)),
+                    ruling => self.rule(task, ruling, By::Lead(by), note),
                 }
             }
             Input::LeadSilent => self.lead_silent(),
@@ -165,7 +166,7 @@ impl Plan {
                     Say::Changes(_) | Say::Reject(_) => Ruling::GiveUp,
                 };
                 let mut events = vec![answered(say)];
-                events.extend(self.rule(index, ruling, by.clone()));
+                events.extend(self.rule(index, ruling, by.clone(), String::new()));
                 events
             }
             (_, Say::Rule(_)) => Vec::new(),
@@ -229,12 +230,12 @@ impl Plan {
                 let result = TaskResult { unknown, ..result(output, findings, all) };
                 vec![Event::TaskDone(TaskDone { task: id, attempt, result })]
             }
-            Report::Failed { error } => {
-                vec![self.failure(task, attempt, Cause::Agent, error, Vec::new(), String::new(), spent, now)]
+            Report::Failed { error, output } => {
+                vec![self.failure(task, attempt, Cause::Agent, error, Findings::default(), output, spent, now)]
             }
-            Report::NotDone { why } => {
-                let error = format!("not done: {why}");
-                vec![self.failure(task, attempt, Cause::NotDone, error, Vec::new(), String::new(), spent, now)]
+            Report::NotDone { output } => {
+                let error = format!("not done: {}", not_done(&output).unwrap_or(&output));
+                vec![self.failure(task, attempt, Cause::NotDone, error, Findings::default(), output, spent, now)]
             }
             Report::OutOfMoney { output, left, own } => {
                 vec![Event::TaskPaused(TaskPaused { task: id, output, spent, left, own })]
@@ -312,7 +313,7 @@ impl Plan {
             return vec![Event::TaskDeferred(TaskDeferred { task: id, attempt, after, evidence: findings.evidence })];
         }
         let output = slot.output.clone();
-        vec![self.failure(task, attempt, cause, error, findings.evidence, output, Spent::default(), now)]
+        vec![self.failure(task, attempt, cause, error, findings, output, Spent::default(), now)]
     }
 
     /// The names of those tasks that are being worked on, and so may have made the checks of another one fail.
@@ -340,11 +341,12 @@ impl Plan {
         attempt: u32,
         cause: Cause,
         error: String,
-        evidence: Vec<Evidence>,
+        findings: Findings,
         output: String,
         spent: Spent,
         now: Now<'_>,
     ) -> Event {
+        let Findings { evidence, artifacts, .. } = findings;
         let (failures, by_hand) = self.slots.get(task).map_or((0, false), |slot| (slot.failures, slot.by_hand));
         let retries = self.draft().and_then(|draft| draft.tasks.get(task)).map_or(0, |task| task.retry);
         // A retry does not help after a timeout, a fault of the machine or an owner's own word that it is not done; and after a
@@ -361,6 +363,7 @@ impl Plan {
             error,
             evidence,
             output,
+            artifacts,
             spent,
             retry_at_ms,
             stopping,
@@ -426,13 +429,13 @@ impl Plan {
         }
     }
 
-    fn rule(&self, task: usize, ruling: Ruling, who: By) -> Vec<Event> {
+    fn rule(&self, task: usize, ruling: Ruling, who: By, note: String) -> Vec<Event> {
         let (Some(id), Some(slot)) = (self.name(task), self.slots.get(task)) else { return Vec::new() };
         if slot.state != (State::Failed { settled: false }) {
             return Vec::new();
         }
         let escalates = ruling == Ruling::Escalate;
-        let ruled = Event::TaskRuled(TaskRuled { task: id, ruling, by: who.name(), who: Some(who) });
+        let ruled = Event::TaskRuled(TaskRuled { task: id, ruling, by: who.name(), who: Some(who), note });
         match self.ask_about(task, 0) {
             // The user has been asked already.
             None if escalates => Vec::new(),

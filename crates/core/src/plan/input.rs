@@ -140,6 +140,8 @@ pub enum Input {
         ruling: Ruling,
         /// Who says so.
         by: String,
+        /// What else they say about it.
+        note: String,
     },
     /// The lead has read about every failure and has nothing more to say.
     LeadSilent,
@@ -220,11 +222,13 @@ pub enum Report {
     Failed {
         /// Why.
         error: String,
+        /// Their last answer, if there is one.
+        output: String,
     },
     /// They say that it is not done.
     NotDone {
-        /// Why.
-        why: String,
+        /// Their answer, which begins with `NOT DONE`.
+        output: String,
     },
     /// The money ran out; this is what they handed back.
     OutOfMoney {

@@ -13,8 +13,9 @@ use super::claims::Claims;
 use super::event::{About, Approve, Artifact, PlanEnd, PlanProposed, Spent, Tally, TaskResult};
 use super::ready::Ready;
 use super::revise::Revision;
-use super::slot::{Doom, LeadNote, Slot, State};
+use super::slot::{Decision, Doom, LeadNote, Slot, State};
 use super::{Budget, Draft, Forecast, Graph, Task};
+use crate::calling::ending::not_done;
 use crate::hash::Hash;
 use crate::id::{AgentId, PlanId, QuestionId, SessionId, TurnId};
 
@@ -208,8 +209,10 @@ pub struct TaskView<'p> {
     pub attempt: u32,
     /// What went wrong last.
     pub error: &'p str,
-    /// What came of it.
+    /// Its owner's last answer and what was seen of the work, also if the task failed or was left out.
     pub result: Option<&'p TaskResult>,
+    /// The decision about its last failure.
+    pub decision: Option<&'p Decision>,
     /// What it has used so far, as far as it was reported.
     pub spent: Spent,
     /// When it was last given to somebody, and when it was over.
@@ -352,6 +355,7 @@ impl Plan {
             attempt: slot.attempt,
             error: &slot.error,
             result: slot.result.as_deref(),
+            decision: slot.decision.as_ref(),
             spent: slot.spent,
             since_ms: (slot.assigned_at_ms, slot.ended_at_ms),
         })
@@ -362,7 +366,7 @@ impl Plan {
         (0..self.slots.len()).filter_map(|index| self.task(index))
     }
 
-    /// What a task builds on: what its needs left behind, in their order.
+    /// What a task builds on: what its needs left behind, in their order, however they ended.
     pub fn upstream(&self, index: usize) -> Vec<(&str, &[Artifact])> {
         let (Some(graph), Some(draft)) = (&self.graph, self.draft()) else { return Vec::new() };
         let left = graph.needs(index).iter().filter_map(|need| {
@@ -372,11 +376,13 @@ impl Plan {
         left.collect()
     }
 
-    /// What the upstream of a failed condition said: for a task that is to mend it.
+    /// Why the upstream of a failed condition failed: for a task that is to mend it. An owner that ended its task as not done
+    /// gives the reason in its answer, which is part of `upstream`.
     pub fn upstream_error(&self, index: usize) -> Option<(&str, &str)> {
         let (task, _) = self.graph.as_ref()?.condition(index)?;
         let slot = self.slots.get(task)?;
-        let failed = matches!(slot.state, State::Failed { .. });
+        let is_said = slot.result.as_ref().is_some_and(|result| not_done(&result.output).is_some());
+        let failed = matches!(slot.state, State::Failed { .. }) && !is_said;
         failed.then_some((self.draft()?.tasks.get(task)?.id.as_str(), slot.error.as_str()))
     }
 

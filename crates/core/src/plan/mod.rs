@@ -34,7 +34,7 @@ pub use graph::{Flaw, Graph};
 pub use input::{Findings, Input, Now, Report};
 pub use look::Told;
 pub use machine::{Effect, Plan, Status, TaskView, Waits};
-pub use slot::LeadNote;
+pub use slot::{Decision, LeadNote};
 pub use state::PlanState;
 
 use crate::policy::pattern::overlap;

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::event::{Proof, SkipReason, Spent, TaskResult};
+use super::event::{Proof, Ruling, SkipReason, Spent, TaskResult};
 use super::machine::Status;
 use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId};
@@ -62,6 +62,28 @@ pub(super) struct Slot {
     /// What the lead has added to the approved words.
     #[serde(default)]
     pub notes: Vec<LeadNote>,
+    /// The decision about its last failure.
+    #[serde(default)]
+    pub decision: Option<Decision>,
+}
+
+/// A decision about a failed task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// What was decided.
+    pub ruling: Ruling,
+    /// The decider's name.
+    pub by: String,
+    /// The decider's note, if there is one.
+    pub note: String,
+}
+
+impl Decision {
+    /// The decision in words, for readers of the task's result.
+    pub fn words(&self) -> String {
+        let (by, name, note) = (&self.by, self.ruling.name(), self.note.trim());
+        if note.is_empty() { format!("{by} decided: {name}") } else { format!("{by} decided: {name}, {note}") }
+    }
 }
 
 /// What a lead has added to a task after its plan was approved.

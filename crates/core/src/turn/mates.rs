@@ -177,10 +177,15 @@ pub(super) fn is_to_colleague(call: &Call) -> bool {
     call.tool == SEND_MESSAGE && name::means(to, "") != Means::Lead
 }
 
-/// Whether a call answers a member of the team, or decides about a failed task.
-pub(super) fn decides(call: &Call) -> bool {
-    let says = |field: &str| call.input.get(field).is_some_and(|value| !value.is_null());
-    call.tool == TASK_UPDATE && (says("answer") || says("decision"))
+/// Whether calls answer the team: some of them answer a member or decide about a failed task, and others at most add notes to
+/// tasks.
+pub(super) fn answer_team(calls: &[Call]) -> bool {
+    let says = |call: &Call, fields: &[&str]| {
+        let is_said = |field: &&str| call.input.get(*field).is_some_and(|value| !value.is_null());
+        call.tool == TASK_UPDATE && fields.iter().any(is_said)
+    };
+    calls.iter().any(|call| says(call, &["answer", "decision"]))
+        && calls.iter().all(|call| says(call, &["answer", "decision", "note"]))
 }
 
 /// Whether a call sends a message and ends the turn of its sender, who waits for the answer.

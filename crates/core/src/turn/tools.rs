@@ -1,7 +1,7 @@
 //! Tool calls: what they were found to be, who allows them, and what follows once all have their result.
 
 use super::decide::{Ahead, ended};
-use super::mates::{decides, ends_turn};
+use super::mates::{answer_team, ends_turn};
 use super::review::reviewed;
 use super::{Call, Current, Now, Obstacle, Prepared, Status, Turn};
 use crate::chat::{Part, write};
@@ -208,7 +208,8 @@ impl Turn {
             Some(ended(current, End::Proposed, None))
         } else if current.quiet
             && !current.is_steered
-            && calls.iter().all(|call| decides(call) && ran_well(call, &done))
+            && answer_team(calls)
+            && calls.iter().all(|call| ran_well(call, &done))
         {
             // The team asked, and this was the answer: words beside it would reach no reader.
             Some(ended(current, End::Answered, None))

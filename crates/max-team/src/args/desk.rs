@@ -56,6 +56,9 @@ pub(crate) struct Yes {
     /// A failed task: you have fixed it by hand; check it again
     #[arg(long, group = "ruling")]
     pub(crate) fixed: bool,
+    /// A failed task: take its member's answer as the result
+    #[arg(long, group = "ruling")]
+    pub(crate) accept: bool,
     /// A failed task: give it up, and the tasks that depend on it
     #[arg(long, group = "ruling")]
     pub(crate) give_up: bool,

@@ -127,6 +127,7 @@ fn ruling(options: &args::Yes, note: &str) -> Option<Ruling> {
         args::Yes { retry: true, .. } => Some(retry()),
         args::Yes { skip: true, .. } => Some(Ruling::Skip),
         args::Yes { fixed: true, .. } => Some(Ruling::Fixed),
+        args::Yes { accept: true, .. } => Some(Ruling::Accept),
         args::Yes { give_up: true, .. } => Some(Ruling::GiveUp),
         _ => None,
     }

@@ -146,6 +146,40 @@ fn a_task_that_its_owner_ends_as_not_done_goes_to_the_lead() {
     assert_eq!(news.matches("shows it").count(), 1, "{news}");
 }
 
+/// A lead that goes on without a failed task, or accepts its answer, loses nothing: the tasks that need it and the report get the
+/// answer with the decision beside it. A note to another task in the same answer does not start the lead once more.
+#[test]
+fn the_answer_of_a_failed_task_reaches_its_dependents() {
+    let tasks = json!([
+        { "id": "test", "title": "test", "agent": "ray", "description": "Test add." },
+        { "id": "fix", "title": "fix", "agent": "leo", "description": "Fix it.", "owns": ["a.txt"], "depends_on": ["test"] },
+    ]);
+    for decision in ["skip", "accept", "fixed"] {
+        let decide = Reply::new().tool("n", "task_update", json!({ "task_id": "fix", "note": "Keep it small." })).tool(
+            "u",
+            "task_update",
+            json!({ "task_id": "test", "decision": decision, "note": "It is what I wanted." }),
+        );
+        let server = ModelServer::start(
+            Script::new()
+                .when(voice(task("test"), vec![Reply::text("NOT DONE: add(1, 2) is 4.")]))
+                .when(voice(task("fix"), vec![Reply::text("Fixed.")]))
+                .when(voice(is_lead, vec![plan(tasks.clone()), decide, Reply::text("All is well.")])),
+        );
+        let program = Program::team(&server);
+        let ran = ok(program.run(&["-p", "make it, please", "--approve", "never"]));
+        assert_eq!(ran.out, "All is well.\n", "{decision}: {ran:?}");
+        let told = server.requests().iter().find(|request| task("fix")(request)).unwrap().last_user();
+        let words = format!("max decided: {decision}, It is what I wanted.");
+        assert!(told.contains("NOT DONE: add(1, 2) is 4.") && told.contains(&words), "{decision}: {told}");
+        assert!(told.contains("Keep it small."), "{told}");
+        let lead = of_lead(&server);
+        assert_eq!(lead.len(), 3, "{decision}: the lead is not started once more");
+        let report = lead[2].last_user();
+        assert!(report.contains("  NOT DONE: add(1, 2) is 4.") && report.contains(&words), "{decision}: {report}");
+    }
+}
+
 /// The same for a member that is asked without a plan.
 #[test]
 fn a_delegate_that_ends_its_task_as_not_done_says_so_once() {

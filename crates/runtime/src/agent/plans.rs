@@ -89,7 +89,7 @@ impl Agent {
             &self.stream,
             plan_stream(plan),
             Kind::TaskUpdate,
-            json!({ "task": update.task_id, "says": said, "by": &*self.origin.name }),
+            json!({ "task": update.task_id, "says": said, "by": &*self.origin.name, "note": update.note }),
             now_ms(),
         );
         Ok(Done { extra: Extra::send(letter), ..Done::said(words) })

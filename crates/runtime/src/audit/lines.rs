@@ -243,6 +243,7 @@ fn ruled(ruling: &Ruling) -> &'static str {
         Ruling::Skip => "to be skipped",
         Ruling::Retry { .. } => "to be tried again",
         Ruling::Fixed => "to be checked again",
+        Ruling::Accept => "accepted as it is",
         Ruling::GiveUp => "given up",
         Ruling::Escalate => "the user must say",
     }

@@ -87,7 +87,7 @@ impl PlanLoop {
                 continue;
             };
             beginning.over.insert((id, attempt));
-            let report = if is_stopped { Report::Stopped } else { Report::Failed { error } };
+            let report = if is_stopped { Report::Stopped } else { Report::Failed { error, output: String::new() } };
             self.decide(Input::Reported { task, attempt, report, spent: Spent::default() }, batch);
         }
         Ok(())

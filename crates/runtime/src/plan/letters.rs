@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use max_team_core::calling::ending::not_done;
 use max_team_core::event::Event;
 use max_team_core::id::PlanId;
 use max_team_core::ledger::dollars;
@@ -318,8 +319,13 @@ fn unknown_words(commands: &[String]) -> String {
     }
 }
 
+/// Whether the answer of a task's owner says why the task is not done.
+fn is_said(view: &TaskView<'_>) -> bool {
+    view.result.is_some_and(|result| not_done(&result.output).is_some())
+}
+
 fn line(view: &TaskView<'_>) -> String {
-    let proof = match view.result {
+    let proof = match view.result.filter(|_| view.status == Status::Done) {
         Some(TaskResult { cached: Some(cached), .. }) => format!(" (unverified, {})", cached.words()),
         Some(result) => format!(" ({}{})", proof_words(result), unknown_words(&result.unknown)),
         None => String::new(),
@@ -337,7 +343,12 @@ fn line(view: &TaskView<'_>) -> String {
                 line.push_str(&format!(" ({caveat})"));
             }
         }
-    } else if !view.error.is_empty() {
+    }
+    if let Some(decision) = view.decision {
+        line.push_str(&format!("; {}", decision.words()));
+    }
+    // The reason of an owner that ended its task as not done is in its answer, which follows.
+    if !view.error.is_empty() && !is_said(view) {
         line.push_str(&format!(": {}", view.error));
     }
     line

@@ -71,7 +71,7 @@ impl PlanLoop {
                 let by = text_at(body, "by");
                 match Says::deserialize(body.get("says")?).ok()? {
                     Says::Answer(answer) => Some(Input::Told { task, answer, by }),
-                    Says::Rule(ruling) => Some(Input::Rule { task, ruling, by }),
+                    Says::Rule(ruling) => Some(Input::Rule { task, ruling, by, note: text_at(body, "note") }),
                     Says::Note(note) => Some(Input::Note { task, note, by }),
                     Says::Cancel => Some(Input::Stop { task: Some(task), by }),
                 }
@@ -154,8 +154,8 @@ impl PlanLoop {
                 Report::OutOfMoney { output, left, own }
             }
             End::Interrupted => Report::Stopped,
-            End::Answered if let Some(why) = not_done(&output) => Report::NotDone { why: why.to_owned() },
-            _ => Report::Failed { error: text_at(body, "error") },
+            End::Answered if not_done(&output).is_some() => Report::NotDone { output },
+            _ => Report::Failed { error: text_at(body, "error"), output },
         };
         Some(Input::Reported { task, attempt, report, spent })
     }

@@ -10,7 +10,7 @@ use max_team_core::limits::PLAN_TASKS_MAX;
 use max_team_core::message::Principal;
 use max_team_core::plan::event::{Approve, Carried, PlanEdited, PlanProposed};
 use max_team_core::plan::{
-    Bounds, Budget, Draft, Edit, Flaw, Forecast, Graph, Input, Now, Plan, Rate, Task, edit, forecast,
+    Bounds, Budget, Draft, Edit, Flaw, Forecast, Graph, Input, Now, Plan, Rate, Status, Task, edit, forecast,
 };
 use max_team_core::policy::program::{Effect, look};
 use max_team_core::policy::{Verdict, pattern, protected};
@@ -297,7 +297,9 @@ pub(super) fn carried(floor: &Floor, old: PlanId, draft: &Draft) -> Vec<Carried>
         return Vec::new();
     }
     let mut carried: Vec<Carried> = Vec::new();
-    for view in plan.tasks().filter(|view| draft.tasks.iter().any(|task| task == view.task)) {
+    for view in
+        plan.tasks().filter(|view| view.status == Status::Done && draft.tasks.iter().any(|task| task == view.task))
+    {
         // Nothing stands that builds on something that will be done anew.
         let stands = view.task.needs.iter().all(|need| carried.iter().any(|carried| carried.task == *need));
         if let (true, Some(result)) = (stands, view.result) {

@@ -2,7 +2,7 @@
 
 use max_team_core::id::PlanId;
 use max_team_core::limits::{PLANS_LISTED_MAX, RESULT_PAGE_CHARS, TASKS_LISTED_MAX};
-use max_team_core::plan::{Plan, Task, TaskView, Waits};
+use max_team_core::plan::{Plan, Status, Task, TaskView, Waits};
 use max_team_core::text::Page;
 
 use super::letters::{indented, proof_words};
@@ -80,7 +80,11 @@ fn line(view: &TaskView<'_>) -> String {
         _ => {}
     }
     if let Some(result) = view.result {
-        text.push_str(&format!(" ({}, {} characters)", proof_words(result), result.output.chars().count()));
+        let proof = if view.status == Status::Done { proof_words(result) } else { "its last answer" };
+        text.push_str(&format!(" ({proof}, {} characters)", result.output.chars().count()));
+    }
+    if let Some(decision) = view.decision {
+        text.push_str(&format!("; {}", decision.words()));
     }
     if !view.error.is_empty() {
         text.push_str(&format!(": {}", view.error));

@@ -55,7 +55,7 @@ impl PlanLoop {
             if self.floor.owner(member).is_none() {
                 beginning.over.insert((id.clone(), *attempt));
                 let error = format!("`{member}` is not on the team any more");
-                let report = Report::Failed { error };
+                let report = Report::Failed { error, output: String::new() };
                 self.decide(Input::Reported { task, attempt: *attempt, report, spent: Spent::default() }, batch);
             }
         }

@@ -19,6 +19,7 @@ pub(super) fn told(floor: &Floor, root: &Path, plan: &Plan, id: PlanId, view: &T
     let mut text = String::new();
     let mut room = UPSTREAM_BYTES_MAX;
     for (need, artifacts) in plan.upstream(view.index) {
+        let standing = standing(plan, need);
         let mut each = Vec::new();
         for artifact in artifacts {
             let is_hidden = artifact.name == CODE_DIFF && !may_see(floor, plan, view.member, need);
@@ -30,7 +31,7 @@ pub(super) fn told(floor: &Floor, root: &Path, plan: &Plan, id: PlanId, view: &T
         let diff = each.iter().find(|(artifact, told)| artifact.name == CODE_DIFF && *told == artifact.content);
         let diff = diff.map_or("", |(diff, _)| diff.content.as_str());
         for (artifact, told) in each.iter().filter(|(artifact, _)| !adds(diff, artifact)) {
-            text.push_str(&format!("\n### {} of `{need}`\n{told}\n", artifact.name));
+            text.push_str(&format!("\n### {} of `{need}`{standing}\n{told}\n", artifact.name));
         }
     }
     if let Some((failed, error)) = plan.upstream_error(view.index) {
@@ -40,6 +41,13 @@ pub(super) fn told(floor: &Floor, root: &Path, plan: &Plan, id: PlanId, view: &T
         text.insert_str(0, "\n## What you build on\n");
     }
     text
+}
+
+/// How a task stands that did not end well by itself, and what was decided about it: for tasks that build on its answer.
+fn standing(plan: &Plan, need: &str) -> String {
+    let view = plan.graph().and_then(|graph| graph.index(need)).and_then(|index| plan.task(index));
+    let decided = view.as_ref().and_then(|view| Some((view.status.name(), view.decision?.words())));
+    decided.map_or_else(String::new, |(status, decision)| format!(" (the task is {status}; {decision})"))
 }
 
 /// Whether a member sees everything that the owner of another task sees; what that one changed may then be shown.

@@ -214,6 +214,7 @@ impl<W: Write> Plain<W> {
                 },
                 "s" | "skip" => Say::Rule(Ruling::Skip),
                 "f" | "fixed" => Say::Rule(Ruling::Fixed),
+                "a" | "accept" => Say::Rule(Ruling::Accept),
                 "g" => Say::Rule(Ruling::GiveUp),
                 _ => return unclear(),
             },

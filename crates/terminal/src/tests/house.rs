@@ -193,7 +193,7 @@ impl House {
     }
 
     pub(super) fn fails(&mut self, task: &str, error: &str) {
-        self.reports(task, Report::Failed { error: error.into() });
+        self.reports(task, Report::Failed { error: error.into(), output: String::new() });
     }
 }
 

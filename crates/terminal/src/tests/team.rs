@@ -142,6 +142,7 @@ fn a_failure_asks_what_to_do() {
         ("r\n", retry(None)),
         ("s\n", Ruling::Skip),
         ("f\n", Ruling::Fixed),
+        ("a\n", Ruling::Accept),
         ("g\n", Ruling::GiveUp),
         ("o\nbob\nmia\n", retry(Some("mia"))),
     ] {

@@ -42,8 +42,8 @@ phrases! {
     done_word: "done", "已完成";
     no_plan_open: "no plan is open; a session is stopped by its id", "没有进行中的计划；停止会话请给出其 ID";
     one_plan_for_task: "--task needs one plan: say which", "--task 需要指定一个计划";
-    only_for_failures: "--retry, --skip, --fixed and --give-up are for tasks that failed",
-        "--retry、--skip、--fixed 和 --give-up 只用于失败的任务";
+    only_for_failures: "--retry, --skip, --fixed, --accept and --give-up are for tasks that failed",
+        "--retry、--skip、--fixed、--accept 和 --give-up 只用于失败的任务";
     always_not_for_plans: "--always is for questions of agents, not for plans", "--always 用于成员的提问，不用于计划";
     plan_takes_no_words: "a plan takes no words with a yes; to have it changed: `max-team deny ID --changes -m WHAT`",
         "批准计划时不能附言；要求改动请用 `max-team deny ID --changes -m 内容`";
@@ -66,10 +66,11 @@ pub enum CostBy {
 impl Lang {
     /// The commands that decide about a failed task.
     pub fn failure_choices(self, id: &str, task: &str) -> String {
-        let choices: [(&str, &str, &str); 4] = [
+        let choices: [(&str, &str, &str); 5] = [
             ("--retry [--by MEMBER] [--with MODEL] [-m NOTE]", "try it again", "再试一次"),
             ("--skip", "go on without it", "不做此任务，继续其余"),
             ("--fixed", "it was mended by hand: check it again", "已手工修好：重新检查"),
+            ("--accept", "its member's answer counts as the result", "以成员的回答为结果"),
             ("--give-up", "leave it failed, and give up what builds on it", "保持失败，并放弃依赖它的任务"),
         ];
         let head = say!(

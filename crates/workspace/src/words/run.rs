@@ -252,8 +252,8 @@ impl Lang {
             About::Failure { task, .. } => say!(
                 self,
                 "task `{task}` failed and somebody must decide: `max-team approve {question} --retry`, `--skip`, \
-                 `--fixed` or `--give-up`",
-                "任务 `{task}` 失败，需要有人决定：`max-team approve {question} --retry`、`--skip`、`--fixed` 或 `--give-up`"
+                 `--fixed`, `--accept` or `--give-up`",
+                "任务 `{task}` 失败，需要有人决定：`max-team approve {question} --retry`、`--skip`、`--fixed`、`--accept` 或 `--give-up`"
             ),
             About::Budget => say!(
                 self,

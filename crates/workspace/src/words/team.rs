@@ -66,6 +66,8 @@ phrases! {
     retry_by: "retry by another", "换人重试";
     skip_word: "skip", "跳过";
     fixed: "fixed by hand", "已手动修好";
+    accept_answer: "accept", "接受";
+    decision: "decision", "决定";
     may_run: "may it run?", "是否执行？";
     ask_rest: "The first wave is done. Go on with the rest?", "第一波已完成，是否继续？";
     ask_budget: "The budget is used up. Go on?", "预算已用完，是否继续？";
@@ -99,8 +101,8 @@ phrases! {
     plain_gate: "Approve the plan? y = yes, 1 = first wave only, c WORDS = ask for changes, n [WHY] = reject, i = all instructions, l = later: ",
         "是否批准计划？y = 批准，1 = 只批准第一波，c 内容 = 要求改动，n [原因] = 拒绝，i = 全部说明，l = 稍后：";
     plain_go_on: "Go on? y = yes, n = no, l = later: ", "是否继续？y = 是，n = 否，l = 稍后：";
-    plain_failure: "r = retry, o MEMBER = retry by another, s = skip, f = fixed by hand, g = give up, l = later: ",
-        "r = 重试，o 成员 = 换人重试，s = 跳过，f = 已手动修好，g = 放弃，l = 稍后：";
+    plain_failure: "r = retry, o MEMBER = retry by another, s = skip, f = fixed by hand, a = accept the answer, g = give up, l = later: ",
+        "r = 重试，o 成员 = 换人重试，s = 跳过，f = 已手动修好，a = 接受其回答，g = 放弃，l = 稍后：";
     plain_gate_unclear: "Please begin with one of these letters.", "请以其中一个字母开头。";
 }
 
@@ -344,6 +346,7 @@ impl Lang {
                 };
             }
             Ruling::Fixed => ("mended by hand, check again", "已手动修好，重新检查"),
+            Ruling::Accept => ("take the answer as the result", "以其回答为结果"),
             Ruling::GiveUp => ("give it up", "放弃"),
             Ruling::Escalate => ("the user must say", "由用户决定"),
         };

@@ -188,6 +188,29 @@ impl Cached {
     }
 }
 
+impl TaskResult {
+    /// What an attempt that failed leaves: the owner's answer, and what was seen of its work. `None`: no answer came.
+    pub fn of_failure(failed: &TaskFailed, unknown: &[String]) -> Option<Self> {
+        if failed.output.trim().is_empty() {
+            return None;
+        }
+        let artifacts = if failed.artifacts.is_empty() {
+            vec![Artifact { name: "answer".to_owned(), kind: ArtifactType::Text, content: failed.output.clone() }]
+        } else {
+            failed.artifacts.clone()
+        };
+        let is_wrong = failed.evidence.iter().any(|evidence| !evidence.ok);
+        Some(Self {
+            output: failed.output.clone(),
+            artifacts,
+            proof: if is_wrong { Proof::Failed } else { Proof::Unverified },
+            evidence: failed.evidence.clone(),
+            unknown: unknown.to_vec(),
+            ..Self::default()
+        })
+    }
+}
+
 /// Whether a result is proven. A model's word never is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -312,6 +335,9 @@ pub struct TaskFailed {
     /// What its owner said.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub output: String,
+    /// What was collected, if code has looked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
     /// What it used.
     #[serde(default)]
     pub spent: Spent,
@@ -396,6 +422,8 @@ pub enum Ruling {
     },
     /// It was mended by hand: check it again.
     Fixed,
+    /// The owner's last answer counts as the result.
+    Accept,
     /// Leave it failed; what builds on it is given up too.
     GiveUp,
     /// Somebody else must say.
@@ -414,6 +442,23 @@ pub struct TaskRuled {
     /// The decider: a person, the lead or a rule of the code. Older entries lack it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub who: Option<By>,
+    /// The decider's note: it stands beside the owner's answer. The note of a retry is part of the decision.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}
+
+impl Ruling {
+    /// The name that models and programs use.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Skip => "skip",
+            Self::Retry { .. } => "retry",
+            Self::Fixed => "fixed",
+            Self::Accept => "accept",
+            Self::GiveUp => "give_up",
+            Self::Escalate => "escalate",
+        }
+    }
 }
 
 /// Why a task was not done.

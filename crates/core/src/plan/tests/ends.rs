@@ -236,7 +236,7 @@ fn what_comes_late_or_twice_decides_nothing() {
             Input::Checked { task, attempt, findings: found(Proof::Verified) },
             Input::Asked { task, attempt, question: "?".into(), letter },
             Input::Told { task, answer: "x".into(), by: "max".into() },
-            Input::Rule { task, ruling: Ruling::GiveUp, by: "max".into() },
+            Input::Rule { task, ruling: Ruling::GiveUp, by: "max".into(), note: String::new() },
             Input::Answered { question, say: Say::Approve, by: person() },
             Input::LeadSilent,
             Input::Resume { by: "user".into() },

@@ -79,12 +79,62 @@ fn time_that_runs_out_is_not_tried_again() {
 #[test]
 fn what_its_owner_ends_as_not_done_is_not_tried_again() {
     let mut play = Play::running(vec![Task { retry: 2, ..task("a") }, after("b", &["a"])], 1);
-    let events = play.report("a", Report::NotDone { why: "the code is wrong".into() });
+    let events = play.report("a", Report::NotDone { output: "NOT DONE: the code is wrong".into() });
     let [Event::TaskFailed(failed)] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!((failed.cause, failed.error.as_str()), (Cause::NotDone, "not done: the code is wrong"));
     assert_eq!((failed.retry_at_ms, play.view("a").waits), (None, Waits::Ruling));
     play.rule("a", retry(None, None));
     assert_eq!((play.at_work(), play.attempt("a")), (vec!["a"], 2));
+}
+
+/// Whatever is decided about a failed task, the last answer of its owner stays: its dependents and the report get it, with the
+/// decision beside it.
+#[test]
+fn the_last_answer_stays_whatever_is_decided() {
+    let words = "NOT DONE: add(1, 2) is 4";
+    let table = [
+        (Ruling::Skip, Status::Skipped),
+        (Ruling::Accept, Status::Done),
+        (Ruling::Fixed, Status::Running),
+        (Ruling::GiveUp, Status::Failed),
+        (Ruling::Escalate, Status::Failed),
+    ];
+    for (ruling, status) in table {
+        let mut play = Play::running(vec![task("a"), after("b", &["a"])], 1);
+        play.report("a", Report::NotDone { output: words.into() });
+        play.step(Input::Rule { task: 0, ruling: ruling.clone(), by: "max".into(), note: "see a.txt".into() });
+        let view = play.view("a");
+        assert_eq!((view.status, view.result.unwrap().output.as_str()), (status, words), "{ruling:?}");
+        let told = format!("max decided: {}, see a.txt", ruling.name());
+        assert_eq!(view.decision.unwrap().words(), told);
+        let [(need, artifacts)] = play.plan.upstream(1)[..] else { panic!() };
+        assert_eq!((need, artifacts[0].content.as_str()), ("a", words), "{ruling:?}");
+    }
+    // A check by hand that passes leaves the same answer, too.
+    let mut play = Play::running(vec![task("a"), after("b", &["a"])], 1);
+    play.report("a", Report::NotDone { output: words.into() });
+    play.rule("a", Ruling::Fixed);
+    play.checked("a", Proof::Verified);
+    assert_eq!(play.view("a").result.unwrap().output, words);
+    assert!(play.view("a").decision.is_some());
+}
+
+/// An attempt without an answer leaves the answer of the attempt before it. An accepted answer counts with the evidence against it.
+#[test]
+fn an_accepted_answer_keeps_what_was_seen() {
+    let mut play = Play::running(vec![Task { retry: 1, ..task("a") }, after("b", &["a"])], 1);
+    play.report("a", Report::Done { output: "first".into(), findings: None, unknown: Vec::new() });
+    play.checked("a", Proof::Failed);
+    let Waits::Retry { at_ms } = play.view("a").waits else { panic!() };
+    play.wake_at(at_ms);
+    play.fails("a");
+    play.rule("a", Ruling::Accept);
+    let (tally, view) = (play.plan.tally(), play.view("a"));
+    assert_eq!((tally.done, tally.verified, tally.failed), (1, 0, 0));
+    let result = view.result.unwrap();
+    assert_eq!((result.output.as_str(), result.proof, result.spent), ("first", Proof::Failed, view.spent));
+    assert!(!result.evidence[0].ok, "{result:?}");
+    assert_eq!(play.at_work(), ["b"]);
 }
 
 /// After a correction, the newest answer and the newest diff are what others build on and what is reported.
@@ -124,6 +174,7 @@ fn what_the_lead_can_say() {
         (Ruling::Skip, Status::Skipped, Status::Dispatched, 0),
         (Ruling::GiveUp, Status::Failed, Status::Cancelled, 0),
         (Ruling::Fixed, Status::Running, Status::Approved, 0),
+        (Ruling::Accept, Status::Done, Status::Dispatched, 0),
         (retry(Some("ada"), Some("opus")), Status::Dispatched, Status::Approved, 0),
         (Ruling::Escalate, Status::Failed, Status::Approved, 1),
     ];

@@ -37,8 +37,8 @@ fn is_legal(from: Status, to: Status) -> bool {
         Dispatched => matches!(to, Running | Done | Failed | Cancelled),
         // Back to approved: there was no money, and now there is.
         Running => matches!(to, Approved | Done | Failed | Cancelled),
-        // Running again: mended by hand, and looked at.
-        Failed => matches!(to, Approved | Running | Skipped | Cancelled),
+        // Running again: mended by hand, and looked at. Done: its answer was accepted.
+        Failed => matches!(to, Approved | Running | Done | Skipped | Cancelled),
         Done | Skipped | Cancelled => false,
     }
 }

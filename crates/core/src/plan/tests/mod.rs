@@ -203,7 +203,7 @@ impl Play {
     }
 
     fn fails(&mut self, id: &str) -> Vec<Event> {
-        self.report(id, Report::Failed { error: "could not".into() })
+        self.report(id, Report::Failed { error: "could not".into(), output: String::new() })
     }
 
     /// Fails until nothing tries it again by itself.
@@ -236,7 +236,7 @@ impl Play {
 
     fn rule(&mut self, id: &str, ruling: Ruling) -> Vec<Event> {
         let task = self.place(id);
-        self.step(Input::Rule { task, ruling, by: "max".into() })
+        self.step(Input::Rule { task, ruling, by: "max".into(), note: String::new() })
     }
 
     fn stop(&mut self, id: Option<&str>) -> Vec<Event> {

@@ -80,7 +80,7 @@ fn random_report(bytes: &mut Bytes<'_>) -> Report {
     match bytes.below(12) {
         0..=4 => Report::Done { output: "done".into(), findings: Some(found(proof)), unknown: Vec::new() },
         5..=7 => Report::Done { output: "done".into(), findings: None, unknown: Vec::new() },
-        8 | 9 => Report::Failed { error: "no".into() },
+        8 | 9 => Report::Failed { error: "no".into(), output: "half".into() },
         10 => {
             let left = bytes.is_one_in(2).then(|| Budget { nano: Some(bytes.next() as u64), ..Budget::default() });
             Report::OutOfMoney { output: "half".into(), left, own: bytes.is_one_in(2) }
@@ -91,11 +91,12 @@ fn random_report(bytes: &mut Bytes<'_>) -> Report {
 
 fn random_ruling(bytes: &mut Bytes<'_>) -> Ruling {
     let agent = bytes.is_one_in(2).then(|| "ada".to_owned());
-    match bytes.below(5) {
+    match bytes.below(6) {
         0 => Ruling::Skip,
         1 => Ruling::GiveUp,
         2 => Ruling::Fixed,
         3 => Ruling::Escalate,
+        4 => Ruling::Accept,
         _ => Ruling::Retry { agent, model: bytes.is_one_in(2).then(|| "opus".to_owned()), note: "look again".into() },
     }
 }
@@ -164,7 +165,7 @@ impl Play {
             }
             18 | 19 => {
                 let task = self.any_task(bytes, failed);
-                Input::Rule { task, ruling: random_ruling(bytes), by: "max".into() }
+                Input::Rule { task, ruling: random_ruling(bytes), by: "max".into(), note: "because".into() }
             }
             20 => Input::LeadSilent,
             21 | 22 => {

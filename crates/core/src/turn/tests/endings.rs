@@ -54,13 +54,17 @@ fn what_the_team_asked_is_over_with_the_call_that_answers_it() {
     let answer = || ("task_update", json!({ "task_id": "a", "answer": "Blue." }));
     let decision = || ("task_update", json!({ "task_id": "a", "decision": "retry" }));
     let change = || ("task_update", json!({ "task_id": "a", "description": "Other." }));
+    let note = || ("task_update", json!({ "task_id": "b", "note": "Mind the gap." }));
     let look = || ("read", json!({}));
     let unknown = || ("fly", json!({}));
     for (by, calls, want) in [
         (Team, vec![answer()], 1),
         (Team, vec![decision()], 1),
         (Team, vec![answer(), decision()], 1),
+        (Team, vec![note(), decision()], 1),
+        (Team, vec![note()], 2),
         (Team, vec![change()], 2),
+        (Team, vec![change(), decision()], 2),
         (Team, vec![answer(), look()], 2),
         (Team, vec![answer(), unknown()], 2),
         (TeamAndUser, vec![look(), answer()], 2),

@@ -2,7 +2,7 @@
 
 use max_team_core::event::Event;
 use max_team_core::id::{PlanId, QuestionId};
-use max_team_core::plan::event::{About, PlanAnswered, PlanAsked, PlanEnd, Ruling, Say};
+use max_team_core::plan::event::{About, PlanAnswered, PlanAsked, PlanEnd, Say};
 use max_team_core::plan::{Draft, Task};
 
 use crate::plan::about_words;
@@ -179,7 +179,7 @@ fn of_task(plan: PlanId, event: &Event) -> Vec<What> {
             ruled(task(plan, &of.task, TaskStep::Changed, None, words), &of.by)
         }
         Event::TaskQueued(of) => plain(&of.task, TaskStep::Approved, None, ""),
-        Event::TaskRuled(of) => ruled(task(plan, &of.task, TaskStep::Ruled, None, ruling(&of.ruling)), &of.by),
+        Event::TaskRuled(of) => ruled(task(plan, &of.task, TaskStep::Ruled, None, of.ruling.name()), &of.by),
         Event::TaskPaused(of) => {
             let paused = task(plan, &of.task, TaskStep::Paused, None, &of.output);
             vec![paused, money(BudgetStep::Reached, plan, Some(of.task.clone()))]
@@ -196,14 +196,4 @@ fn ruled(mut what: What, who: &str) -> Vec<What> {
         *by = Some(who.to_owned());
     }
     vec![what]
-}
-
-fn ruling(ruling: &Ruling) -> &'static str {
-    match ruling {
-        Ruling::Skip => "skip",
-        Ruling::Retry { .. } => "retry",
-        Ruling::Fixed => "fixed",
-        Ruling::GiveUp => "give_up",
-        Ruling::Escalate => "escalate",
-    }
 }
