@@ -1,11 +1,12 @@
-//! What a resumed session works under: at least the constraints that it had before.
+//! What a resumed session works under: at least the constraints that it had before. A fork keeps those of the session that it
+//! continues, also in a copy of the project.
 //!
 //! A session is opened with a definition and settings, from flags and files that need not be the same the next time. Both
 //! are in the journal. What was refused or asked about before stays so; today's flags and files can only add to it.
 //! A user who names a mode for this run (`--permission-mode`, a key in the chat) has decided that anew.
 
+use crate::policy::Permissions;
 use crate::policy::rule::List;
-use crate::policy::{Permissions, Rule};
 use crate::team::{Constraints, Definition, Isolation, Settings};
 
 impl Settings {
@@ -30,12 +31,19 @@ impl Settings {
 }
 
 impl Permissions {
-    /// Today's permissions with everything that `before` denies or asks about.
+    /// Today's permissions with everything that `before` denies or asks about. In another folder than before, rules about
+    /// places of the project hold for the same places there, too.
     #[must_use]
     pub fn resuming(mut self, before: &Permissions) -> Self {
-        let is_new = |rule: &&Rule| rule.list != List::Allow && !self.rules.iter().any(|own| own.means(rule));
-        let rules: Vec<Rule> = before.rules.iter().filter(is_new).cloned().collect();
-        self.rules.extend(rules);
+        let is_elsewhere = !before.root.is_empty() && before.root != self.root;
+        for rule in before.rules.iter().filter(|rule| rule.list != List::Allow) {
+            let moved = is_elsewhere.then(|| rule.moved(&before.root, &self.root)).flatten();
+            for rule in [Some(rule.clone()), moved].into_iter().flatten() {
+                if !self.rules.iter().any(|own| own.means(&rule)) {
+                    self.rules.push(rule);
+                }
+            }
+        }
         let guarded: Vec<String> = before.guarded.iter().filter(|file| !self.guarded.contains(file)).cloned().collect();
         self.guarded.extend(guarded);
         self.no_reads_outside |= before.no_reads_outside;
@@ -78,20 +86,9 @@ impl Definition {
 mod tests {
     use super::*;
     use crate::policy::rule::{Anchors, Origin, Scope};
-    use crate::policy::{Action, Deed, Mode, Verdict, judge};
-    use crate::team::{Model, Place};
-
-    fn settings(constraints: Constraints) -> Settings {
-        let model = Model {
-            provider: "p".into(),
-            name: "m".into(),
-            context_tokens: 1_000,
-            max_tokens: 100,
-            thinking_tokens: 0,
-            price: None,
-        };
-        Settings::new(model).under(&constraints)
-    }
+    use crate::policy::{Action, Deed, Mode, Rule, Verdict, judge};
+    use crate::team::Place;
+    use crate::team::tests::settings;
 
     fn rule(list: List, text: &str, line: u32) -> Rule {
         let origin = Origin { scope: Scope::User, file: "settings.json".into(), line };
@@ -109,8 +106,8 @@ mod tests {
             write_patterns: Some(vec!["docs/**".into()]),
             ..Constraints::default()
         };
-        let before = Settings { mode: Mode::AcceptEdits, ..settings(constraints) };
-        let today = Settings { mode: Mode::AcceptEdits, ..settings(Constraints::default()) };
+        let before = Settings { mode: Mode::AcceptEdits, ..settings(&constraints) };
+        let today = Settings { mode: Mode::AcceptEdits, ..settings(&Constraints::default()) };
         for (deed, path) in [(Deed::Read, "secret.txt"), (Deed::Write, "src/a.rs")] {
             assert_ne!(verdict(&today, deed, path), Verdict::Deny, "{path}");
             assert_eq!(verdict(&today.clone().resuming(&before, false), deed, path), Verdict::Deny, "{path}");
@@ -123,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_stricter_mode_counts_unless_the_user_names_one() {
-        let with = |mode| Settings { mode, ..settings(Constraints::default()) };
+        let with = |mode| Settings { mode, ..settings(&Constraints::default()) };
         for (before, today, named, want) in [
             (Mode::Plan, Mode::Default, false, Mode::Plan),
             (Mode::Plan, Mode::AcceptEdits, true, Mode::AcceptEdits),
@@ -145,11 +142,47 @@ mod tests {
         assert!(both.never_asks);
     }
 
+    /// A fork works in a copy of the project: a rule about a place of the project holds for that place of the copy.
+    #[test]
+    fn rules_about_places_hold_in_a_copy_of_the_project() {
+        let rules = vec![
+            rule(List::Deny, "Edit(./db/**)", 1),
+            rule(List::Deny, "Edit(/own/**)", 2),
+            rule(List::Deny, "Edit(//p/top/**)", 3),
+            rule(List::Ask, "Read(//p/read/a)", 4),
+            rule(List::Deny, "Edit(//etc/**)", 5),
+            rule(List::Deny, "Edit(//peer/**)", 6),
+            rule(List::Deny, "Edit(*.key)", 7),
+        ];
+        let before = Permissions { root: "/p".into(), rules, ..Permissions::default() };
+        let today = Permissions { root: "/copy".into(), ..Permissions::default() };
+        let both = Settings {
+            mode: Mode::BypassPermissions,
+            permissions: today.clone().resuming(&before),
+            ..settings(&Constraints::default())
+        };
+        for (deed, path, want) in [
+            (Deed::Write, "db/a", Verdict::Deny),
+            (Deed::Write, "own/a", Verdict::Deny),
+            (Deed::Write, "top/a", Verdict::Deny),
+            (Deed::Write, "sub/a.key", Verdict::Deny),
+            (Deed::Read, "read/a", Verdict::Ask),
+            (Deed::Write, "/p/db/a", Verdict::Deny),
+            (Deed::Write, "/etc/a", Verdict::Deny),
+            (Deed::Write, "eer/a", Verdict::Allow),
+            (Deed::Write, "a", Verdict::Allow),
+        ] {
+            assert_eq!(verdict(&both, deed, path), want, "{path}");
+        }
+        let again = both.permissions.clone();
+        assert_eq!(again.clone().resuming(&both.permissions), again, "twice is once");
+    }
+
     #[test]
     fn a_budget_is_kept_until_another_one_is_given() {
-        let before = Settings { budget_nano: Some(5), ..settings(Constraints::default()) };
-        assert_eq!(settings(Constraints::default()).resuming(&before, false).budget_nano, Some(5));
-        let more = Settings { budget_nano: Some(9), ..settings(Constraints::default()) };
+        let before = Settings { budget_nano: Some(5), ..settings(&Constraints::default()) };
+        assert_eq!(settings(&Constraints::default()).resuming(&before, false).budget_nano, Some(5));
+        let more = Settings { budget_nano: Some(9), ..settings(&Constraints::default()) };
         assert_eq!(more.resuming(&before, false).budget_nano, Some(9));
     }
 

@@ -474,8 +474,15 @@ impl Definition {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// Settings of a small model under constraints.
+    pub(crate) fn settings(constraints: &Constraints) -> Settings {
+        let (provider, name) = ("p".into(), "m".into());
+        let model = Model { provider, name, context_tokens: 1_000, max_tokens: 100, thinking_tokens: 0, price: None };
+        Settings::new(model).under(constraints)
+    }
 
     /// Settings as they were journalled before members had constraints.
     const OLD: &str = r#"{"model":{"provider":"anthropic","name":"m","context_tokens":200000,"max_tokens":8192,

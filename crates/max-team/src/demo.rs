@@ -10,7 +10,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use max_team_core::event::Choice;
 use max_team_core::ledger::Price;
 use max_team_core::limits::CALL_DEPTH_DEFAULT;
 use max_team_core::plan::event::Approve;
@@ -175,15 +174,7 @@ pub(crate) fn open(place: &Place, router: Router) -> Result<Open, Stop> {
     let (approve, max_parallel) = (Approve::Plan, PARALLEL_DEFAULT);
     let ways = Ways { approve, max_parallel, call_depth: CALL_DEPTH_DEFAULT, coordinator: false };
     let Seated { definition, settings, team, .. } = Who::Team(led).seat(&chosen, &settings, ways)?;
-    Ok(Open {
-        which: Which::New,
-        definition,
-        settings,
-        mode_is_named: false,
-        choice: Choice::default(),
-        schema: None,
-        team,
-    })
+    Ok(Open::new(Which::New, definition, settings, team))
 }
 
 #[cfg(test)]

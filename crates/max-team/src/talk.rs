@@ -227,7 +227,7 @@ pub(crate) fn work(place: &Place, talk: &Talk, ready: Ready, task: Task, format:
     let Ready { config, chosen, root, seated: Seated { definition, settings, team, crew } } = ready;
     let record = asked_for(place, talk.record.as_deref())?;
     let choice = chosen_by(place, talk);
-    let open = Open { which: Which::New, definition, settings, mode_is_named: false, choice, schema: None, team };
+    let open = Open { choice, ..Open::new(Which::New, definition, settings, team) };
     warm(&chosen.router, &chosen.model.provider);
     let journal = place.begin(&config)?;
     let house = setup::house(place, &config, journal, chosen.router.clone(), "a plan")?;
@@ -304,15 +304,7 @@ pub(crate) fn skill(
 
 /// A session with an agent that carries out a skill by itself.
 fn contracted(which: Which, name: &str, contract: &Contract, settings: Settings) -> Open {
-    Open {
-        which,
-        definition: skills::hand(name, contract),
-        settings,
-        mode_is_named: false,
-        choice: Choice::default(),
-        schema: None,
-        team: None,
-    }
+    Open::new(which, skills::hand(name, contract), settings, None)
 }
 
 /// How long a skill may take.
@@ -351,7 +343,7 @@ fn skill_before(journal: &Journal, which: &Which, root: &Path) -> Result<Option<
     let row = match which {
         Which::Latest => sessions.latest(root),
         Which::Id(session) => sessions.row(*session),
-        Which::New | Which::Before(_) | Which::Fork(_) => return Ok(None),
+        Which::New | Which::Before(_) | Which::Fork(..) => return Ok(None),
     };
     // Whoever opens it says why it cannot be.
     let Ok(row) = row else { return Ok(None) };

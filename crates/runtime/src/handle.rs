@@ -25,7 +25,7 @@ use crate::agent;
 use crate::census::{Census, Cost, Letter, PlanLine, Roll};
 use crate::error::RuntimeError;
 use crate::floor::fold_plan;
-use crate::house::House;
+use crate::house::{Bound, House};
 use crate::memory::Remember;
 use crate::post::{Left, Post, Reader, Shown};
 use crate::replay::Tape;
@@ -183,8 +183,8 @@ pub enum Which {
     Id(SessionId),
     /// This one, with its last compaction taken back.
     Before(SessionId),
-    /// A new one that goes on from a point of another.
-    Fork(Box<Forked>),
+    /// A new one that goes on from a point of another, within its constraints.
+    Fork(Box<Forked>, Bound),
 }
 
 /// How to open a session. A resumed one keeps its agent and history, and at least the constraints that it had before
@@ -207,6 +207,13 @@ pub struct Open {
     pub schema: Option<serde_json::Value>,
     /// The colleagues of the lead; without them it works alone.
     pub team: Option<Team>,
+}
+
+impl Open {
+    /// A way to open a session in which no flag chose the mode or the team, and which answers in words.
+    pub fn new(which: Which, definition: Definition, settings: Settings, team: Option<Team>) -> Self {
+        Self { which, definition, settings, mode_is_named: false, choice: Choice::default(), schema: None, team }
+    }
 }
 
 /// Who works for a lead, and how.

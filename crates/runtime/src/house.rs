@@ -46,7 +46,7 @@ use crate::shared::{Shared, append, commit_at, lock, new_id, now_ms};
 use crate::skills::Places;
 use crate::worktree::{self, Waiting};
 
-pub(crate) use resume::Bound;
+pub use resume::Bound;
 
 /// How long whoever wants to put files back waits until everybody has sat down.
 const REST_WAIT: Duration = Duration::from_secs(2);
@@ -126,7 +126,7 @@ impl House {
     pub(crate) async fn open(self: &Arc<Self>, by: Principal, cwd: &Path, open: Open) -> Result<Opened, RuntimeError> {
         let sessions = Sessions::new(&self.shared.journal);
         let found = match open.which.clone() {
-            Which::New | Which::Fork(_) => None,
+            Which::New | Which::Fork(..) => None,
             Which::Latest => Some(sessions.latest(cwd)?),
             Which::Id(session) | Which::Before(session) => Some(at(cwd, sessions.row(session)?)?),
         };
@@ -167,7 +167,10 @@ impl House {
         resumed: bool,
     ) -> Result<Opened, RuntimeError> {
         let (turn, head) = if resumed { self.shared.fold_agent(lead)? } else { (Turn::new(), 0) };
-        let bound = Bound::read(&turn);
+        let bound = match &open.which {
+            Which::Fork(_, bound) => Some(bound.clone()),
+            _ => Bound::read(&turn),
+        };
         let open = match &bound {
             Some(bound) => bound.open(open, &self.shared.tools),
             None => open,
@@ -365,7 +368,7 @@ impl House {
             let by = Some(By::person(&by));
             events.push(Event::Configured(Configured { settings: Arc::clone(settings), definition, by }));
         }
-        if let Which::Fork(forked) = &open.which {
+        if let Which::Fork(forked, _) = &open.which {
             events.push(Event::Forked(forked.clone()));
         }
         if let Which::Before(_) = open.which {

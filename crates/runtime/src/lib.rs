@@ -57,7 +57,7 @@ pub use handle::{
     Asked, Command, Crew, Delta, Lead, Mate, Notice, Open, Opened, Order, Origin, Queued, Recovered, Status, Team,
     TeamHandle, Which,
 };
-pub use house::{House, Options};
+pub use house::{Bound, House, Options};
 pub use keep::{Gone, SessionsForgotten, compare_rows, forget_sessions, forks_of, prune_images, rebuild_rows};
 pub use max_team_core::calling::hands::{AGENT, SEND_MESSAGE, TASK};
 pub use memory::{Forgotten, Hit, Memories, Remember, Told, project_scope};

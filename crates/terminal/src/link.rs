@@ -464,8 +464,7 @@ impl Desk {
                 settings = settings.leading_under(&lead.constraints);
             }
         }
-        let open =
-            Open { which, definition, settings, mode_is_named: false, choice: self.choice.clone(), schema: None, team };
+        let open = Open { choice: self.choice.clone(), ..Open::new(which, definition, settings, team) };
         let opened = self.handle.open(self.by.clone(), &self.cwd, open).await?;
         let events = if opened.resumed { self.handle.events(opened.session) } else { Ok(Vec::new()) };
         // One of the two is left: this one if the other cannot be read.

@@ -153,7 +153,7 @@ mod tests {
     use crate::policy::line::{Line, Part};
     use crate::policy::rule::{Anchors, Origin, Scope};
     use crate::policy::{Action, Deed, Mode, judge};
-    use crate::team::Model;
+    use crate::team::tests::settings;
 
     fn words(words: &[&str]) -> Vec<String> {
         words.iter().map(|word| (*word).to_owned()).collect()
@@ -217,23 +217,11 @@ mod tests {
         assert_eq!(both.meet(&caller), both, "twice is once");
         let looks = Constraints { read_only: true, ..Constraints::default() };
         assert!(looks.meet(&caller).read_only && caller.meet(&looks).read_only);
-        let settings = Settings { mode: Mode::BypassPermissions, ..settings(Constraints::default()) };
+        let settings = Settings { mode: Mode::BypassPermissions, ..settings(&Constraints::default()) };
         let plan = Settings { mode: Mode::Plan, within: vec![Mode::Default], ..settings.clone() };
         let corrects = Settings { corrects: true, ..settings.clone() };
         assert!(!settings.clone().bounded_by(&corrects).corrects, "a correction is its owner's alone");
         assert_eq!(settings.bounded_by(&plan).within, [Mode::Plan, Mode::Default]);
-    }
-
-    fn settings(constraints: Constraints) -> Settings {
-        let model = Model {
-            provider: "p".into(),
-            name: "m".into(),
-            context_tokens: 1_000,
-            max_tokens: 100,
-            thinking_tokens: 0,
-            price: None,
-        };
-        Settings::new(model).under(&constraints)
     }
 
     fn some(of: &'static [&'static str]) -> impl Strategy<Value = Vec<String>> {
@@ -301,7 +289,7 @@ mod tests {
                 within,
                 approved,
                 owns,
-                ..settings(constraints)
+                ..settings(&constraints)
             },
         )
     }

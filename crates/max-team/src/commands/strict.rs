@@ -55,15 +55,7 @@ fn hold(place: &Place, options: &args::Replay, tape: &Tape) -> anyhow::Result<Ve
     let settings = setup::settings_for(&chosen, &config, false)?;
     let settings = setup::permitted(place, &config, &root, &talk.team.selection(), settings)?;
     let Seated { definition, settings, team, .. } = who.seat(&chosen, &settings, talk.ways(&config))?;
-    let open = Open {
-        which: Which::New,
-        definition,
-        settings,
-        mode_is_named: false,
-        choice: Default::default(),
-        schema: None,
-        team,
-    };
+    let open = Open::new(Which::New, definition, settings, team);
     let replica = tape.replica().map_err(stop)?;
     let house = setup::house(place, &config, replica, chosen.router.clone(), "a replay")?;
     house.remember(setup::remember(place, &config, &chosen, true)?);

@@ -1,7 +1,7 @@
 //! `fork`: goes on from a point of a run, in a session of its own and, unless somebody says otherwise, in a copy of the
 //! project, with files as they were then. The run and the project are only read.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use max_team_core::event::Choice;
 use max_team_core::policy::Sight;
@@ -12,8 +12,8 @@ use max_team_runtime::{Open, Sessions, Which, new_id};
 use max_team_tools::copy::{Copies, Copy, Order};
 use tokio_util::sync::CancellationToken;
 
-use super::{Ready, Seating, asked_for, chat, drive, is_terminal, warm};
-use crate::args::Fork;
+use super::{Ready, Seating, asked_for, chat, chosen_by, drive, is_terminal, warm};
+use crate::args::{Fork, Talk, TeamFlags};
 use crate::headless::{self, Headless, Out, Task};
 use crate::record;
 use max_team_terminal::text::clean_line;
@@ -46,6 +46,7 @@ pub(crate) fn fork(place: &Place, options: &Fork) -> anyhow::Result<Exit> {
     let record = asked_for(place, options.record.as_deref())?;
     let tape = record::find(place, Some(&options.run))?;
     let (talk, _) = record::talk(&tape, options.team.clone(), options.coordinator)?;
+    let talk = as_chosen(&tape, talk);
     let edits = options.edit.is_some();
     let mut copied = None;
     let ready = Ready::read_in(place, &talk, |root| {
@@ -70,20 +71,16 @@ pub(crate) fn fork(place: &Place, options: &Fork) -> anyhow::Result<Exit> {
         Some(Copied { back: Some(Back::Done(..)), .. }) => Site::Back(&left),
         Some(_) => Site::Copy,
     };
-    let Forking { forked, words } = tape.fork(options.at, edits, &work, site).map_err(setup::failed)?;
+    let Forking { forked, words, bound } = tape.fork(options.at, edits, &work, site).map_err(setup::failed)?;
     let first = options.edit.clone().or_else(|| options.prompt.clone()).or(words);
     let copy = copied.as_ref().map(|copied| copied.id.as_str());
     headless::talk(&lang.forked(&forked.session.to_string(), forked.seq, copy, &work.display().to_string()));
     told(copied.and_then(|copied| copied.back).as_ref(), lang);
     headless::talk(&lang.fork_alone(&tape.others().map_err(setup::failed)?));
     let open = Open {
-        which: Which::Fork(Box::new(forked)),
-        definition,
-        settings,
-        mode_is_named: false,
-        choice: Choice::default(),
-        schema: None,
-        team,
+        mode_is_named: talk.team.permission_mode.is_some(),
+        choice: chosen_by(place, &talk),
+        ..Open::new(Which::Fork(Box::new(forked), bound), definition, settings, team)
     };
     warm(&chosen.router, &chosen.model.provider);
     let house = setup::house(place, &config, place.begin(&config)?, chosen.router.clone(), "a fork")?;
@@ -110,6 +107,13 @@ pub(crate) fn fork(place: &Place, options: &Fork) -> anyhow::Result<Exit> {
         limit: None,
     };
     drive(&house, |signals| face.run(open, signals))
+}
+
+/// The flags with those that chose the team of the run, where today's flags choose none.
+fn as_chosen(tape: &Tape, talk: Talk) -> Talk {
+    let Choice { agents, coordinator, .. } = tape.choice();
+    let agents = talk.team.agents.clone().or(agents.map(PathBuf::from));
+    Talk { coordinator: talk.coordinator || coordinator, team: TeamFlags { agents, ..talk.team }, ..talk }
 }
 
 /// A copy of the project to go on in, with the rules that lie in it, whatever git thinks of them.

@@ -27,6 +27,7 @@ mod faults;
 mod files;
 mod fixed_input;
 mod forecasts;
+mod forks;
 mod hands;
 mod headless;
 mod interrupts;

@@ -7,13 +7,15 @@ use max_team_core::policy::Mode;
 use max_team_core::team::{Definition, Settings};
 use max_team_core::turn::Turn;
 use max_team_tools::Registry;
+use serde::{Deserialize, Serialize};
 
 use crate::handle::{Mate, Open, Team};
 use crate::skills::SKILL;
 
-/// The lead of a resumed session and its settings, as the journal had them when the session was opened again.
-#[derive(Debug)]
-pub(crate) struct Bound {
+/// The lead of a session and its settings, as the journal has them: a session that is resumed, or a fork of it, is at least
+/// as constrained.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Bound {
     definition: Arc<Definition>,
     settings: Arc<Settings>,
 }

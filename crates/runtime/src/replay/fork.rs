@@ -9,6 +9,7 @@ use max_team_core::turn::{Forked, Turn};
 
 use super::{Tape, spoken};
 use crate::error::RuntimeError;
+use crate::house::Bound;
 use crate::prompt::fill;
 use crate::rows::event_of;
 
@@ -90,6 +91,8 @@ pub struct Fork {
     pub forked: Forked,
     /// What the user said at that point, if the point is before their words.
     pub words: Option<String>,
+    /// The constraints of the run, as they are at its end.
+    pub bound: Bound,
 }
 
 impl Tape {
@@ -112,15 +115,18 @@ impl Tape {
         let edited = || turns.iter().rev().find(|turn| turn.seq <= behind).ok_or_else(nowhere);
         let before = if edit && before.is_none() { Some(edited()?) } else { before };
         let end = before.map_or(behind, |turn| turn.seq.saturating_sub(1));
+        let (past, rest) = events.split_at(events.partition_point(|(seq, ..)| *seq <= end));
         let mut turn = Turn::new();
-        let past = events.iter().take_while(|(seq, ..)| *seq <= end);
-        past.for_each(|(_, _, event)| turn.apply(event));
+        past.iter().for_each(|(_, _, event)| turn.apply(event));
         let note = fill(FORKED, &[("root", &root.display().to_string()), ("place", &site.words())]);
         let past = turn.past().noted(note.trim_end());
+        // What was constrained later in the run stays so in a fork of an earlier point.
+        rest.iter().for_each(|(_, _, event)| turn.apply(event));
+        let bound = Bound::read(&turn).ok_or_else(|| self.unknown_lead())?;
         let forked = Forked { session: self.session, agent: self.lead, seq: end, past };
         // A plan that was run there is not what anybody said.
         let words = before.filter(|turn| !turn.is_run).map(|turn| turn.words.clone());
-        Ok(Fork { forked, words })
+        Ok(Fork { forked, words, bound })
     }
 
     /// Whether anything happened behind an entry.

@@ -14,7 +14,7 @@ mod turns;
 
 use std::collections::BTreeMap;
 
-use max_team_core::event::{Event, SessionOpened};
+use max_team_core::event::{Choice, Event, SessionOpened};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, SessionId};
 use max_team_core::team::{Definition, Settings};
@@ -129,7 +129,20 @@ impl Tape {
                 return Ok((Definition::clone(definition), Settings::clone(settings)));
             }
         }
-        Err(RuntimeError::AgentStopped(format!("the run does not say what `{}` is", self.lead)))
+        Err(self.unknown_lead())
+    }
+
+    fn unknown_lead(&self) -> RuntimeError {
+        RuntimeError::AgentStopped(format!("the run does not say what `{}` is", self.lead))
+    }
+
+    /// The flags that chose its lead and its team.
+    pub fn choice(&self) -> Choice {
+        let opened = self.entries.iter().find_map(|entry| match event_of(entry) {
+            Ok(Event::SessionOpened(opened)) => Some(opened.choice),
+            _ => None,
+        });
+        opened.unwrap_or_default()
     }
 
     /// How many entries it has.

@@ -235,6 +235,26 @@ impl Rule {
         Written { list, text: text.trim().to_owned(), origin, anchor }.into()
     }
 
+    /// The same rule for a copy of the folder `from` at `to`; `None` if it names no place in that folder.
+    pub(crate) fn moved(&self, from: &str, to: &str) -> Option<Self> {
+        let (tool, inside) = split(&self.text).filter(|_| self.is_of_places())?;
+        let beneath = |path: &str| {
+            let rest = path.strip_prefix(from.trim_end_matches('/'))?;
+            (rest.is_empty() || rest.starts_with('/')).then(|| rest.to_owned())
+        };
+        let written = |text: String, anchor: String| {
+            Written { list: self.list, text, origin: self.origin.clone(), anchor }.into()
+        };
+        if let Some(rest) = beneath(&self.anchor) {
+            return Some(written(self.text.clone(), format!("{}{rest}", to.trim_end_matches('/'))));
+        }
+        // A path from the top of the disk, or from the user's folder.
+        let path = inside?.trim();
+        let path = path.strip_prefix('~').unwrap_or(path).trim_start_matches('/');
+        let rest = beneath(&format!("{}/{path}", self.anchor.trim_end_matches('/')))?;
+        Some(written(format!("{tool}(/{})", rest.trim_start_matches('/')), to.to_owned()))
+    }
+
     /// What is wrong with it.
     pub fn flaw(&self) -> Option<&Flaw> {
         self.flaw.as_ref()
