@@ -224,6 +224,8 @@ fn a_correction_is_what_others_build_on() {
     assert!(tested.contains("NEW: it is 3.\n\n(Before a message of the lead it had said:)\nOLD."), "{tested}");
     let report = of_lead(&server).last().unwrap().last_user();
     assert!(report.contains("NEW: it is 3."), "{report}");
+    let strict = program.run(&["replay", "--strict", "--approve", "never"]);
+    assert!(strict.code == 0 && strict.out.contains("would be the same"), "{strict:?}");
 }
 
 /// Alice and Bob settle something between them; what begins their last turns is never a message of the lead.

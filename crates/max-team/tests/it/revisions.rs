@@ -222,4 +222,6 @@ fn a_correction_of_a_finished_task_asks_only_outside_its_files() {
     let asked: Vec<Value> = program.journal().into_iter().filter(|entry| entry["event"] == "question_asked").collect();
     assert_eq!(asked.len(), 1, "{asked:?}");
     assert!(asked[0].to_string().contains("b.txt"), "{asked:?}");
+    let strict = program.run(&["replay", "--strict"]);
+    assert!(strict.code == 0 && strict.out.contains("would be the same"), "{strict:?}");
 }
