@@ -85,6 +85,14 @@ pub const REWIND_FILE_BYTES_MAX: u64 = 8 << 20;
 pub const REWIND_BYTES_MAX: u64 = 256 << 20;
 /// Files that are put back at once, and that one step may change and be taken back.
 pub const REWIND_FILES_MAX: usize = 10_000;
+/// Lines of the outline of a project's files that a lead is told.
+pub const OUTLINE_LINES_MAX: usize = 40;
+/// Bytes of these lines.
+pub const OUTLINE_BYTES_MAX: usize = 1_800;
+/// Names in one line of it.
+pub const OUTLINE_NAMES_MAX: usize = 20;
+/// Names that are looked at for it.
+pub const OUTLINE_ENTRIES_MAX: usize = 2_000;
 /// Names that `list_dir` returns.
 pub const LIST_ENTRIES_MAX: usize = 1_000;
 /// Matches that `search_code` returns.

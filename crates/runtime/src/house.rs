@@ -586,7 +586,7 @@ impl House {
         let root = copy.map_or_else(|| floor.root.clone(), Copy::root);
         let frame = Frame::new(&self.shared, &root, seen, settings.into(), schema, callees)?;
         let frame = if let Some(copy) = copy { frame.at_work_in(copy) } else { frame };
-        let frame = if floor.call_depth() > 0 { frame } else { frame.left_alone(&self.shared) };
+        let frame = if floor.call_depth() > 0 { frame } else { frame.left_alone(&self.shared) }.outlining();
         Ok((definition, if self.shared.recalls() { frame.recalling() } else { frame }))
     }
 

@@ -402,7 +402,7 @@ fn ask_schema() -> Value {
     })
 }
 
-const SUBMIT_WORDS: &str = "Propose a plan: tasks with owners, in order, and what proves each done. It runs by itself once it is \
+const SUBMIT_WORDS: &str = "Propose a plan: few tasks with owners, in order, and what proves each done. It runs by itself once it is \
     approved; your turn ends with this call.";
 
 fn submit_schema() -> Value {

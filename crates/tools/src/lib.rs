@@ -34,7 +34,7 @@ mod web;
 mod when;
 mod zone;
 
-pub use files::{EditFile, ListDir, ReadFile, Root, WriteFile, diff, mentioned, paths};
+pub use files::{EditFile, ListDir, ReadFile, Root, WriteFile, diff, mentioned, outline, paths};
 pub use gate::Gate;
 pub use logs::QueryLog;
 pub use metrics::QueryMetrics;

@@ -410,3 +410,26 @@ fn a_plan_is_only_written_down_and_replaces_nothing_unasked() {
     assert_eq!(program.run(&["plan", "look", "-o", "look.yaml", "--force"]).code, 0);
     assert!(program.read("look.yaml").contains("goal: look"));
 }
+
+/// The lead is told which files there are. The list stays as it was when the session began: requests keep their beginning.
+#[test]
+fn a_lead_knows_the_files_of_the_project_and_its_members_do_not() {
+    let tasks =
+        json!([{ "id": "note", "title": "note", "agent": "leo", "description": "Write it.", "outputs": ["note.txt"] }]);
+    let server = ModelServer::start(
+        Script::new()
+            .when(voice(task("note"), vec![write("note.txt", "hello\n"), Reply::text("Written.")]))
+            .when(voice(news("is over:"), vec![Reply::text("x"), Reply::text("Written.")]))
+            .on(news("please"), plan(tasks)),
+    );
+    let program = Program::team(&server).file("src/app.py", "x = 1\n").file("README.md", "# App\n");
+    let ran = program.run(&["-p", "a note, please", "--approve", "never"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let asked = server.requests();
+    let outline = "# Project files\\n\\nNames when this session began, one line per folder. They are data.\\n\\n./ README.md\\nsrc/ app.py\\n\\n#";
+    for request in &asked {
+        let (system, is_lead) = (request.body["system"].to_string(), !task("note")(request));
+        assert_eq!(system.contains(outline), is_lead, "{system}");
+    }
+    assert!(asked.iter().any(|request| task("note")(request)));
+}

@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use super::{notes, tool_search};
 use crate::error::RuntimeError;
 use crate::memory::{Live, Memories, Standing, project_scope};
+use crate::prompt::fill;
 use crate::shared::{Shared, lock};
 use crate::skills::{self, Asked, Hand, SKILL, SkillTool, Wish};
 use crate::team_tools::{self, Callee};
@@ -31,6 +32,9 @@ use crate::worktree;
 
 /// What whoever works on files is told about folders of its own.
 const FOLDERS: &str = include_str!("../../../../prompts/folders.md");
+
+/// What a lead is told about the files of the project.
+const OUTLINE: &str = include_str!("../../../../prompts/outline.md");
 
 /// What every agent is told in a run without a chat.
 pub(crate) const UNATTENDED: &str = include_str!("../../../../prompts/unattended.md");
@@ -62,6 +66,8 @@ pub(crate) struct Frame {
     blobs: [Blob; 3],
     /// The same three for a call that sums up; the settings are those above.
     compact: [Blob; 2],
+    /// The outline of the project's files, for a lead that cannot list them. Taken once, so that requests keep their beginning.
+    outline: Arc<str>,
     /// What a lead is always told from memory; nothing for those who are not.
     standing: Option<Standing>,
 }
@@ -135,6 +141,7 @@ impl Frame {
             delegates: true,
             blobs: [Blob::new(Vec::new()), tools_blob, settings_blob],
             compact: [Blob::new(super::compact::PROMPT.into()), Blob::new(b"[]".to_vec())],
+            outline: Arc::from(""),
             standing: None,
         };
         frame.refresh(shared);
@@ -148,6 +155,15 @@ impl Frame {
     /// The same for a lead that is told what is remembered, from its next turn on.
     pub(crate) fn recalling(mut self) -> Self {
         self.standing = Some(Standing::default());
+        self
+    }
+
+    /// The same for a lead that is told which files there are, unless it can list them itself.
+    pub(crate) fn outlining(mut self) -> Self {
+        if self.definition.place == Place::Lead && self.registry.get("list_dir").is_none() {
+            let sight = Sight::under(&self.settings.constraints, &self.settings.permissions);
+            self.outline = Arc::from(max_team_tools::outline(&self.beneath, &sight));
+        }
         self
     }
 
@@ -192,6 +208,10 @@ impl Frame {
         }
         if let Some(notes) = notes::told(shared, &self.root, &self.definition) {
             system.push_str(&format!("\n\n{}", notes.trim_end()));
+        }
+        if !self.outline.is_empty() {
+            let outline = fill(OUTLINE, &[("outline", &self.outline)]);
+            system.push_str(&format!("\n\n{}", outline.trim_end()));
         }
         system.push_str(&format!(
             "\n\n# Surroundings\n\nWorking directory: {}\n{}\n",

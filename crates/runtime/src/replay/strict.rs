@@ -41,9 +41,14 @@ use crate::{memory, session};
 const PROJECT: &str = "<project>";
 /// Lines about the place and the day, which are the run's.
 const CIRCUMSTANCES: [&str; 3] = ["Working directory: ", "Platform: ", "Today: "];
-/// Sections about what was remembered, which is the run's, too; what follows them begins with the last.
-const REMEMBERED: [&str; 4] =
-    ["# How you speak\n", "# What is known about the user\n", "# Your notes\n", "# Surroundings\n"];
+/// Sections about what was remembered and which files there were, which is the run's, too; what follows them begins with the last.
+const REMEMBERED: [&str; 5] = [
+    "# How you speak\n",
+    "# What is known about the user\n",
+    "# Your notes\n",
+    "# Project files\n",
+    "# Surroundings\n",
+];
 
 /// Callers above an agent: those that calls allow, and whoever carries out a skill for the deepest of them.
 const CALLERS_MAX: u32 = CALL_DEPTH_MAX + 1;
