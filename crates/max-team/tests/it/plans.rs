@@ -182,6 +182,7 @@ fn a_parked_plan_is_approved_later() {
     let asked = server.requests();
     let report = asked.iter().find(|request| news("is over:")(request)).unwrap().last_user();
     assert!(report.contains("- note by leo: done (verified only that its files exist)"), "{report}");
+    assert!(report.contains("approved, running"), "an approval by a person is told: {report}");
 }
 
 /// Nobody is to be asked, and the plan does what nobody has allowed: it waits, and says so.

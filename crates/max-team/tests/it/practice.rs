@@ -247,7 +247,7 @@ fn a_lead_adds_a_note_to_a_task_that_has_not_begun() {
     let shown = ok(program.run(&["plans", "show", &plan_of(&program)])).out;
     assert!(shown.contains("Old words.") && shown.contains("Note of max: New words."), "{shown}");
     assert!(lead.contains("`a` has begun") && lead.contains("`submit_plan` with `revises: pln_"), "{lead}");
-    assert!(lead.contains("approved, running"), "{lead}");
+    assert!(lead.contains("runs now, approved by `--approve never`") && !lead.contains("approved, running"), "{lead}");
 }
 
 /// One agent, and a sub-agent that only looks, run the project's own tests without a question; nothing else.

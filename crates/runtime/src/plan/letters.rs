@@ -13,6 +13,7 @@ use max_team_core::limits::{RESULT_TOLD_CHARS_MAX, RESULT_TOLD_CHARS_MIN, RESULT
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::event::{PlanEnd, PlanProposed, Proof, Say, Spent, TaskAssigned, TaskFiles, TaskResult};
 use max_team_core::plan::{Budget, LeadNote, Plan, Status, TaskView};
+use max_team_core::policy::By;
 use serde_json::json;
 
 use super::{plan_stream, upstream};
@@ -175,7 +176,8 @@ pub(super) fn news(plan: &Plan, id: PlanId, event: &Event) -> Option<(Kind, Stri
             Some((Kind::NeedClarify, fill(CLARIFY, &values)))
         }
         Event::PlanAnswered(answered) => match &answered.say {
-            say if is_yes(say) && has_just_begun(plan) => {
+            // A lead whose plan a setting approves was told so when it proposed the plan.
+            say if is_yes(say) && has_just_begun(plan) && !matches!(answered.by, By::Rule(_)) => {
                 Some((Kind::PlanApprovalResponse, fill(APPROVED, &[("plan", &name)])))
             }
             Say::Changes(comment) => {

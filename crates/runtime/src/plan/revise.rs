@@ -76,7 +76,9 @@ pub(crate) fn tell(from: &str, proposed: &PlanProposed, revised: &Revised) -> Ve
 pub(crate) fn words(proposed: &PlanProposed, revised: &Revised) -> String {
     let id = proposed.plan;
     let mut text = match proposed.approving_rule() {
-        Some(rule) => format!("Plan {id} runs now, approved by {rule}. You will be told when it is over."),
+        Some(rule) => format!(
+            "Plan {id} runs now, approved by {rule}. You are told when something must be decided and when it is over."
+        ),
         None => {
             format!("Plan {id} is before the user now. Nothing of it runs until they approve it; you will be told.")
         }
