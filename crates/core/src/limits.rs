@@ -75,6 +75,8 @@ pub const MENTION_BYTES_MAX: usize = 192 << 10;
 pub const MENTION_IMAGES_MAX: usize = 4;
 /// Milliseconds that reading the files of one message may take.
 pub const MENTION_MS_MAX: u64 = 20_000;
+/// Milliseconds that a cancelled read of mentioned files may take to return; after that its files are left out.
+pub const MENTION_GRACE_MS_MAX: u64 = 1_000;
 /// Paths of a project that a mention is completed from.
 pub const COMPLETION_PATHS_MAX: usize = 50_000;
 /// Bytes of a file that may be edited or written by a tool.

@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Agent;
-use super::calls::TIME_OVER;
 use super::mail::text_at;
+use super::report::TIMED_OUT;
 use crate::error::RuntimeError;
 use crate::memory::{Memories, project_scope};
 use crate::rows::event_of;
@@ -79,7 +79,8 @@ impl Agent {
         let (by, error) = (text_at(&letter.body, "by"), text_at(&letter.body, "error"));
         let is_error = letter.body.get("is_error").and_then(Value::as_bool).unwrap_or_default();
         let end = letter.body.get("end").and_then(|end| End::deserialize(end).ok());
-        let is_stopped = end == Some(End::Interrupted) && !error.contains(TIME_OVER);
+        let timed_out = letter.body.get(TIMED_OUT).and_then(Value::as_bool).unwrap_or_default();
+        let is_stopped = end == Some(End::Interrupted) && !timed_out;
         if letter.kind != Kind::TaskResult || !is_error || is_stopped || by.is_empty() || !self.notes() {
             return Ok(());
         }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use max_team_core::chat::Part;
-use max_team_core::limits::{COMPLETION_PATHS_MAX, MENTION_BYTES_MAX, MENTION_MS_MAX};
+use max_team_core::limits::{COMPLETION_PATHS_MAX, MENTION_BYTES_MAX, MENTION_GRACE_MS_MAX, MENTION_MS_MAX};
 use max_team_core::mates::name::{Means, means};
 use max_team_core::mention::{self, Mention};
 use max_team_core::message::{Envelope, Kind};
@@ -30,19 +30,14 @@ impl Agent {
         }
         let cx = self.reading();
         let cancel = cx.cancel.clone();
+        let left_out: Vec<Part> =
+            mentions.iter().filter_map(|mention| mention.spellings.first()).map(|path| unread(path)).collect();
         // A token has about four bytes of text: files fill at most a quarter of the model's window.
         let window = usize::try_from(self.frame.settings().model.context_tokens).unwrap_or(usize::MAX);
         let bytes_max = MENTION_BYTES_MAX.min(window);
-        let mut read = tokio::task::spawn_blocking(move || mentioned(&cx, &mentions, bytes_max));
-        let in_time = tokio::time::timeout(Duration::from_millis(MENTION_MS_MAX), &mut read).await;
-        let read = match in_time {
-            Ok(read) => read,
-            Err(_) => {
-                cancel.cancel();
-                read.await
-            }
-        };
-        read.unwrap_or_default()
+        let read = move || mentioned(&cx, &mentions, bytes_max);
+        let limits = [MENTION_MS_MAX, MENTION_GRACE_MS_MAX].map(Duration::from_millis);
+        within(limits, &cancel, read).await.unwrap_or(left_out)
     }
 
     /// Possible paths; `@name` is a teammate if one has that name.
@@ -65,7 +60,7 @@ impl Agent {
     /// Mentioned files are read by the agent's own rules. A lead does not see files that are hidden from all its
     /// members.
     fn reading(&mut self) -> Cx {
-        let cx = Cx { cancel: CancellationToken::new(), ..self.context() };
+        let cx = Cx { cancel: self.floor.reading(&self.stream), ..self.context() };
         let team = self.floor.team().filter(|_| self.lead);
         let hidden = team.map(|team| hidden_from_all(&team)).unwrap_or_default();
         if hidden.is_empty() {
@@ -77,6 +72,26 @@ impl Agent {
         let gate = Gate::new(move |tool, action| judge(&Rules { grants: &grants, ..settings.rules() }, tool, action));
         Cx { sight: sight.into(), gate, ..cx }
     }
+}
+
+/// Reads files on a thread of their own, at most so long, and after a cancellation as long as the second limit. `None`: the file
+/// system did not return from a read, and its thread is left behind.
+async fn within(
+    [limit, grace]: [Duration; 2],
+    cancel: &CancellationToken,
+    read: impl FnOnce() -> Vec<Part> + Send + 'static,
+) -> Option<Vec<Part>> {
+    let mut read = tokio::task::spawn_blocking(read);
+    tokio::select! {
+        read = &mut read => return Some(read.unwrap_or_default()),
+        () = cancel.cancelled() => {}
+        () = tokio::time::sleep(limit) => cancel.cancel(),
+    }
+    tokio::time::timeout(grace, read).await.ok().map(Result::unwrap_or_default)
+}
+
+fn unread(path: &str) -> Part {
+    Part::text(mention::left_out(path, "the file system did not answer in time"))
 }
 
 /// The paths of a project that a message to its lead can mention.
@@ -105,4 +120,49 @@ fn hidden_from_all(team: &Team) -> Vec<String> {
     let by_all =
         |pattern: &&String| rest.iter().all(|mate| mate.settings.constraints.blocked_patterns.contains(pattern));
     blocked.filter(by_all).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(3_600);
+
+    /// A stop ends a slow read at once, and what was read until then is kept.
+    #[tokio::test]
+    async fn a_stop_ends_a_slow_read() {
+        let cancel = CancellationToken::new();
+        let (begun, begins) = tokio::sync::oneshot::channel();
+        let inner = cancel.clone();
+        let read = move || {
+            begun.send(()).unwrap();
+            while !inner.is_cancelled() {
+                std::thread::yield_now();
+            }
+            vec![Part::text("one")]
+        };
+        let stop = async {
+            begins.await.unwrap();
+            cancel.cancel();
+        };
+        let (read, ()) = tokio::join!(within([LONG, LONG], &cancel, read), stop);
+        assert_eq!(read, Some(vec![Part::text("one")]));
+    }
+
+    #[tokio::test]
+    async fn a_read_that_never_returns_is_left_behind() {
+        let (release, blocked) = mpsc::channel::<()>();
+        let read = move || {
+            blocked.recv().unwrap_err();
+            vec![Part::text("late")]
+        };
+        let cancel = CancellationToken::new();
+        assert_eq!(within([Duration::ZERO, Duration::ZERO], &cancel, read).await, None);
+        assert!(cancel.is_cancelled());
+        drop(release);
+        let cancel = CancellationToken::new();
+        assert_eq!(within([LONG, LONG], &cancel, Vec::new).await, Some(Vec::new()));
+    }
 }

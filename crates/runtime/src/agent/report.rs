@@ -22,6 +22,8 @@ use crate::{rows, session, team_tools};
 
 /// The field of a letter to a plan by which the owner of a task that is done says something else about it.
 pub(crate) const CORRECTS: &str = "corrects";
+/// The field of a result that says that the time limit of its agent stopped it.
+pub(super) const TIMED_OUT: &str = "timed_out";
 /// The reason why a stopped turn did not finish its work.
 pub(super) const STOPPED_WORDS: &str = "it was stopped";
 
@@ -88,6 +90,9 @@ impl Agent {
             "left": left, "own": own, "by": &*self.origin.name, "structured": ended.structured,
             "acted": !self.turn.only_looked(),
         });
+        if is_time_over(ended, stopped_by) {
+            add(&mut body, TIMED_OUT, &true);
+        }
         let may_change = ["write_file", "edit_file"].iter().any(|tool| self.frame.registry.get(tool).is_some());
         add(&mut body, "did", &self.turn.did().words(may_change && !self.frame.settings().constraints.read_only));
         let unknown = self.turn.unknown_outcomes();
@@ -115,7 +120,7 @@ impl Agent {
     fn bound_hit(&self, ended: &TurnEnded, stopped_by: Option<&str>) -> Option<String> {
         let settings = self.frame.settings();
         match ended.end {
-            End::Interrupted if stopped_by == Some(TIME_OVER) => {
+            _ if is_time_over(ended, stopped_by) => {
                 let seconds = settings.turn_limit_ms().unwrap_or_default().div_ceil(1_000);
                 Some(format!("its time is over: it may take {seconds} s"))
             }
@@ -228,6 +233,11 @@ impl Agent {
         let line = |letter: &Envelope| self.users_words(&text_at(&letter.body, "text"), &letter.id.to_string(), at_ms);
         said.filter_map(line).collect()
     }
+}
+
+/// Whether the time limit of the agent stopped the turn.
+fn is_time_over(ended: &TurnEnded, stopped_by: Option<&str>) -> bool {
+    ended.end == End::Interrupted && stopped_by == Some(TIME_OVER)
 }
 
 /// Whether a turn finished its work; if not, the reason.

@@ -16,6 +16,7 @@ use max_team_core::limits::{CONTROLS_MAX, MAIL_WAITING_MAX};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_journal::{Commit, Expect, Submitted};
 use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
 
 use super::Floor;
 use crate::agent::Control;
@@ -60,9 +61,17 @@ pub(super) struct Chair {
     pub(super) look: bool,
     /// Letters that it was given, of which some may still lie in the mailbox until there is time for them.
     given: HashSet<EnvelopeId>,
+    /// Cancels the read of mentioned files during which the loop hears no control.
+    reading: CancellationToken,
 }
 
 impl Chair {
+    /// Ends what keeps the loop from hearing a stop.
+    fn hurry(&self) -> mpsc::Sender<Control> {
+        self.reading.cancel();
+        self.controls.clone()
+    }
+
     /// Whoever sits there has these letters in hand. Those that are forgotten are only looked at once more.
     fn give(&mut self, letters: &[Envelope]) {
         if self.given.len() > MAIL_WAITING_MAX {
@@ -130,6 +139,7 @@ impl Floor {
             letters: Vec::new(),
             look: true,
             given: HashSet::new(),
+            reading: CancellationToken::new(),
         };
         chairs.insert(address.to_owned(), chair);
         *lock(&self.quiet) = false;
@@ -408,10 +418,22 @@ impl Floor {
 
     /// Tells a loop something that is not mail.
     pub(crate) async fn tell(&self, address: &str, control: Control) -> Result<(), RuntimeError> {
-        let controls = lock(&self.chairs).get(address).map(|chair| chair.controls.clone());
+        let controls = lock(&self.chairs).get(address).map(|chair| match control {
+            Control::Interrupt { .. } => chair.hurry(),
+            _ => chair.controls.clone(),
+        });
         let controls = controls.ok_or(RuntimeError::NotOpen(self.session))?;
         let gone = |_| RuntimeError::AgentStopped("see the error above".to_owned());
         controls.send(control).await.map_err(gone)
+    }
+
+    /// The token of a read that a stop of the agent at this address cancels.
+    pub(crate) fn reading(&self, address: &str) -> CancellationToken {
+        let cancel = CancellationToken::new();
+        if let Some(chair) = lock(&self.chairs).get_mut(address) {
+            chair.reading = cancel.clone();
+        }
+        cancel
     }
 
     /// Somebody has begun with a task: its plan is told, if it listens.
@@ -565,8 +587,7 @@ impl Floor {
     /// Lets everybody park what they do.
     pub(crate) async fn close(&self) {
         self.closing.store(true, Ordering::Release);
-        let stops: Vec<mpsc::Sender<Control>> =
-            lock(&self.chairs).values().map(|chair| chair.controls.clone()).collect();
+        let stops: Vec<mpsc::Sender<Control>> = lock(&self.chairs).values().map(Chair::hurry).collect();
         for controls in stops {
             // A loop that has already gone needs no telling.
             drop(controls.send(Control::Stop).await);
