@@ -141,6 +141,14 @@ pub enum RuntimeError {
         /// Who is.
         there: Vec<String>,
     },
+    /// A member's name stands for several tasks of a plan.
+    #[error("`{name}` works on `{}`: send to one of these", tasks.join("`, `"))]
+    SeveralTasks {
+        /// The name.
+        name: String,
+        /// The ids of the tasks.
+        tasks: Vec<String>,
+    },
     /// Nobody has interrupted somebody of that name, or it has gone on since.
     #[error("`{name}` was not interrupted, or has begun something since{}", interrupted(there))]
     NotStopped {

@@ -154,8 +154,10 @@ pub(super) fn session_of(
     let here = last_used(desk, place).ok().map(|session| (session, post.find_readers(session, to)));
     let refused = match here {
         Some((session, Ok(readers))) => return Ok((session, readers)),
-        // Whoever is no more here is not looked for elsewhere.
-        Some((_, Err(gone @ RuntimeError::Gone { .. }))) => return Err(stop(gone).into()),
+        // A name that is known here is not looked for elsewhere.
+        Some((_, Err(known @ (RuntimeError::Gone { .. } | RuntimeError::SeveralTasks { .. })))) => {
+            return Err(stop(known).into());
+        }
         Some((_, Err(refused))) => Some(refused),
         None => None,
     };

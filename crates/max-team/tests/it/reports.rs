@@ -228,6 +228,49 @@ fn a_correction_is_what_others_build_on() {
     assert!(strict.code == 0 && strict.out.contains("would be the same"), "{strict:?}");
 }
 
+/// Leo has two tasks: his name alone is refused with the ids of both, for the lead and for the user. The id of a task reaches
+/// the agent that has it.
+#[test]
+fn a_message_goes_to_a_task_by_its_id() {
+    let tasks = json!([
+        { "id": "fix", "title": "fix", "agent": "leo", "description": "Fix it.", "owns": ["a.txt"] },
+        { "id": "cover", "title": "cover", "agent": "leo", "description": "Cover it.", "owns": ["b.txt"], "depends_on": ["fix"] },
+    ]);
+    let server = ModelServer::start(
+        Script::new()
+            .when(voice(
+                task("fix"),
+                vec![Reply::text("Fixed."), Reply::text("Fixed better."), Reply::text("For you.")],
+            ))
+            .when(voice(task("cover"), vec![Reply::text("Covered.")]))
+            .when(voice(
+                is_lead,
+                vec![
+                    plan(tasks),
+                    send("leo", "Do it better."),
+                    send("fix", "Do it better."),
+                    Reply::text("All is well."),
+                ],
+            )),
+    );
+    let program = Program::team(&server);
+    let ran = ok(program.run(&["-p", "make it, please", "--approve", "never"]));
+    assert_eq!(ran.out, "All is well.\n", "{ran:?}");
+    let lead = of_lead(&server);
+    let words = "`leo` works on `cover`, `fix`: send to one of these";
+    assert!(told(&lead[2]).contains(words), "{}", told(&lead[2]));
+    assert!(told(&lead[3]).contains("Fixed better."), "{}", told(&lead[3]));
+    let asked = |id: &'static str| server.requests().into_iter().filter(move |request| task(id)(request)).count();
+    assert_eq!((asked("fix"), asked("cover")), (2, 1));
+    let refused = program.run(&["send", "leo", "And now?"]);
+    assert!(refused.code != 0 && refused.err.contains(words), "{refused:?}");
+    let refused = program.run(&["--lang", "zh", "send", "leo", "And now?"]);
+    assert!(refused.code != 0 && refused.err.contains("`leo` 负责 `cover`、`fix`：请发给其中一个任务"), "{refused:?}");
+    ok(program.run(&["send", "fix", "And now?"]));
+    ok(program.run(&["-c", "-p", ""]));
+    assert_eq!((asked("fix"), asked("cover")), (3, 1), "the user's message begins the next work of the task's member");
+}
+
 /// Alice and Bob settle something between them; what begins their last turns is never a message of the lead.
 fn debate() -> ModelServer {
     ModelServer::start(Script::new().when(|request| {

@@ -347,7 +347,7 @@ impl Agent {
                     format!("task `{task}` failed: decide with `task_update`; `retry` with a `note` tells its owner");
                 return Ok(Some(Done::wrong(words)));
             }
-            (Err(words), None) => return Ok(Some(Done::wrong(words))),
+            (Err(_), Some(Member::Several(words))) | (Err(words), None) => return Ok(Some(Done::wrong(words))),
         };
         if self.queues(key, Way::Words) {
             return Ok(None);

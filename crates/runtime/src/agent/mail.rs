@@ -374,7 +374,9 @@ impl Agent {
         let letter = letters.iter().find(|letter| letter.kind == Kind::UserInput).filter(|_| !self.lead)?;
         let given = self.floor.row_of(self.origin.agent?)?.assignment?;
         let (reply_to, title) = (letter.from.clone(), team_tools::title(&text_at(&letter.body, "text")));
-        Some(Assignment { reply_to, title, attempt: given.attempt + 1, cache: None, ..Arc::unwrap_or_clone(given) })
+        // A member of a plan goes on with its task, outside of the plan's approval.
+        let (plan, corrects, attempt) = (None, given.plan.or(given.corrects), given.attempt + 1);
+        Some(Assignment { reply_to, title, plan, corrects, attempt, cache: None, ..Arc::unwrap_or_clone(given) })
     }
 
     /// What the user asks for by the name of a skill, to be put behind their words.

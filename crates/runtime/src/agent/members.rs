@@ -1,8 +1,6 @@
 //! Writing to members of plans: one that works gets the message with its next tool result, one whose task is over goes on in its
 //! conversation and answers the call.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use max_team_core::id::AgentId;
@@ -18,7 +16,8 @@ use super::mail::derived;
 use super::{Agent, Extra};
 use crate::census::Census;
 use crate::error::RuntimeError;
-use crate::rows::{self, AgentRow};
+use crate::plan::address;
+use crate::rows::AgentRow;
 use crate::session;
 use crate::shared::now_ms;
 use crate::team_tools;
@@ -31,50 +30,32 @@ pub(super) enum Member {
     Over(AgentRow, Arc<Assignment>),
     /// Its task failed and waits for a decision.
     Failed(String),
+    /// The name stands for several tasks; the words name them.
+    Several(String),
 }
 
 impl Agent {
-    /// The member of a plan that a name means: of several, one that works on its task, or else the one that began last. What
-    /// its plan says counts, so that the answer is the same before and after a crash.
+    /// The task of a plan that an address stands for: the id of a task, or the name of a member that has one task. The plan's
+    /// record counts, so that the answer is the same before and after a crash.
     pub(super) fn member(&self, to: &str) -> Result<Option<Member>, RuntimeError> {
         if !self.lead {
             return Ok(None);
         }
-        let table = rows::agents_of(&self.floor.session.to_string());
-        let (mut plans, mut newest) = (HashMap::new(), None::<(AgentRow, Arc<Assignment>, Option<Status>)>);
-        for (_, row) in rows::rows::<AgentRow>(&self.floor.shared.journal, &table)? {
-            let Some(given) = row.assignment.clone().filter(|_| row.is(to)) else { continue };
-            let Some(id) = given.plan else { continue };
-            let plan = match plans.entry(id) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(unknown) => unknown.insert(Census::new(&self.floor.shared.journal).plan(id)?),
-            };
-            let status = state(plan, row.agent).filter(|_| plan.ended().is_none());
-            if matches!(status, Some(Status::Dispatched | Status::Running)) {
-                return Ok(Some(Member::Working(row)));
+        let found = match address::find_task(&self.floor.shared.journal, self.floor.session, to) {
+            Err(error @ RuntimeError::SeveralTasks { .. }) => return Ok(Some(Member::Several(error.to_string()))),
+            found => found?,
+        };
+        let Some(address::TaskAddress { row, task, status }) = found else { return Ok(None) };
+        Ok(match (status, row.assignment.clone()) {
+            (Some(Status::Dispatched | Status::Running), _) => Some(Member::Working(row)),
+            (Some(Status::Failed), _) => Some(Member::Failed(task)),
+            (_, Some(given)) => {
+                let (reply_to, corrects) = (self.stream.clone(), given.plan);
+                let own = Assignment { reply_to, plan: None, corrects, ..Assignment::clone(&given) };
+                Some(Member::Over(row, own.into()))
             }
-            if newest.as_ref().is_none_or(|(known, ..)| known.at_ms <= row.at_ms) {
-                newest = Some((row, given, status));
-            }
-        }
-        let Some((row, given, status)) = newest else { return Ok(None) };
-        if status == Some(Status::Failed) {
-            return Ok(Some(Member::Failed(given.task.clone())));
-        }
-        let (reply_to, corrects) = (self.stream.clone(), given.plan);
-        let own = Assignment { reply_to, plan: None, corrects, ..Assignment::clone(&given) };
-        Ok(Some(Member::Over(row, own.into())))
-    }
-
-    /// Names that a lead can write to beside teammates: members of its plans.
-    pub(super) fn member_names(&self) -> Result<Vec<String>, RuntimeError> {
-        let table = rows::agents_of(&self.floor.session.to_string());
-        let is_planned = |row: &AgentRow| row.assignment.as_ref().is_some_and(|given| given.plan.is_some());
-        let rows = rows::rows::<AgentRow>(&self.floor.shared.journal, &table)?.into_iter().map(|(_, row)| row);
-        let mut names: Vec<String> = rows.filter(|row| self.lead && is_planned(row)).map(|row| row.name).collect();
-        names.sort_unstable();
-        names.dedup();
-        Ok(names)
+            (_, None) => None,
+        })
     }
 
     /// Tells a member that works something: it reads it with its next tool result.
@@ -87,8 +68,9 @@ impl Agent {
             json!({ "text": text, "from": &*self.origin.name }),
             now_ms(),
         );
+        let task = member.assignment.as_ref().map_or("", |given| &given.task);
         let words = format!(
-            "Sent: `{}` reads it with its next tool result. What comes of its task is told with the plan.",
+            "Sent: `{}` (task `{task}`) reads it with its next tool result. What comes of its task is told with the plan.",
             member.name
         );
         Done { extra: Extra::send(letter), ..Done::said(words) }
@@ -150,8 +132,9 @@ impl Agent {
 
     /// The error for an unknown name, with the names that exist.
     pub(super) fn nobody_called(&self, words: String, to: &str, handles: &[String]) -> Result<String, RuntimeError> {
-        let members = self.member_names()?;
-        let known: Vec<&str> = handles.iter().chain(&members).map(String::as_str).collect();
+        let tasks =
+            if self.lead { address::task_ids(&self.floor.shared.journal, self.floor.session)? } else { Vec::new() };
+        let known: Vec<&str> = handles.iter().chain(&tasks).map(String::as_str).collect();
         Ok(if known.is_empty() {
             format!("{words}; call an agent first")
         } else {

@@ -4,6 +4,7 @@
 //! its mailbox, all that have come in one commit; gives tasks to members in the same commit as the fact that they have
 //! them; looks at what they leave behind; and keeps the clock. A commit that fails drops the loop.
 
+pub(crate) mod address;
 mod apart;
 mod check;
 mod commit;

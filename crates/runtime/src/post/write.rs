@@ -17,6 +17,7 @@ use super::{Post, person};
 use crate::agent::derived;
 use crate::census::Census;
 use crate::error::RuntimeError;
+use crate::plan::address;
 use crate::rows::{self, AgentRow, MateRow};
 use crate::session::{self, SessionRow, Sessions};
 use crate::shared::{append, commit_at, now_ms};
@@ -312,6 +313,9 @@ impl Post<'_> {
                     Some((name, row)) => readers.push(mate(name, row)),
                     None => match agents.iter().rfind(|agent| was_called(agent) && agent.is(name)) {
                         Some(agent) => readers.push(Reader { name: agent.handle(), agent: agent.agent, lead: false }),
+                        None if let Some(found) = address::find_task(self.journal, row.session, name)? => {
+                            readers.push(Reader { name: found.task, agent: found.row.agent, lead: false });
+                        }
                         None => {
                             // Whoever leads can be written to as well, and so can all of them.
                             let others = [lead.name.as_str(), "team"].into_iter().filter(|other| !other.is_empty());

@@ -165,9 +165,9 @@ impl Plan {
 
 const SPAWN_WORDS: &str = "Delegate: start a teammate that works beside you, keeps its context and reads messages. Does not wait: \
     its results are sent to you. For work over many messages, or agents that talk to each other; for one answer call `agent`.";
-const SEND_WORDS: &str = "Write to a teammate, to several, to `team` (all of them), or to a member that works in a plan: it is read with \
+const SEND_WORDS: &str = "Write to a teammate, to several, to `team` (all of them), or to a task of a plan (its id): its member reads it with \
     the next tool result. Does not wait: an answer comes as a message. To an agent that you asked with `agent` (by the name under its \
-    answer), or a member whose task is over: it goes on, and its answer is the result.";
+    answer), or a task that is over: it goes on, and its answer is the result.";
 const INBOX_WORDS: &str = "See the messages that came since this turn began. They are also given to you by themselves.";
 const SPAWNED_WORDS: &str = "See your tasks in the background; with `id` the result of one; or stop one. Answers are sent to you by \
     themselves.";
@@ -190,7 +190,7 @@ pub(super) fn tools() -> [TeamTool; 5] {
         },
     });
     let to = json!({
-        "description": "A name or a list of names.",
+        "description": "A name, the id of a task, or a list of names.",
         "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }],
     });
     let message = json!({

@@ -440,21 +440,8 @@ impl Lang {
             RuntimeError::Memory(refusal) => self.memory_refusal(refusal),
             RuntimeError::Tasks(refusal) => self.list_refusal(refusal),
             RuntimeError::NoPlanTask(id) => format!("正在执行的计划中没有任务 `{id}`；用 `max-team tasks list` 查看"),
-            RuntimeError::NoReader { name, session, there } => {
-                let others =
-                    if there.is_empty() { "没有其他队友".into() } else { format!("有 {}", there.join("、")) };
-                format!("会话 `{session}` 中没有 `{name}`；{others}")
-            }
-            RuntimeError::NotStopped { name, there } => {
-                let others = if there.is_empty() { "没有被中断的成员".into() } else { there.join("、") };
-                format!("`{name}` 没有被中断，或已开始别的工作；被中断的：{others}")
-            }
-            RuntimeError::Gone { name, by, .. } => format!("`{name}` 已结束（{by}）；未发送任何内容"),
-            RuntimeError::MailFull { name, max } => {
-                format!("`{name}` 有 {max} 封未读信件；未发送任何内容：请等它读完")
-            }
             RuntimeError::Root { path, detail } => format!("无法使用目录 `{path}`：{detail}"),
-            _ => told(),
+            _ => chinese_refusal(error).unwrap_or_else(told),
         }
     }
 
@@ -506,4 +493,27 @@ impl Lang {
 /// The error about an answer to a plan that was replaced, in Chinese.
 fn plan_replaced(plan: PlanId) -> String {
     format!("该计划已被计划 `{plan}` 取代：答复不会改变任何事；用 `max-team plans show {plan}` 查看新计划")
+}
+
+/// Why a message was not sent, in Chinese.
+fn chinese_refusal(error: &RuntimeError) -> Option<String> {
+    Some(match error {
+        RuntimeError::NoReader { name, session, there } => {
+            let others =
+                if there.is_empty() { "没有其他队友".into() } else { format!("有 {}", there.join("、")) };
+            format!("会话 `{session}` 中没有 `{name}`；{others}")
+        }
+        RuntimeError::SeveralTasks { name, tasks } => {
+            format!("`{name}` 负责 `{}`：请发给其中一个任务", tasks.join("`、`"))
+        }
+        RuntimeError::NotStopped { name, there } => {
+            let others = if there.is_empty() { "没有被中断的成员".into() } else { there.join("、") };
+            format!("`{name}` 没有被中断，或已开始别的工作；被中断的：{others}")
+        }
+        RuntimeError::Gone { name, by, .. } => format!("`{name}` 已结束（{by}）；未发送任何内容"),
+        RuntimeError::MailFull { name, max } => {
+            format!("`{name}` 有 {max} 封未读信件；未发送任何内容：请等它读完")
+        }
+        _ => return None,
+    })
 }
