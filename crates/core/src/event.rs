@@ -564,6 +564,9 @@ pub struct ToolIntent {
     /// Every rule that took part in allowing it, in order, where there were several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<String>,
+    /// What kind of word each rule is, in order: of `rules`, or of the one in `approval`. Older entries do not say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bases: Vec<policy::Basis>,
     /// What whoever said yes said along with it, as the model is told it behind the results.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub words: String,

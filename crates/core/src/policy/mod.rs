@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 pub use grant::{Grant, Memory, Until};
 pub use guard::{PROTECTED, Protected, Reach, guarded, kept, obeyed_anywhere, opened, protected, refusal};
-pub use judge::{Free, Judgement, Rules, judge};
+pub use judge::{Basis, Free, Judgement, Rules, judge};
 pub use line::Line;
 pub use recourse::Recourse;
 pub use rule::Rule;

@@ -86,8 +86,9 @@ impl Turn {
         let judgement = policy::judge(&rules, &call.tool, &action);
         match judgement.verdict {
             Verdict::Allow => {
+                let bases = judgement.all_bases().to_vec();
                 let mut intent = intent(call, action, class, Approval::Rule(judgement.rule), false);
-                intent.rules = judgement.rules;
+                (intent.rules, intent.bases) = (judgement.rules, bases);
                 Judged::Intend(Event::ToolIntent(intent))
             }
             Verdict::Deny => {
@@ -299,7 +300,8 @@ fn intent(call: &Call, action: Action, class: Class, approval: Approval, attende
     let mut input = Vec::new();
     write(&mut input, &call.input);
     let (key, tool, input) = (call.key.clone(), call.tool.clone(), Hash::of(input));
-    ToolIntent { key, tool, input, class, approval, action, attended, rules: Vec::new(), words: String::new() }
+    let (rules, bases, words) = Default::default();
+    ToolIntent { key, tool, input, class, approval, action, attended, rules, bases, words }
 }
 
 /// A call that was not allowed: what it would have done, and on whose word it was not, stay with it.

@@ -472,6 +472,25 @@ fn evidence_says_who_allowed_what_and_where_that_is_written() {
     assert_eq!(program.read("all.jsonl"), everything);
 }
 
+/// The words of a rule are the user's: whatever they say, it is a rule that allowed the call.
+#[test]
+fn evidence_takes_no_rule_for_a_mode_a_plan_or_an_answer() {
+    for words in ["permission mode", "the approved plan", "allowed by the user", "the rest of the line"] {
+        let command = format!("touch '{words}'");
+        let run = Reply::new().tool("t1", "run_shell", json!({ "command": command }));
+        let server = ModelServer::start([run, Reply::text("done")]);
+        let program = Program::with(&server);
+        let rules = [format!("Bash({command})"), format!("Edit(./{words})")];
+        let ran = program.run(&["-p", "go", "--allowed-tools", &rules[0], "--allowed-tools", &rules[1]]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        let shown = program.run(&["audit", "show", "--kind", "tool_intent", "--json"]).lines();
+        let allowed = shown.iter().find_map(|row| row.get("allowed")).unwrap();
+        let each = allowed["all"].as_array().cloned().unwrap_or_else(|| vec![allowed.clone()]);
+        assert!(each.iter().any(|one| one["rule"].as_str().is_some_and(|rule| rule.contains(words))), "{allowed}");
+        assert!(each.iter().all(|one| one.get("mode").is_none() && one.get("before").is_none()), "{allowed}");
+    }
+}
+
 /// Nothing that happened is without an answer to who allowed it: a built-in rule by its name, a mode by who has set it and where.
 #[test]
 fn evidence_names_built_in_rules_and_whoever_set_the_mode() {

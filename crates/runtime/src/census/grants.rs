@@ -195,9 +195,9 @@ mod tests {
         let behind = |host: &str| {
             let approval = Approval::Rule(rule.into());
             let (key, tool, input) = (String::new(), "web_fetch".into(), Hash::default());
-            let (class, action, rules) = (Class::Pure, fetch(host), Vec::new());
-            let intent =
-                ToolIntent { key, tool, input, class, approval, action, attended: false, rules, words: String::new() };
+            let (class, action, attended) = (Class::Pure, fetch(host), false);
+            let (rules, bases, words) = Default::default();
+            let intent = ToolIntent { key, tool, input, class, approval, action, attended, rules, bases, words };
             grants.behind(None, STREAM, &intent, rule).map(|word| word.at_ms)
         };
         assert_eq!(["a.example", "b.example", "c.example"].map(behind), [Some(300), Some(500), None]);

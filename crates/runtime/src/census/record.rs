@@ -10,7 +10,7 @@ use max_team_core::chat::Part;
 use max_team_core::event::{Approval, Ending, Event, NAMES, Outcome, ToolIntent};
 use max_team_core::id::{PlanId, QuestionId, SessionId};
 use max_team_core::plan::event::Say;
-use max_team_core::policy::{Answer, By, Free};
+use max_team_core::policy::{Answer, Basis, By, Recourse};
 use max_team_journal::{Check, Detail, Entry, Journal, JournalError, OWN_EVENTS, Walked};
 use serde::Serialize;
 
@@ -21,13 +21,8 @@ use crate::post;
 use crate::rows::{self, AgentRow, AnsweredRow, event_of, said, yes_or_no};
 use crate::session::{self, preview};
 
-/// What the judge says of what an approved plan covers, and of what a person has allowed for longer.
-const PLAN_WORDS: &str = "the approved plan";
-const GRANT_WORDS: &str = "by the user";
 /// What a person says who does not allow something.
 const NO: &str = "no";
-/// What it says of what the mode allows.
-const MODE_WORDS: &str = "permission mode";
 
 /// Which entries are wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -432,10 +427,15 @@ impl<'j> Desk<'j> {
                     None => Allowed::Rule(question.to_string()),
                 },
                 Approval::Rule(_) if !intent.rules.is_empty() => {
-                    let each = intent.rules.iter().map(|rule| self.by_rule(session, plan, entry, intent, rule));
+                    let bases = intent.bases.iter().copied().chain(std::iter::repeat(Basis::Rule));
+                    let each = intent.rules.iter().zip(bases);
+                    let each = each.map(|(rule, basis)| self.by_rule(session, plan, entry, intent, (rule, basis)));
                     Allowed::All(each.collect())
                 }
-                Approval::Rule(rule) => self.by_rule(session, plan, entry, intent, rule),
+                Approval::Rule(rule) => {
+                    let basis = intent.bases.first().copied().unwrap_or_default();
+                    self.by_rule(session, plan, entry, intent, (rule, basis))
+                }
             }),
             Event::Rewound(rewound) => answer(&By::person(rewound.by.as_ref()?), "rewound"),
             Event::QuestionAnswered(answered) => answer(&answered.answer.by, yes_or_no(&answered.answer)),
@@ -448,35 +448,30 @@ impl<'j> Desk<'j> {
         }
     }
 
-    /// What is behind a rule in the judge's words.
+    /// What is behind a rule.
     fn by_rule(
         &self,
         session: Option<SessionId>,
         plan: Option<PlanId>,
         entry: &Entry,
         intent: &ToolIntent,
-        rule: &str,
+        (rule, basis): (&str, Basis),
     ) -> Allowed {
-        if let Some(plan) = plan.filter(|_| rule.contains(PLAN_WORDS)) {
-            return Allowed::Plan { plan, word: self.plans.get(&plan).cloned() };
+        let words = rule.to_owned();
+        match (basis, plan) {
+            (Basis::Plan, Some(plan)) => Allowed::Plan { plan, word: self.plans.get(&plan).cloned() },
+            (Basis::Answer, _) => {
+                let word = self.grants.behind(session, &entry.stream, intent, rule);
+                Allowed::Before { rule: words, word }
+            }
+            (Basis::Mode, _) => self.by_mode(session, entry, words),
+            (Basis::BuiltIn(free), _) => Allowed::BuiltIn { name: free.name(), rule: words },
+            (Basis::Rule | Basis::Plan, _) => Allowed::Rule(words),
         }
-        if rule.contains(GRANT_WORDS) {
-            let word = self.grants.behind(session, &entry.stream, intent, rule);
-            return Allowed::Before { rule: rule.to_owned(), word };
-        }
-        self.by_words(session, entry, rule)
     }
 
-    /// The same, where nobody's answer is behind it.
-    fn by_words(&self, session: Option<SessionId>, entry: &Entry, rule: &str) -> Allowed {
-        let words = rule.to_owned();
-        if rule.contains(MODE_WORDS) {
-            return Allowed::Mode { rule: words, set: self.grants.mode_set(session, &entry.stream) };
-        }
-        match Free::of(rule) {
-            Some(free) => Allowed::BuiltIn { name: free.name(), rule: words },
-            None => Allowed::Rule(words),
-        }
+    fn by_mode(&self, session: Option<SessionId>, entry: &Entry, rule: String) -> Allowed {
+        Allowed::Mode { rule, set: self.grants.mode_set(session, &entry.stream) }
     }
 
     /// Who or what refused a call.
@@ -484,7 +479,10 @@ impl<'j> Desk<'j> {
         let Event::ToolDone(done) = event else { return None };
         let refusal = done.refused.as_deref()?;
         let by = match &refusal.by {
-            By::Rule(rule) => self.by_words(session, entry, rule),
+            By::Rule(rule) if matches!(refusal.recourse, Recourse::Mode | Recourse::RuleOrMode) => {
+                self.by_mode(session, entry, rule.clone())
+            }
+            By::Rule(rule) => Allowed::Rule(rule.clone()),
             by => Allowed::Answer(Word { by: by.clone(), said: NO.to_owned(), at_ms: entry.at_ms }),
         };
         Some(Refused { tool: refusal.tool.clone(), target: refusal.target.clone(), by })

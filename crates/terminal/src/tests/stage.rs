@@ -351,6 +351,7 @@ pub(crate) fn runs(key: &str, tool: &str, action: Action) -> Event {
         action,
         attended: false,
         rules: Vec::new(),
+        bases: Vec::new(),
         words: String::new(),
     })
 }

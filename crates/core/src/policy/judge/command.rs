@@ -1,7 +1,7 @@
 //! A command line: every part, every program that a part starts, every place that it touches.
 
 use super::place::Touch;
-use super::{Case, Free, Judgement, Rules, constrained, danger, said, strictest};
+use super::{Case, Free, Judgement, Rules, answered, constrained, danger, free, said, strictest};
 use crate::limits::FOLDERS_MAX;
 use crate::policy::line::{End, Join, Line, Part, join};
 use crate::policy::program::{self, DEPTH_MAX, Effect, Facts};
@@ -73,10 +73,10 @@ impl<'a> Case<'a> {
         };
         let mut all: Vec<Judgement> = all.into_iter().chain(extra).filter(|judged| !covered(judged)).collect();
         if part.join == Join::Pipe && all.is_empty() {
-            all.push(said(Verdict::Allow, Free::Rest.words()));
+            all.push(free(Free::Rest));
         }
         let judged = strictest(all).or_else(|| self.allow(Subject::Command(&spelled)));
-        let judged = judged.or_else(|| is_seen.then(|| said(Verdict::Allow, Free::Check.words())));
+        let judged = judged.or_else(|| is_seen.then(|| free(Free::Check)));
         self.asking(judged.unwrap_or_else(|| self.by_mode(Verdict::Ask)))
     }
 
@@ -95,7 +95,7 @@ impl<'a> Case<'a> {
         };
         let judged = self.command(argv, facts, begins(self.rules.checks));
         let is_plain_question = judged.verdict == Verdict::Ask && !judged.is_danger && judged.origin.is_none();
-        if is_plain_question && begins(self.tests()) { said(Verdict::Allow, Free::Check.words()) } else { judged }
+        if is_plain_question && begins(self.tests()) { free(Free::Check) } else { judged }
     }
 
     /// A command, and everything that it does.
@@ -154,7 +154,7 @@ impl<'a> Case<'a> {
             return judged;
         }
         if facts.is_whole {
-            return said(Verdict::Allow, Free::Places.words());
+            return free(Free::Places);
         }
         if facts.effects.contains(&Effect::Discard) {
             return self.discard(argv, subject);
@@ -163,10 +163,10 @@ impl<'a> Case<'a> {
             return judged;
         }
         if is_check {
-            return said(Verdict::Allow, Free::Check.words());
+            return free(Free::Check);
         }
         if self.rules.grants.iter().any(|grant| grant.deed == Some(Deed::Execute)) {
-            return said(Verdict::Allow, "allowed for this session by the user");
+            return answered("allowed for this session by the user");
         }
         if let Some(judged) = self.plan(Deed::Execute, "") {
             return judged;
@@ -235,7 +235,7 @@ impl<'a> Case<'a> {
     fn history(&self) -> Judgement {
         let is_denied = self.rules.permissions.rules.iter().any(|rule| rule.list != List::Allow && rule.is_of_places());
         if self.sight.is_whole() && !is_denied {
-            return said(Verdict::Allow, Free::Read.words());
+            return free(Free::Read);
         }
         let is_open = |tool: &&'static str| Self { tool, ..*self }.deny(Subject::Tool).is_none();
         let tools: Vec<String> =

@@ -5,11 +5,11 @@
 //! that is many things (a command line) is judged thing by thing, and the strictest verdict counts. Whoever works for
 //! somebody is judged under their modes too, so nobody is freer than whom they work for.
 
+mod basis;
 mod command;
-mod free;
 mod place;
 
-pub use free::Free;
+pub use basis::{Basis, Free};
 
 use super::pattern;
 use super::rule::{List, Origin, Rule, Scope, Subject};
@@ -25,6 +25,10 @@ pub struct Judgement {
     pub rule: String,
     /// All that took part, in order, where an action that is many things was allowed by several.
     pub rules: Vec<String>,
+    /// What kind of word the rule is.
+    pub basis: Basis,
+    /// The same of each of `rules`.
+    pub bases: Vec<Basis>,
     /// Where that rule is written, if it is.
     pub origin: Option<Origin>,
     /// What would change the verdict.
@@ -41,6 +45,11 @@ impl Judgement {
     /// Every rule that took part.
     pub fn all(&self) -> &[String] {
         if self.rules.is_empty() { std::slice::from_ref(&self.rule) } else { &self.rules }
+    }
+
+    /// What kind of word each of them is.
+    pub fn all_bases(&self) -> &[Basis] {
+        if self.rules.is_empty() { std::slice::from_ref(&self.basis) } else { &self.bases }
     }
 }
 
@@ -117,7 +126,7 @@ impl Case<'_> {
     fn judge(&self) -> Judgement {
         let target = self.action.target.as_str();
         match self.action.deed {
-            Deed::Answer => said(Verdict::Allow, Free::Answer.words()),
+            Deed::Answer => free(Free::Answer),
             Deed::Team => self.team(target),
             Deed::Ask => self.deny(Subject::Tool).unwrap_or_else(|| self.question("a question to the user")),
             // A rule can allow work in a worktree, but not its merge.
@@ -149,13 +158,13 @@ impl Case<'_> {
         if let Some(judged) = self.deny(subject).or_else(|| self.ask(subject)) {
             return judged;
         }
-        said(Verdict::Allow, Free::Team.words())
+        free(Free::Team)
     }
 
     /// What the user has set up for it is free unless a rule speaks of the tool.
     fn query(&self) -> Judgement {
         let spoken = self.deny(Subject::Tool).or_else(|| self.ask(Subject::Tool));
-        spoken.unwrap_or_else(|| said(Verdict::Allow, Free::SetUp.words()))
+        spoken.unwrap_or_else(|| free(Free::SetUp))
     }
 
     /// A host that nobody has named is asked about, whatever else is allowed.
@@ -165,7 +174,7 @@ impl Case<'_> {
             return judged;
         }
         if pattern::hosts(&self.rules.constraints.allowed_hosts, host) {
-            return said(Verdict::Allow, Free::Hosts.words());
+            return free(Free::Hosts);
         }
         let words = format!("no rule names the host `{host}`");
         let memory = Memory::Rules(vec![format!("WebFetch(domain:{host})")]);
@@ -213,7 +222,7 @@ impl Case<'_> {
             return Some(Judgement { origin: Some(rule.origin.clone()), ..judged });
         }
         let grant = self.grants(fits)?;
-        Some(said(Verdict::Allow, &format!("allowed {} by the user", grant.until.name())))
+        Some(answered(&format!("allowed {} by the user", grant.until.name())))
     }
 
     fn grants(&self, fits: impl Fn(&Rule) -> bool) -> Option<&Grant> {
@@ -235,7 +244,7 @@ impl Case<'_> {
 
     fn by_mode(&self, verdict: Verdict) -> Judgement {
         let judged = said(verdict, &format!("permission mode `{}`", self.rules.mode.name()));
-        Judgement { recourse: Recourse::Mode, ..judged }
+        Judgement { recourse: Recourse::Mode, basis: Basis::Mode, ..judged }
     }
 
     /// What the mode says where nothing else does.
@@ -265,14 +274,14 @@ impl Case<'_> {
         }
         if !approved {
             let is_own = deed == Deed::Write && owns.is_some_and(|owns| pattern::is_owned(owns, target));
-            return (corrects && is_own).then(|| said(Verdict::Allow, "the approved plan"));
+            return (corrects && is_own).then(planned);
         }
         match deed {
             Deed::Write if owns.is_some_and(|owns| !pattern::is_owned(owns, target)) => {
                 let hint = "a plan whose task owns that path".to_owned();
                 Some(self.asking(Judgement { hint, ..said(Verdict::Ask, "outside the paths this task owns") }))
             }
-            Deed::Write | Deed::Execute => Some(said(Verdict::Allow, "the approved plan")),
+            Deed::Write | Deed::Execute => Some(planned()),
             _ => None,
         }
     }
@@ -288,12 +297,29 @@ fn said(verdict: Verdict, words: &str) -> Judgement {
         verdict,
         rule: words.to_owned(),
         rules: Vec::new(),
+        basis: Basis::Rule,
+        bases: Vec::new(),
         origin: None,
         hint: hint.to_owned(),
         recourse: Recourse::default(),
         memory: Memory::Nothing,
         is_danger: false,
     }
+}
+
+/// What is free without a rule.
+fn free(free: Free) -> Judgement {
+    Judgement { basis: Basis::BuiltIn(free), ..said(Verdict::Allow, free.words()) }
+}
+
+/// What a person has allowed for longer.
+fn answered(words: &str) -> Judgement {
+    Judgement { basis: Basis::Answer, ..said(Verdict::Allow, words) }
+}
+
+/// What an approved plan allows.
+fn planned() -> Judgement {
+    Judgement { basis: Basis::Plan, ..said(Verdict::Allow, "the approved plan") }
 }
 
 /// What a person is asked, each time.
@@ -317,13 +343,13 @@ fn danger(why: &str) -> Judgement {
 /// is told of all that ask, or of none. All of the strictest must be lifted, so the hardest recourse counts.
 fn strictest(all: impl IntoIterator<Item = Judgement>) -> Option<Judgement> {
     let (mut worst, mut rules, mut is_kept): (Option<Judgement>, Vec<String>, bool) = (None, Vec::new(), true);
-    let mut allowing: Vec<String> = Vec::new();
+    let mut allowing: Vec<(String, Basis)> = Vec::new();
     let mut hardest = (Verdict::Allow, Recourse::RuleOrMode);
     for judged in all {
         hardest = hardest.max((judged.verdict, judged.recourse));
-        for rule in judged.all() {
-            if !allowing.contains(rule) {
-                allowing.push(rule.clone());
+        for (rule, basis) in judged.all().iter().zip(judged.all_bases()) {
+            if !allowing.iter().any(|known| (&known.0, &known.1) == (rule, basis)) {
+                allowing.push((rule.clone(), *basis));
             }
         }
         if judged.verdict == Verdict::Ask {
@@ -341,7 +367,8 @@ fn strictest(all: impl IntoIterator<Item = Judgement>) -> Option<Judgement> {
     }
     let mut worst = worst?;
     worst.recourse = hardest.1;
-    worst.rules = if worst.verdict == Verdict::Allow && allowing.len() > 1 { allowing } else { Vec::new() };
+    let is_many = worst.verdict == Verdict::Allow && allowing.len() > 1;
+    (worst.rules, worst.bases) = if is_many { allowing.into_iter().unzip() } else { Default::default() };
     if worst.verdict == Verdict::Ask {
         worst.memory = if is_kept { Memory::Rules(rules) } else { Memory::Nothing };
     }

@@ -2,7 +2,7 @@
 //!
 //! A place has two ends where a link stands on the way: what forbids looks at either, what allows needs both.
 
-use super::{Case, Free, Judgement, constrained, danger, said, strictest};
+use super::{Case, Free, Judgement, answered, constrained, danger, free, said, strictest};
 use crate::policy::guard::{given, protected};
 use crate::policy::rule::{Place, Rule, Subject, absolute, escape};
 use crate::policy::{Deed, Memory, Mode, Recourse, Verdict, pattern, sight};
@@ -30,7 +30,7 @@ impl Case<'_> {
         let root = self.root();
         let full = self.original(absolute(&absolute(root, folder), path));
         if DEVICES.contains(&full.as_str()) {
-            return said(Verdict::Allow, Free::Device.words());
+            return free(Free::Device);
         }
         let links = &self.action.links;
         let real = links.iter().find(|(name, _)| self.original(absolute(root, name)) == full);
@@ -62,7 +62,7 @@ impl Case<'_> {
         }
         let Some(own) = inside else { return self.outside(touch, &place, subject) };
         if touch == Touch::Read {
-            return said(Verdict::Allow, Free::Read.words());
+            return free(Free::Read);
         }
         let deed = if is_change { Deed::Write } else { Deed::ReadLinked };
         // A yes to a change is none to deleting something else: what is gone was perhaps nowhere else.
@@ -72,13 +72,13 @@ impl Case<'_> {
             return judged;
         }
         if !is_delete && self.rules.grants.iter().any(|grant| grant.deed == Some(deed)) {
-            return said(Verdict::Allow, "allowed for this session by the user");
+            return answered("allowed for this session by the user");
         }
         if let Some(judged) = strictest(own.iter().filter_map(|target| self.plan(deed, target))) {
             return judged;
         }
         if is_change && !self.rules.permissions.copy.is_empty() {
-            return said(Verdict::Allow, Free::Worktree.words());
+            return free(Free::Worktree);
         }
         let named = || own.first().map(|path| escape(path)).unwrap_or_default();
         let rule = match deed {
@@ -112,7 +112,7 @@ impl Case<'_> {
             return self.asking(danger(&format!("`{path}`: {why}")));
         }
         let asked = self.ask(subject);
-        asked.unwrap_or_else(|| said(Verdict::Allow, Free::Own.words()))
+        asked.unwrap_or_else(|| free(Free::Own))
     }
 
     /// The folder that everything is held against; one that nothing lies in, if nobody said.
@@ -218,7 +218,7 @@ impl Case<'_> {
         let rule = format!("{tool}(/{})", escape(path));
         if place.ends().all(|end| self.inside(end).is_some() || self.beside(end).is_some()) {
             return match touch {
-                Touch::Read => said(Verdict::Allow, Free::ReadAlso.words()),
+                Touch::Read => free(Free::ReadAlso),
                 Touch::ReadLinked => self.mode(Deed::ReadLinked, Memory::Rules(vec![rule]), ""),
                 Touch::Write | Touch::Delete => {
                     self.mode(Deed::Write, Memory::Rules(vec![rule]), ", or mode `acceptEdits`")

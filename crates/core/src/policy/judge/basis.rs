@@ -1,7 +1,27 @@
-//! What is free though nobody has written a rule for it: each has a name, so that it can be asked for who allowed something.
+//! What kind of word a judgement rests on, as data: evidence names the person, the plan or the mode behind it.
+
+use serde::{Deserialize, Serialize};
+
+/// The kind of word that decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// A rule, a constraint or a setting.
+    #[default]
+    Rule,
+    /// An answer of a person that holds for longer.
+    Answer,
+    /// An approved plan.
+    Plan,
+    /// The permission mode.
+    Mode,
+    /// A built-in rule.
+    BuiltIn(Free),
+}
 
 /// A built-in rule that allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Free {
     /// Answering whoever asked.
     Answer,
