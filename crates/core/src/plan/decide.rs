@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use super::Edit;
 use super::apply::shape;
 use super::event::{
-    About, Artifact, Cached, Cause, Evidence, PlanAnswered, PlanAsked, PlanEdited, PlanEnd, PlanEnded, PlanPaused,
-    PlanProposed, PlanResumed, PlanStopped, PlanUnasked, Proof, Ruling, Say, Spent, TaskAnswered, TaskAsked,
-    TaskCancelled, TaskChanged, TaskDeferred, TaskDone, TaskFailed, TaskHeld, TaskMarked, TaskPaused, TaskReported,
-    TaskResult, TaskResumed, TaskRuled, TaskStarted, TaskStopped,
+    About, Cached, Cause, Evidence, PlanAnswered, PlanAsked, PlanEdited, PlanEnd, PlanEnded, PlanPaused, PlanProposed,
+    PlanResumed, PlanStopped, PlanUnasked, Proof, Ruling, Say, Spent, TaskAnswered, TaskAsked, TaskCancelled,
+    TaskChanged, TaskDeferred, TaskDone, TaskFailed, TaskHeld, TaskMarked, TaskPaused, TaskReported, TaskResult,
+    TaskResumed, TaskRuled, TaskStarted, TaskStopped,
 };
 use super::input::{Findings, Input, Now, Report};
 use super::machine::Plan;
@@ -82,7 +82,7 @@ impl Plan {
             Input::Served { task, attempt, output, findings, cached } => {
                 self.served(task, attempt, output, findings, cached)
             }
-            Input::Corrected { task, output, changed } => self.corrected(task, output, changed),
+            Input::Corrected { task, output, findings, spent } => self.corrected(task, &output, findings, spent),
             Input::Checked { task, attempt, findings } => self.checked(task, attempt, findings, now),
             Input::Asked { task, attempt, question, letter } => self.asks(task, attempt, question, letter, now),
             Input::Marked { task, tree } => self.mark(task, tree),
@@ -268,19 +268,19 @@ impl Plan {
         }
     }
 
-    /// What a task leaves is what its owner says last, and its changes as they are now; what it said before stands behind that.
-    /// What was checked before a change proves nothing any more.
-    fn corrected(&self, task: usize, output: String, changed: Option<Vec<Artifact>>) -> Vec<Event> {
+    /// What a task leaves is what its owner says last; what it said before stands behind that. If the owner changed something, the
+    /// task was looked at again, and only what was seen then counts.
+    fn corrected(&self, task: usize, output: &str, findings: Option<Findings>, spent: Spent) -> Vec<Event> {
         let (Some(id), Some(slot)) = (self.name(task), self.slots.get(task)) else { return Vec::new() };
         let Some(known) = slot.result.as_deref().filter(|_| slot.state == State::Done) else { return Vec::new() };
-        let mut result = TaskResult { output: corrected_words(&output, &known.output), ..known.clone() };
-        for artifact in result.artifacts.iter_mut().filter(|artifact| artifact.content == known.output) {
-            artifact.content.clone_from(&result.output);
+        let mut result = TaskResult { output: corrected_words(output, &known.output), ..known.clone() };
+        result.spent.add(spent);
+        if let Some(found) = findings {
+            (result.artifacts, result.proof, result.evidence) = (found.artifacts, found.proof, found.evidence);
         }
-        if let Some(changed) = changed {
-            result.artifacts.retain(|artifact| !changed.iter().any(|new| new.name == artifact.name));
-            result.artifacts.extend(changed.into_iter().filter(|new| !new.content.is_empty()));
-            (result.proof, result.evidence) = (Proof::Unverified, Vec::new());
+        let is_said = |content: &str| content == known.output || content == output;
+        for artifact in result.artifacts.iter_mut().filter(|artifact| is_said(&artifact.content)) {
+            artifact.content.clone_from(&result.output);
         }
         vec![Event::TaskDone(TaskDone { task: id, attempt: slot.attempt, result })]
     }

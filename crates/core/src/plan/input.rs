@@ -70,8 +70,10 @@ pub enum Input {
         task: usize,
         /// What it says now.
         output: String,
-        /// Its changes as they are now, if it has changed something since.
-        changed: Option<Vec<Artifact>>,
+        /// What code saw of its work now, if it has changed something since.
+        findings: Option<Findings>,
+        /// What the correction used.
+        spent: Spent,
     },
     /// Code has looked at what is there.
     Checked {

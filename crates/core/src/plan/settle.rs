@@ -35,6 +35,8 @@ impl Plan {
     fn correct(&mut self, task: usize, result: TaskResult) {
         let is_verified = |plan: &Self| usize::from(plan.slots.get(task).is_some_and(Slot::is_verified));
         self.tally.verified = self.tally.verified.saturating_sub(is_verified(self));
+        let before = self.slots.get(task).and_then(|slot| slot.result.as_ref()).map(|known| known.spent);
+        self.spend(task, more(result.spent, before.unwrap_or_default()));
         self.slot(task, |slot| slot.result = Some(Box::new(result)));
         self.tally.verified += is_verified(self);
     }

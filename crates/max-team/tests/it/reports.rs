@@ -224,6 +224,9 @@ fn a_correction_is_what_others_build_on() {
     assert!(tested.contains("NEW: it is 3.\n\n(Before a message of the lead it had said:)\nOLD."), "{tested}");
     let report = of_lead(&server).last().unwrap().last_user();
     assert!(report.contains("NEW: it is 3."), "{report}");
+    // The corrected file was looked at again, so the result is verified.
+    let line = report.lines().find(|line| line.starts_with("- impl by leo: done (verified")).unwrap_or_default();
+    assert!(line.contains("✓ a.txt"), "{report}");
     let strict = program.run(&["replay", "--strict", "--approve", "never"]);
     assert!(strict.code == 0 && strict.out.contains("would be the same"), "{strict:?}");
 }

@@ -66,7 +66,9 @@ impl Agent {
         (is_answer && self.is_plan_open()).then(|| {
             let id = derived(&[self.stream.as_bytes(), ended.turn.to_string().as_bytes(), b"correction"]);
             let acted = !self.turn.only_looked();
-            let body = json!({ "assignment": task, CORRECTS: true, "output": ended.text, "acted": acted });
+            let spent = self.spent(ended);
+            let body =
+                json!({ "assignment": task, CORRECTS: true, "output": ended.text, "acted": acted, "spent": spent });
             Envelope::new(id, &self.stream, &task.reply_to, Kind::TaskResult, body, at_ms)
         })
     }

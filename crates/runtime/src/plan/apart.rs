@@ -102,7 +102,7 @@ impl PlanLoop {
 
     /// Awaits something that can take long, and hears meanwhile who stops the plan. A process that is about to go
     /// leaves what was decided to the next one.
-    async fn hear_while<T>(
+    pub(super) async fn hear_while<T>(
         &mut self,
         work: impl Future<Output = T>,
         cancel: &CancellationToken,

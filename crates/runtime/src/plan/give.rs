@@ -11,8 +11,8 @@ use max_team_core::event::Event;
 use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
 use max_team_core::message::{Assignment, Envelope};
-use max_team_core::plan::Input;
-use max_team_core::plan::event::{Approve, Artifact, Proof, TaskAssigned};
+use max_team_core::plan::event::{Approve, Proof, TaskAssigned};
+use max_team_core::plan::{Findings, Input, Status};
 use max_team_core::policy::Sight;
 use max_team_core::team::Settings;
 use max_team_journal::Commit;
@@ -192,6 +192,11 @@ impl PlanLoop {
     }
 
     pub(super) fn check(&mut self, index: usize, attempt: u32) -> Option<Flight> {
+        self.check_saying(index, attempt, self.plan.output(index).to_owned())
+    }
+
+    /// Looks at what a task left, whose owner says this.
+    fn check_saying(&mut self, index: usize, attempt: u32, output: String) -> Option<Flight> {
         let task = self.plan.draft()?.tasks.get(index)?.clone();
         let leaves = self.leaves(index);
         let member = self.plan.task(index).map(|view| view.member.to_owned()).unwrap_or_default();
@@ -199,7 +204,6 @@ impl PlanLoop {
         let seen = |settings: &Settings| Sight::under(&settings.constraints, &settings.permissions);
         let sight = owner.as_ref().map(seen).unwrap_or_default();
         let risks = self.plan.proposed().map(|proposed| proposed.risks.clone()).unwrap_or_default();
-        let output = self.plan.output(index).to_owned();
         let unknown = self.plan.unknown_outcomes(index).to_vec();
         let mut before = self.before.get(&index).cloned().unwrap_or_default();
         before.tree = self.tree(index);
@@ -263,19 +267,28 @@ impl PlanLoop {
         }))
     }
 
-    /// The changes of a task as they are now: an empty text where there are none.
-    pub(super) async fn changes(&mut self, index: usize) -> Vec<Artifact> {
-        let task = self.plan.draft().and_then(|draft| draft.tasks.get(index));
-        let Some(task) = task.filter(|_| self.leaves(index) == Leaves::Diff && !self.is_apart(index)) else {
-            return Vec::new();
+    /// Looks at a task again that its owner has changed after its end. The changes of a worktree wait for the user: nothing of
+    /// them is seen here.
+    pub(super) async fn look_again(
+        &mut self,
+        index: usize,
+        output: &str,
+    ) -> Result<(Option<Findings>, Option<Input>), RuntimeError> {
+        let Some(view) = self.plan.task(index).filter(|view| view.status == Status::Done) else {
+            return Ok((None, None));
         };
-        let owner = self.plan.task(index).and_then(|view| self.floor.owner(view.member)).map(|mate| mate.settings);
-        let seen = |settings: &Settings| Sight::under(&settings.constraints, &settings.permissions);
-        let (sight, before) = (owner.as_ref().map(seen).unwrap_or_default(), self.tree(index));
-        let (root, cancel, owned) = (self.floor.root.clone(), self.cancel.clone(), task.owned().to_vec());
-        let look = move || check::diff_now(&root, &owned, before.as_ref(), &sight, &cancel).unwrap_or_default();
-        let diff = tokio::task::spawn_blocking(look).await.unwrap_or_default();
-        vec![check::code_diff(diff)]
+        let (attempt, known) = (view.attempt, view.result.map(|result| result.artifacts.clone()).unwrap_or_default());
+        if self.is_apart(index) {
+            return Ok((Some(Findings { artifacts: known, ..Findings::default() }), None));
+        }
+        let Some(flight) = self.check_saying(index, attempt, output.to_owned()) else { return Ok((None, None)) };
+        let cancel = self.checking.remove(&(index, attempt)).unwrap_or_default();
+        let (landed, stopped) = self.hear_while(flight, &cancel).await?;
+        let findings = match landed {
+            Landed::Checked { findings, .. } => Some(findings),
+            _ => None,
+        };
+        Ok((findings, stopped))
     }
 
     /// Where the session's own files lie.

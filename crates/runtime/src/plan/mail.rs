@@ -25,8 +25,8 @@ impl PlanLoop {
                 // Before it is decided that somebody must be asked; what somebody has answered comes first.
                 self.resume(&mut batch);
             }
-            let corrected = self.corrected(&letter).await;
-            if let Some(input) = corrected.or_else(|| self.read(&letter)) {
+            let (corrected, stopped) = self.corrected(&letter).await?;
+            for input in corrected.or_else(|| self.read(&letter)).into_iter().chain(stopped) {
                 self.decide(input, &mut batch);
             }
         }
@@ -123,12 +123,17 @@ impl PlanLoop {
         }
     }
 
-    /// What the owner of a task that is done says now, with its changes as they are now.
-    async fn corrected(&mut self, letter: &Envelope) -> Option<Input> {
-        let (task, _) = self.assigned(&letter.body).filter(|_| is_correction(letter))?;
+    /// What the owner of a task that is done says now. If it changed something, the task is looked at again as at its first end;
+    /// a stop that comes meanwhile is handed back, too.
+    async fn corrected(&mut self, letter: &Envelope) -> Result<(Option<Input>, Option<Input>), RuntimeError> {
+        let Some((task, _)) = self.assigned(&letter.body).filter(|_| is_correction(letter)) else {
+            return Ok((None, None));
+        };
+        let output = text_at(&letter.body, "output");
+        let spent = letter.body.get("spent").and_then(|spent| Spent::deserialize(spent).ok()).unwrap_or_default();
         let acted = letter.body.get("acted").and_then(Value::as_bool).unwrap_or(true);
-        let changed = if acted { Some(self.changes(task).await) } else { None };
-        Some(Input::Corrected { task, output: text_at(&letter.body, "output"), changed })
+        let (findings, stopped) = if acted { self.look_again(task, &output).await? } else { (None, None) };
+        Ok((Some(Input::Corrected { task, output, findings, spent }), stopped))
     }
 
     fn reported(&self, body: &Value) -> Option<Input> {

@@ -153,9 +153,15 @@ fn the_result_of_a_task_is_its_newest() {
     let tally = play.plan.tally();
     assert_eq!((tally.done, tally.verified, play.at_work()), (1, 1, vec!["b"]));
     let said = "new\n\n(Before a message of the lead it had said:)\n";
-    for (changed, verified, diff) in [(None, 1, "-1"), (Some(vec![text("code_diff", "-2")]), 0, "-2")] {
-        play.step(Input::Corrected { task: 0, output: "new".into(), changed });
+    let seen =
+        |proof| Some(Findings { artifacts: vec![text("answer", "new"), text("code_diff", "-2")], ..found(proof) });
+    let table = [(None, 1, "-1", 0), (seen(Proof::Failed), 0, "-2", 1), (seen(Proof::Verified), 1, "-2", 1)];
+    for (findings, verified, diff, evidence) in table {
+        let before = play.plan.tally().spent.nano;
+        play.step(Input::Corrected { task: 0, output: "new".into(), findings, spent: used(5) });
         let tally = play.plan.tally();
+        assert_eq!(tally.spent.nano, before + 5, "a correction costs what it costs");
+        assert_eq!(play.view("a").result.unwrap().evidence.len(), evidence);
         assert_eq!((tally.done, tally.verified, play.at_work()), (1, verified, vec!["b"]), "nothing else follows");
         let [(need, artifacts)] = play.plan.upstream(1)[..] else { panic!() };
         assert!(
@@ -165,7 +171,7 @@ fn the_result_of_a_task_is_its_newest() {
         assert_eq!(artifacts[1].content, diff);
     }
     // One that is not done has nothing to correct.
-    assert!(play.step(Input::Corrected { task: 2, output: "new".into(), changed: None }).is_empty());
+    assert!(play.step(Input::Corrected { task: 2, output: "new".into(), findings: None, spent: used(5) }).is_empty());
 }
 
 #[test]
