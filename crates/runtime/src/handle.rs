@@ -11,32 +11,25 @@ use max_team_core::event::{Choice, Event};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::ledger::Ledger;
 use max_team_core::message::Principal;
-use max_team_core::plan::event::{Approve, PlanEnd, Say, TaskFiles};
-use max_team_core::plan::{Draft, Plan};
+use max_team_core::plan::Draft;
+use max_team_core::plan::event::{Approve, Say};
 use max_team_core::policy::{Action, Answer, Memory, Recourse};
 use max_team_core::rewind::MovedFile;
-use max_team_core::tasks::Tasks;
 use max_team_core::team::{Constraints, Definition, Model, Settings};
 use max_team_core::turn::Forked;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use crate::agent;
-use crate::census::{Census, Cost, Letter, PlanLine, Roll};
 use crate::error::RuntimeError;
-use crate::floor::fold_plan;
 use crate::house::{Bound, House};
 use crate::memory::Remember;
-use crate::post::{Left, Post, Reader, Shown};
+use crate::post::{Post, Shown};
+use crate::query::{Query, Question, Reply};
 use crate::replay::Tape;
-use crate::rewind::{self, Moment, Rewind, Sheet, To};
-use crate::rows::AgentRow;
-use crate::session::{SessionRow, Sessions};
-use crate::shared::now_ms;
+use crate::rewind;
 use crate::stream::{Mark, Scope, StreamReader};
-use crate::tasks::TaskLists;
 use crate::team_tools::Spawn;
-use crate::worktree::Waiting;
 
 /// A command, on somebody's behalf.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -380,7 +373,7 @@ pub struct Asked {
 }
 
 /// How a session stands.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Status {
     /// Its own money and tokens.
     pub ledger: Ledger,
@@ -595,21 +588,14 @@ impl TeamHandle {
         Ok(StreamReader::open(&shared.journal, scope, from)?.live(&shared.pieces))
     }
 
-    /// The place behind everything that has happened so far.
-    pub fn here(&self) -> Result<Mark, RuntimeError> {
-        Ok(Mark { seq: self.house.shared.journal.last_seq()?, part: None })
+    /// Answers a question, with the type that belongs to it.
+    pub async fn ask<Q: Question>(&self, question: Q) -> Result<Q::Answer, RuntimeError> {
+        question.answer(&self.house).await
     }
 
-    /// How an open session stands.
-    pub async fn status(&self, session: SessionId) -> Result<Status, RuntimeError> {
-        self.house.status(session).await
-    }
-
-    /// The paths that a message to the lead can mention (`@path`): visible to the lead and not ignored by git.
-    pub async fn paths(&self, root: &std::path::Path, settings: Settings, team: Option<Team>) -> Vec<String> {
-        let (shared, root) = (Arc::clone(&self.house.shared), root.to_owned());
-        let looked = tokio::task::spawn_blocking(move || agent::paths(&shared, &root, &settings, team.as_ref()));
-        looked.await.unwrap_or_default()
+    /// Answers a question that came over a wire.
+    pub async fn query(&self, query: Query) -> Result<Reply, RuntimeError> {
+        query.answer(&self.house).await
     }
 
     /// Whether a text names a file or folder of a project.
@@ -617,132 +603,14 @@ impl TeamHandle {
         agent::is_path(root, text)
     }
 
-    /// The sessions of the journal, last used first.
-    pub fn sessions(&self, limit: usize) -> Result<Vec<SessionRow>, RuntimeError> {
-        Sessions::new(&self.house.shared.journal).list(limit)
-    }
-
-    /// What a session's turns have cost so far, of whoever worked in it.
-    pub fn costs(&self, session: SessionId) -> Result<Vec<Cost>, RuntimeError> {
-        Census::new(&self.house.shared.journal).costs(Some(session), 0, now_ms())
-    }
-
-    /// The plans of a session that are not over, oldest first.
-    pub fn open_plans(&self, session: SessionId) -> Result<Vec<PlanId>, RuntimeError> {
-        Census::new(&self.house.shared.journal).open_plans(Some(session))
-    }
-
-    /// A plan of the journal, as it stands.
-    pub fn plan(&self, plan: PlanId) -> Result<Plan, RuntimeError> {
-        Ok(fold_plan(&self.house.shared, plan)?.0)
-    }
-
-    /// Whether somebody has stopped a plan: it is over, or will be before anything else happens in it.
-    pub fn is_stopped(&self, plan: PlanId) -> Result<bool, RuntimeError> {
-        let census = Census::new(&self.house.shared.journal);
-        let is_over = census.plan_end(plan)?.is_some_and(|row| row.end == PlanEnd::Stopped);
-        Ok(is_over || census.stopping(plan)? == Some(None))
-    }
-
-    /// The tasks that a session's agents share, as they stand.
-    pub fn tasks(&self, session: SessionId) -> Result<Tasks, RuntimeError> {
-        TaskLists::new(&self.house.shared.journal).tasks(session)
-    }
-
-    /// Every plan of a session, oldest first.
-    pub fn plans(&self, session: SessionId) -> Result<Vec<PlanLine>, RuntimeError> {
-        let mut plans = Census::new(&self.house.shared.journal).plans()?;
-        plans.retain(|line| line.row.session == session);
-        plans.reverse();
-        Ok(plans)
-    }
-
-    /// Everybody who has worked in a session, in the order they began.
-    pub fn agents(&self, session: SessionId) -> Result<Vec<AgentRow>, RuntimeError> {
-        Census::new(&self.house.shared.journal).agents(session)
-    }
-
-    /// Everything that happened to one of them.
-    pub fn agent_events(&self, agent: AgentId) -> Result<Vec<(i64, Event)>, RuntimeError> {
-        Census::new(&self.house.shared.journal).agent_events(agent)
-    }
-
-    /// Who is on the team of a session.
-    pub fn roll(&self, session: SessionId) -> Result<Roll, RuntimeError> {
-        Census::new(&self.house.shared.journal).roll(session)
-    }
-
-    /// Of those who are to begin in a session: who is there already or about to begin, and who is not.
-    pub fn newcomers(&self, session: SessionId, mates: Vec<Spawn>) -> Result<(Vec<Spawn>, Vec<Spawn>), RuntimeError> {
-        Census::new(&self.house.shared.journal).newcomers(session, mates)
-    }
-
-    /// Whom of a session somebody has interrupted, and who has begun nothing since; its lead aside.
-    pub fn stopped(&self, session: SessionId) -> Result<Vec<Reader>, RuntimeError> {
-        Post::new(&self.house.shared.journal).stopped(session)
-    }
-
-    /// What of a session would go on without a word.
-    pub fn left(&self, session: SessionId) -> Result<Left, RuntimeError> {
-        Post::new(&self.house.shared.journal).left(session)
-    }
-
-    /// How many letters wait for its lead because of a stop.
-    pub fn held(&self, session: SessionId) -> Result<usize, RuntimeError> {
-        self.waiting_for(Sessions::new(&self.house.shared.journal).row(session)?.lead, true)
-    }
-
-    /// The same for somebody else of a session.
-    pub fn held_by(&self, agent: AgentId) -> Result<usize, RuntimeError> {
-        self.waiting_for(agent, false)
-    }
-
-    fn waiting_for(&self, agent: AgentId, lead: bool) -> Result<usize, RuntimeError> {
-        let (turn, _) = self.house.shared.fold_agent(agent)?;
-        let mail = self.house.shared.journal.pending_mail(&crate::session::agent_stream(agent))?;
-        Ok(turn.waiting(&mail, lead))
-    }
-
     /// A person has seen this: what of their letters says it is read.
     pub async fn see(&self, by: &Principal, shown: &[Shown]) -> Result<(), RuntimeError> {
         Post::new(&self.house.shared.journal).see(by, shown).await
     }
 
-    /// What somebody has not read yet.
-    pub fn unread(&self, agent: AgentId) -> Result<Vec<EnvelopeId>, RuntimeError> {
-        let mail = self.house.shared.journal.pending_mail(&crate::session::agent_stream(agent))?;
-        Ok(mail.iter().map(|letter| letter.id).collect())
-    }
-
-    /// What everybody of a session has written to each other.
-    pub fn letters(&self, session: SessionId) -> Result<Vec<Letter>, RuntimeError> {
-        Census::new(&self.house.shared.journal).letters(session)
-    }
-
-    /// What was said in a session, open or not.
-    pub fn events(&self, session: SessionId) -> Result<Vec<(i64, Event)>, RuntimeError> {
-        Sessions::new(&self.house.shared.journal).events(session)
-    }
-
-    /// When the user last said something in a session.
-    pub fn last_said_ms(&self, session: SessionId) -> Result<Option<i64>, RuntimeError> {
-        Sessions::new(&self.house.shared.journal).last_said_ms(session)
-    }
-
     /// All that the journal holds of a session, taken out of it.
     pub fn tape(&self, session: SessionId) -> Result<Tape, RuntimeError> {
         Tape::of(&self.house.shared.journal, session)
-    }
-
-    /// The points of a session that files can be put back to, oldest first.
-    pub fn moments(&self, session: SessionId) -> Result<Vec<Moment>, RuntimeError> {
-        let shared = &self.house.shared;
-        Rewind::new(&shared.journal, &shared.home, session).moments()
-    }
-
-    /// What going back to a point of a session comes to, file by file.
-    pub async fn rewinding(&self, session: SessionId, to: To) -> Result<(rewind::Plan, Vec<Sheet>), RuntimeError> {
-        self.house.rewinding(session, to).await
     }
 
     /// Puts files back as was shown, while nobody in the open session is at work.
@@ -755,11 +623,6 @@ impl TeamHandle {
         self.house.rewind(session, plan, by).await
     }
 
-    /// The copies of an open session in which something waits for the user.
-    pub async fn waiting(&self, session: SessionId) -> Result<Vec<Waiting>, RuntimeError> {
-        self.house.waiting(session).await
-    }
-
     /// Waits until nobody in a session is busy, those beside it included: what was said in it has been looked at.
     pub async fn settle(&self, session: SessionId) {
         self.house.settle(session).await;
@@ -768,12 +631,6 @@ impl TeamHandle {
     /// The user leaves: plans that run are paused by them, and go on when their session is opened again.
     pub fn leave(&self, by: &Principal) {
         self.house.leave(by);
-    }
-
-    /// The files that unfinished tasks of a plan have changed so far.
-    pub fn files_left(&self, plan: PlanId) -> Result<Vec<TaskFiles>, RuntimeError> {
-        let census = Census::new(&self.house.shared.journal);
-        census.files_left(&self.plan(plan)?)
     }
 
     /// Parks a session: what runs is dropped where it stands and goes on when the session is opened again.

@@ -25,6 +25,7 @@ mod plan;
 mod post;
 mod prompt;
 mod purse;
+pub mod query;
 pub mod replay;
 pub mod rewind;
 mod rows;
@@ -64,8 +65,9 @@ pub use memory::{Forgotten, Hit, Memories, Remember, Told, project_scope};
 pub use memory::{READ as MEMORY_READ, WRITE as MEMORY_WRITE};
 pub use plan::{Basis, propose::preview};
 pub use post::{
-    CONTINUE, Left, Noted, Parting, Pending, Post, READ_ON, Reader, Reply, Shown, Written, is_go_on, letter_of,
+    CONTINUE, Left, Noted, Parting, Pending, PersonReply, Post, READ_ON, Reader, Shown, Written, is_go_on, letter_of,
 };
+pub use query::{Query, Question, Reply};
 pub use rows::{AgentRow, AnsweredRow, CostRow, InboxRow, MateRow, Matter, PlanEndRow, PlanRow, project_entry};
 pub use session::instructions;
 pub use session::{SessionRow, Sessions};

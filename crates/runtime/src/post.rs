@@ -22,6 +22,7 @@ use max_team_core::policy::{Answer, By, Until};
 use max_team_core::stop::newer;
 use max_team_core::turn::is_stop;
 use max_team_journal::{Journal, Strength};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::agent::{Halt, derived};
@@ -43,7 +44,7 @@ pub use write::{Parting, Reader, Written, letter_of};
 const PLAN: &str = "plan";
 
 /// A question with who asks it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Pending {
     /// The question.
     pub row: InboxRow,
@@ -60,7 +61,7 @@ pub struct Pending {
 }
 
 /// A letter with an answer that waits to be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Noted {
     /// Who wrote it, and where.
     pub by: String,
@@ -74,14 +75,14 @@ pub struct Noted {
 
 /// What a person says to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reply {
+pub enum PersonReply {
     /// To an agent.
     Agent(Answer),
     /// To a plan.
     Plan(Say),
 }
 
-impl Reply {
+impl PersonReply {
     /// What it is called once it is in the journal.
     pub fn word(&self) -> &'static str {
         match self {
@@ -309,11 +310,11 @@ impl<'j> Post<'j> {
         by: &Principal,
         key: EnvelopeId,
         question: QuestionId,
-        reply: &Reply,
+        reply: &PersonReply,
     ) -> Result<String, RuntimeError> {
         match reply {
-            Reply::Agent(answer) => self.answer(by, key, question, answer).await,
-            Reply::Plan(say) => self.decide(by, key, question, say).await,
+            PersonReply::Agent(answer) => self.answer(by, key, question, answer).await,
+            PersonReply::Plan(say) => self.decide(by, key, question, say).await,
         }
     }
 

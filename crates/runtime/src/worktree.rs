@@ -16,6 +16,7 @@ use max_team_core::policy::{Action, Deed, Permissions, Settled, Sight};
 use max_team_core::rewind;
 use max_team_core::team::{Definition, Isolation, Settings};
 use max_team_tools::copy::{Accept, Change, Copies, Copy, CopyError, Fate, Ignored, Merged, Order, Review, named};
+use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::RuntimeError;
@@ -365,7 +366,7 @@ pub(crate) fn recover(home: &Path, agents: &[AgentId]) {
 }
 
 /// A copy in which something waits for the user.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Waiting {
     /// What it is called.
     pub id: String,

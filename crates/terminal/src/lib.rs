@@ -48,6 +48,7 @@ use max_team_core::event::End;
 use max_team_core::id::SessionId;
 use max_team_core::message::Principal;
 use max_team_core::plan::{Draft, Plan};
+use max_team_runtime::query;
 use max_team_runtime::{Open, Spawn, TeamHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -130,11 +131,11 @@ pub enum ExitReason {
 }
 
 /// Starts the teammates that the session does not have yet: a chat that goes on is begun with the same flags.
-fn recruit(handle: &TeamHandle, session: &mut Session, id: SessionId, mates: Vec<Spawn>) -> anyhow::Result<()> {
+async fn recruit(handle: &TeamHandle, session: &mut Session, id: SessionId, mates: Vec<Spawn>) -> anyhow::Result<()> {
     if mates.is_empty() {
         return Ok(());
     }
-    let (_, new) = handle.newcomers(id, mates)?;
+    let (_, new) = handle.ask(query::Newcomers { session: id, teammates: mates }).await?;
     if !new.is_empty() {
         session.recruit(new);
     }
@@ -172,7 +173,7 @@ pub async fn chat(options: ChatOptions, shutdown: CancellationToken) -> anyhow::
     let (team, choice) = (open.team.clone(), open.choice.clone());
     let opened = handle.open(by.clone(), &cwd, open).await?;
     let has_past = opened.resumed || !opened.history.is_empty();
-    let events = if has_past { handle.events(opened.session)? } else { Vec::new() };
+    let events = if has_past { handle.ask(query::Events { session: opened.session }).await? } else { Vec::new() };
     let place = cwd.display().to_string();
     let session = Session::new(lang, definition.name.clone(), models, &opened);
     let mut session = session.with_team(team.clone()).with_keys(while_busy);
@@ -181,7 +182,7 @@ pub async fn chat(options: ChatOptions, shutdown: CancellationToken) -> anyhow::
     let (files, root) = (handle.clone(), cwd.clone());
     session.find_files(move |name| files.is_path(&root, name));
     let mut begun = session.begin(&opened, events);
-    recruit(&handle, &mut session, opened.session, mates)?;
+    recruit(&handle, &mut session, opened.session, mates).await?;
     begun.extend(first.into_iter().flat_map(|first| session.say(first)));
     if let Some((draft, source)) = propose {
         session.propose(draft, source);

@@ -16,6 +16,7 @@ use max_team_core::plan::{Draft, Plan};
 use max_team_core::policy::Answer;
 use max_team_core::tasks::Tasks;
 use max_team_core::team::{Definition, Settings};
+use max_team_runtime::query;
 use max_team_runtime::rewind::{self, Moment, Sheet, To};
 use max_team_runtime::{
     AgentRow, Command, Letter, Open, Opened, Order, Roll, RuntimeError, SessionRow, Shown, Spawn, Status, Team,
@@ -348,38 +349,55 @@ impl Desk {
                 Done::Proposed(self.command(fresh(), Command::Propose { session, draft, source }).await)
             }
             Act::Stop { plan, task } => Done::Stopped(self.command(fresh(), Command::Stop { plan, task }).await),
-            Act::Plan(plan) => Done::Plan { plan, outcome: self.handle.plan(plan).map(Box::new) },
-            Act::Tasks => Done::Tasks(self.handle.tasks(session)),
-            Act::Paths(settings) => Done::Paths(self.handle.paths(&self.cwd, *settings, self.team.clone()).await),
+            Act::Plan(plan) => Done::Plan { plan, outcome: self.handle.ask(query::Plan { plan }).await },
+            Act::Tasks => Done::Tasks(self.handle.ask(query::Tasks { session }).await),
+            Act::Paths(settings) => {
+                let (root, team) = (self.cwd.clone(), self.team.clone());
+                // What cannot be looked for is not offered.
+                Done::Paths(self.handle.ask(query::Paths { root, settings: *settings, team }).await.unwrap_or_default())
+            }
             Act::Interrupt => Done::Interrupted(self.command(fresh(), Command::Interrupt { session }).await),
             Act::Halt => Done::Interrupted(self.command(fresh(), Command::Halt { session }).await),
             Act::Compact(keep) => Done::Compacted(self.command(fresh(), Command::Compact { session, keep }).await),
             Act::Uncompact => Done::Compacted(self.command(fresh(), Command::Uncompact { session }).await),
-            Act::Moments => Done::Moments(self.handle.moments(session)),
-            Act::Rewinding(to) => Done::Rewinding(self.handle.rewinding(session, to).await),
+            Act::Moments => Done::Moments(self.handle.ask(query::RewindPoints { session }).await),
+            Act::Rewinding(to) => Done::Rewinding(self.handle.ask(query::RewindPreview { session, to }).await),
             Act::Rewind(plan) => Done::Rewound(self.handle.rewind(session, *plan, self.by.clone()).await),
             Act::Configure(settings) => {
                 let command = Command::Configure { session, settings: *settings };
                 Done::Configured(self.command(fresh(), command).await)
             }
-            Act::Status(reason) => Done::Status { reason, outcome: self.handle.status(session).await.map(Box::new) },
+            Act::Status(reason) => Done::Status { reason, outcome: self.handle.ask(query::Status { session }).await },
             Act::Write { key, to, text } => {
                 let command = Command::Write { session, to: to.clone(), text: text.clone() };
                 Done::Written { key, outcome: self.command(key, command).await, to, text }
             }
             Act::Continue { name, lead } => Done::Continued { lead, outcome: self.go_on(name).await },
-            Act::Held { read } => Done::Held { read, outcome: self.handle.held(session) },
+            Act::Held { read } => {
+                Done::Held { read, outcome: self.handle.ask(query::HeldMessages { session, agent: None }).await }
+            }
             Act::MatesHeld(mates) => {
-                let count = |(name, agent)| Ok((name, self.handle.held_by(agent)?));
-                Done::MatesHeld(mates.into_iter().map(count).collect())
+                let mut counts = Ok(Vec::new());
+                for (name, agent) in mates {
+                    let held = self.handle.ask(query::HeldMessages { session, agent: Some(agent) }).await;
+                    counts = counts.and_then(|mut counts: Vec<_>| {
+                        counts.push((name, held?));
+                        Ok(counts)
+                    });
+                }
+                Done::MatesHeld(counts)
             }
             Act::Recruit(mates) => Done::Recruited(self.recruit(mates).await),
-            Act::Roll(shown) => Done::Roll { shown, outcome: self.handle.roll(session).map(Box::new) },
-            Act::Standing => Done::Standing(self.handle.roll(session).map(|roll| mates::stopped(&roll))),
-            Act::Letters => Done::Letters(self.letters().await),
+            Act::Roll(shown) => Done::Roll { shown, outcome: self.handle.ask(query::Team { session }).await },
+            Act::Standing => {
+                Done::Standing(self.handle.ask(query::Team { session }).await.map(|roll| mates::stopped(&roll)))
+            }
+            Act::Letters => Done::Letters(self.handle.ask(query::Messages { session }).await),
             Act::Seen(shown) => self.see(&shown).await,
-            Act::Show(wanted) => Done::Shown { outcome: self.show(wanted.as_deref()), wanted },
-            Act::Sessions(wanted) => Done::Sessions { wanted, outcome: self.handle.sessions(SESSIONS_MAX) },
+            Act::Show(wanted) => Done::Shown { outcome: self.show(wanted.as_deref()).await, wanted },
+            Act::Sessions(wanted) => {
+                Done::Sessions { wanted, outcome: self.handle.ask(query::Sessions { limit: SESSIONS_MAX }).await }
+            }
             Act::Leave => {
                 self.handle.close(session).await;
                 Done::Left
@@ -399,7 +417,7 @@ impl Desk {
 
     /// Asks for those who are not there and of whom nobody has asked for before; who of them is, or was asked for.
     async fn recruit(&self, mates: Vec<Spawn>) -> Outcome<Vec<String>> {
-        let (there, mates) = self.handle.newcomers(self.session, mates)?;
+        let (there, mates) = self.handle.ask(query::Newcomers { session: self.session, teammates: mates }).await?;
         if !mates.is_empty() {
             self.command(fresh(), Command::Team { session: self.session, mates }).await?;
         }
@@ -408,22 +426,24 @@ impl Desk {
 
     /// Lets those go on who were stopped; who does, and, where all are to, how many letters wait for the lead.
     async fn go_on(&self, name: Option<String>) -> Outcome<(Vec<String>, usize)> {
-        let held = if name.is_none() { self.handle.held(self.session)? } else { 0 };
+        let held = match &name {
+            None => self.handle.ask(query::HeldMessages { session: self.session, agent: None }).await?,
+            Some(_) => 0,
+        };
         let to = match name {
             Some(name) => vec![name],
-            None => self.handle.stopped(self.session)?.into_iter().map(|reader| reader.name).collect(),
+            None => self
+                .handle
+                .ask(query::Stopped { session: self.session })
+                .await?
+                .into_iter()
+                .map(|reader| reader.name)
+                .collect(),
         };
         if !to.is_empty() {
             self.command(fresh(), Command::Continue { session: self.session, to: to.clone() }).await?;
         }
         Ok((to, held))
-    }
-
-    /// There may be very many; what cannot be looked for is not shown.
-    async fn letters(&self) -> Outcome<Vec<Letter>> {
-        let (handle, session) = (self.handle.clone(), self.session);
-        let looked = tokio::task::spawn_blocking(move || handle.letters(session)).await;
-        looked.unwrap_or_else(|_| Ok(Vec::new()))
     }
 
     /// What could not be written down now is read when it is shown the next time.
@@ -432,13 +452,24 @@ impl Desk {
         Done::Seen
     }
 
-    fn show(&self, wanted: Option<&str>) -> Outcome<Work> {
-        let called: Vec<AgentRow> =
-            self.handle.agents(self.session)?.into_iter().filter(|row| row.assignment.is_some()).collect();
+    async fn show(&self, wanted: Option<&str>) -> Outcome<Work> {
+        let called: Vec<AgentRow> = self
+            .handle
+            .ask(query::Agents { session: self.session })
+            .await?
+            .into_iter()
+            .filter(|row| row.assignment.is_some())
+            .collect();
         // Of several with one name the last is meant.
         let meant = wanted.and_then(|wanted| called.iter().rfind(|row| row.is(wanted)).cloned());
-        let shown = meant.map(|row| Ok::<_, RuntimeError>((row.clone(), self.handle.agent_events(row.agent)?)));
-        Ok((called, shown.transpose()?))
+        let shown = match meant {
+            Some(row) => {
+                let events = self.handle.ask(query::AgentEvents { agent: row.agent }).await?;
+                Some((row, events))
+            }
+            None => None,
+        };
+        Ok((called, shown))
     }
 
     async fn command(&self, key: EnvelopeId, command: Command) -> Outcome<()> {
@@ -466,7 +497,11 @@ impl Desk {
         }
         let open = Open { choice: self.choice.clone(), ..Open::new(which, definition, settings, team) };
         let opened = self.handle.open(self.by.clone(), &self.cwd, open).await?;
-        let events = if opened.resumed { self.handle.events(opened.session) } else { Ok(Vec::new()) };
+        let events = if opened.resumed {
+            self.handle.ask(query::Events { session: opened.session }).await
+        } else {
+            Ok(Vec::new())
+        };
         // One of the two is left: this one if the other cannot be read.
         let left = if events.is_ok() { self.session } else { opened.session };
         if left != opened.session || events.is_err() {

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::{Fact, Key, MemoryForgotten, MemorySet};
+use serde::Serialize;
 
 /// Facts by their keys.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Board {
     facts: BTreeMap<Key, Fact>,
 }

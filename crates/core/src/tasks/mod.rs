@@ -282,7 +282,7 @@ pub enum Input {
 }
 
 /// The list.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize)]
 pub struct Tasks {
     items: BTreeMap<Id, Item>,
     /// The last number that was given; none is given twice.

@@ -10,7 +10,7 @@ use max_team_core::plan::event::{About, Ruling, Say};
 use max_team_core::policy::{Answer, By, Deed, Memory, Settled, Until};
 use max_team_core::time::rfc3339;
 use max_team_journal::Watch;
-use max_team_runtime::{AnsweredRow, Matter, Pending, Post, Reply, RuntimeError, Sessions, new_id};
+use max_team_runtime::{AnsweredRow, Matter, Pending, PersonReply, Post, RuntimeError, Sessions, new_id};
 
 use super::desk::{self, Desk, stop, until};
 use super::inbox;
@@ -96,7 +96,7 @@ fn usage<T>(words: impl Fn(Lang) -> &'static str) -> Result<T, Stop> {
     Err(Stop::said(Exit::Usage, |lang| words(lang).to_owned()))
 }
 
-fn yes(pending: &Pending, options: &args::Yes) -> Result<Reply, Stop> {
+fn yes(pending: &Pending, options: &args::Yes) -> Result<PersonReply, Stop> {
     let message = options.message.clone().unwrap_or_default();
     let ruling = ruling(options, &message);
     match &pending.row.matter {
@@ -104,19 +104,19 @@ fn yes(pending: &Pending, options: &args::Yes) -> Result<Reply, Stop> {
             let id = short(&pending.row.question);
             let choose = || Stop::said(Exit::Usage, |lang| lang.failure_choices(&id, task));
             let ruling = ruling.filter(|_| !options.first_wave && !options.always);
-            Ok(Reply::Plan(Say::Rule(ruling.ok_or_else(choose)?)))
+            Ok(PersonReply::Plan(Say::Rule(ruling.ok_or_else(choose)?)))
         }
         _ if ruling.is_some() => usage(Lang::only_for_failures),
         Matter::Plan(_) if options.always => usage(Lang::always_not_for_plans),
         Matter::Plan(_) if options.message.is_some() => usage(Lang::plan_takes_no_words),
-        Matter::Plan(About::Proposal | About::Rest) if options.first_wave => Ok(Reply::Plan(Say::FirstWave)),
+        Matter::Plan(About::Proposal | About::Rest) if options.first_wave => Ok(PersonReply::Plan(Say::FirstWave)),
         _ if options.first_wave => usage(Lang::first_wave_too_late),
-        Matter::Plan(_) => Ok(Reply::Plan(Say::Approve)),
+        Matter::Plan(_) => Ok(PersonReply::Plan(Say::Approve)),
         Matter::Tool { action, .. } if action.deed == Deed::Ask && message.is_empty() => usage(Lang::answer_with_words),
         Matter::Tool { memory: Memory::Nothing, .. } if options.always => usage(Lang::asked_every_time),
         Matter::Tool { .. } => {
             let until = options.until.unwrap_or_default();
-            Ok(Reply::Agent(Answer { always: options.always, until, ..answer(true, message) }))
+            Ok(PersonReply::Agent(Answer { always: options.always, until, ..answer(true, message) }))
         }
     }
 }
@@ -133,16 +133,17 @@ fn ruling(options: &args::Yes, note: &str) -> Option<Ruling> {
     }
 }
 
-fn no(pending: &Pending, options: &args::No) -> Result<Reply, Stop> {
+fn no(pending: &Pending, options: &args::No) -> Result<PersonReply, Stop> {
     let why = options.message.clone();
     match &pending.row.matter {
-        Matter::Plan(About::Proposal) if options.changes => Ok(Reply::Plan(Say::Changes(why))),
+        Matter::Plan(About::Proposal) if options.changes => Ok(PersonReply::Plan(Say::Changes(why))),
         _ if options.changes => usage(Lang::changes_too_late),
-        Matter::Plan(_) => Ok(Reply::Plan(Say::Reject(why))),
-        Matter::Tool { action, .. } if action.deed == Deed::Merge => {
-            Ok(Reply::Agent(Answer { comment: why, ..Answer::settling(Settled::Dropped, By::Person(String::new())) }))
-        }
-        Matter::Tool { .. } => Ok(Reply::Agent(answer(false, why))),
+        Matter::Plan(_) => Ok(PersonReply::Plan(Say::Reject(why))),
+        Matter::Tool { action, .. } if action.deed == Deed::Merge => Ok(PersonReply::Agent(Answer {
+            comment: why,
+            ..Answer::settling(Settled::Dropped, By::Person(String::new()))
+        })),
+        Matter::Tool { .. } => Ok(PersonReply::Agent(answer(false, why))),
     }
 }
 
@@ -170,7 +171,7 @@ fn check_member(desk: &Desk, place: &Place, pending: &Pending, name: &str) -> an
 }
 
 /// Takes back a yes that nobody has read, for a no; whoever runs the session has read it.
-fn take_back(desk: &Desk, place: &Place, pending: &Pending, reply: &Reply) -> anyhow::Result<()> {
+fn take_back(desk: &Desk, place: &Place, pending: &Pending, reply: &PersonReply) -> anyhow::Result<()> {
     let Some(noted) = &pending.noted else { return Ok(()) };
     let at = rfc3339(noted.at_ms);
     let is_no = inbox::is_no(reply.word()) && !inbox::is_no(noted.said);
@@ -195,7 +196,7 @@ fn take_back(desk: &Desk, place: &Place, pending: &Pending, reply: &Reply) -> an
 }
 
 /// Sends an answer. Returns whether it is known to be the one that counts.
-fn send(desk: &Desk, place: &Place, pending: &Pending, reply: &Reply) -> anyhow::Result<bool> {
+fn send(desk: &Desk, place: &Place, pending: &Pending, reply: &PersonReply) -> anyhow::Result<bool> {
     take_back(desk, place, pending, reply)?;
     desk::wait(async {
         let (post, question) = (desk.post(), pending.row.question);
@@ -206,7 +207,7 @@ fn send(desk: &Desk, place: &Place, pending: &Pending, reply: &Reply) -> anyhow:
         let Some(owner) = desk.owner(pending.session)? else {
             // It is the first in the asker's mailbox, and the only one.
             told(desk, pending, reply, &desk.lang.noted(pending.session))?;
-            if let Reply::Agent(answer) = reply {
+            if let PersonReply::Agent(answer) = reply {
                 let (names, answered) = post.will_reach(pending, answer, &others).map_err(stop)?;
                 say_rule(desk, pending, answer, names)?;
                 answered.into_iter().try_for_each(|other| say_answered(desk, other))?;
@@ -222,7 +223,7 @@ fn send(desk: &Desk, place: &Place, pending: &Pending, reply: &Reply) -> anyhow:
             Some(AnsweredRow { replaced_by: Some(plan), .. }) => Err(stop(RuntimeError::PlanReplaced(plan)).into()),
             Some(row) if is_ours(desk, reply, &row) => {
                 told(desk, pending, reply, desk.lang.done_word())?;
-                if let Reply::Agent(answer) = reply {
+                if let PersonReply::Agent(answer) = reply {
                     tell_of_rule(desk, pending, answer, &others, &mut watch).await?;
                 }
                 Ok(true)
@@ -235,14 +236,14 @@ fn send(desk: &Desk, place: &Place, pending: &Pending, reply: &Reply) -> anyhow:
     })
 }
 
-fn is_ours(desk: &Desk, reply: &Reply, row: &AnsweredRow) -> bool {
+fn is_ours(desk: &Desk, reply: &PersonReply, row: &AnsweredRow) -> bool {
     let me = format!("{} at {}", desk.by.user, desk.by.door);
     row.said == reply.word() && row.by == By::Person(me)
 }
 
 /// Questions of the same session that a yes for longer may answer, too.
-fn beside(post: &Post<'_>, pending: &Pending, reply: &Reply) -> anyhow::Result<Vec<Pending>> {
-    if !matches!(reply, Reply::Agent(answer) if answer.always) {
+fn beside(post: &Post<'_>, pending: &Pending, reply: &PersonReply) -> anyhow::Result<Vec<Pending>> {
+    if !matches!(reply, PersonReply::Agent(answer) if answer.always) {
         return Ok(Vec::new());
     }
     let mut all = post.inbox().map_err(stop)?;
@@ -301,7 +302,7 @@ fn say_rule(desk: &Desk, pending: &Pending, answer: &Answer, others: Vec<String>
 }
 
 /// What was answered is data; how it stands is talk.
-fn told(desk: &Desk, pending: &Pending, reply: &Reply, how: &str) -> anyhow::Result<()> {
+fn told(desk: &Desk, pending: &Pending, reply: &PersonReply, how: &str) -> anyhow::Result<()> {
     let asked = terminal::text::clean_line(&inbox::asked_in(pending, desk.lang));
     let word = desk.lang.reply(reply);
     super::print(&format!("{} {word}: {asked}\n", short(&pending.row.question)))?;

@@ -110,7 +110,7 @@ impl Headless {
             let notice = tokio::select! {
                 biased;
                 signal = signals.next() => {
-                    if on_signal(signal, stopped.is_some(), self.runs_plan(session)?) == Signal::Leaves {
+                    if on_signal(signal, stopped.is_some(), self.runs_plan(session).await?) == Signal::Leaves {
                         return Ok((Some(signal), exit));
                     }
                     (stopped, is_open, next) = (Some(signal), false, None);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use max_team_core::event::{End, Event, TurnEnded};
 use max_team_core::id::{QuestionId, SessionId};
 use max_team_core::verdict::{Facts, Verdict};
+use max_team_runtime::query;
 use max_team_runtime::{Notice, Opened, Origin};
 use tokio::sync::mpsc;
 
@@ -30,7 +31,7 @@ impl Headless {
                 return Err(Stop::said(Exit::Usage, |lang| lang.nothing_open().to_owned()).into());
             }
             // Of a plan that somebody has stopped the lead says nothing: whoever watches has heard its last step.
-            let verdict = self.verdict(tally, None, stopped)?;
+            let verdict = self.verdict(tally, None, stopped).await?;
             if verdict.exit == Exit::Ok && !has_plan {
                 talk(self.lang.nothing_said());
             }
@@ -49,7 +50,7 @@ impl Headless {
     ) -> anyhow::Result<()> {
         match tally.ended.as_ref().filter(|_| !tally.repeats) {
             Some(ended) => self.tell_result(session, ended, tally, stopped).await.map(drop),
-            None => self.tell_silence(session, &self.verdict(tally, None, stopped)?, tally, stopped).await,
+            None => self.tell_silence(session, &self.verdict(tally, None, stopped).await?, tally, stopped).await,
         }
     }
 
@@ -63,15 +64,15 @@ impl Headless {
         (stopped, exit): (Option<Exit>, Exit),
     ) -> anyhow::Result<Exit> {
         let session = opened.session;
-        self.pause_plans(session, stopped)?;
+        self.pause_plans(session, stopped).await?;
         if stopped.is_some() {
-            self.tell_of_stop(session, stopped)?;
+            self.tell_of_stop(session, stopped).await?;
         }
         if stopped.is_some() && tally.owes_result() {
-            drop(self.tell_silence(session, &self.verdict(tally, None, stopped)?, tally, stopped).await);
+            drop(self.tell_silence(session, &self.verdict(tally, None, stopped).await?, tally, stopped).await);
         }
         if let Some(exit @ (Exit::Terminated | Exit::Interrupted)) = stopped
-            && (exit == Exit::Terminated || self.runs_plan(session)?)
+            && (exit == Exit::Terminated || self.runs_plan(session).await?)
         {
             return Ok(exit);
         }
@@ -89,7 +90,7 @@ impl Headless {
 
     /// What no turn of a run that has listened has told, if that is no good end.
     async fn tell_rest(&self, session: SessionId, tally: &Tally, exit: Exit) -> anyhow::Result<Exit> {
-        let rest = self.verdict(tally, None, None)?;
+        let rest = self.verdict(tally, None, None).await?;
         if rest.exit == Exit::Ok || (rest.plan.is_none() && exit != Exit::Ok) {
             return Ok(exit);
         }
@@ -107,8 +108,8 @@ impl Headless {
         signals: &mut Signals,
     ) -> anyhow::Result<Exit> {
         let last = async {
-            self.tell_of_parked(session, tally)?;
-            self.tell_of_the_stopped(session, tally, stopped, exit)?;
+            self.tell_of_parked(session, tally).await?;
+            self.tell_of_the_stopped(session, tally, stopped, exit).await?;
             self.tell_of_copies(session).await?;
             self.leave(session, stopped.is_none(), signals).await
         };
@@ -122,9 +123,9 @@ impl Headless {
     }
 
     /// That a plan waits for the model server, and how to go on with it.
-    fn tell_of_parked(&self, session: SessionId, tally: &Tally) -> anyhow::Result<()> {
+    async fn tell_of_parked(&self, session: SessionId, tally: &Tally) -> anyhow::Result<()> {
         for (plan, ..) in &tally.plans {
-            if self.handle.plan(*plan)?.is_parked() {
+            if self.handle.ask(query::Plan { plan: *plan }).await?.is_parked() {
                 let words = self.lang.plan_awaits_server(&plan.to_string(), &session.to_string());
                 let error = tally.outage.as_ref().map_or_else(String::new, |error| format!(" ({error})"));
                 talk(&format!("{words}{error}"));
@@ -134,15 +135,15 @@ impl Headless {
     }
 
     /// That a run was stopped, and how to go on where something is left to go on with.
-    pub(super) fn tell_of_stop(&self, session: SessionId, stopped: Option<Exit>) -> anyhow::Result<()> {
+    pub(super) async fn tell_of_stop(&self, session: SessionId, stopped: Option<Exit>) -> anyhow::Result<()> {
         if let Some(late) = self.late(stopped, self.lang) {
             talk(&late);
             return Ok(());
         }
-        if matches!(stopped, Some(Exit::Interrupted | Exit::Terminated)) && self.runs_plan(session)? {
-            return self.tell_of_pause(session);
+        if matches!(stopped, Some(Exit::Interrupted | Exit::Terminated)) && self.runs_plan(session).await? {
+            return self.tell_of_pause(session).await;
         }
-        let left = self.handle.left(session)?;
+        let left = self.handle.ask(query::Unfinished { session }).await?;
         let is_told = unsaid(self.is_cut(left.last.as_ref()), left.lead, left.held).is_some();
         let goes_on = left.lead || left.others || is_told;
         talk(&self.lang.interrupted(goes_on.then(|| session.to_string()).as_deref()));
@@ -150,12 +151,12 @@ impl Headless {
     }
 
     /// That a plan is paused: what its unfinished tasks have changed so far, and how to go on.
-    fn tell_of_pause(&self, session: SessionId) -> anyhow::Result<()> {
-        for plan in self.handle.open_plans(session)? {
-            for left in self.handle.files_left(plan)? {
+    async fn tell_of_pause(&self, session: SessionId) -> anyhow::Result<()> {
+        for plan in self.handle.ask(query::OpenPlans { session }).await? {
+            for left in self.handle.ask(query::UnfinishedFiles { plan }).await? {
                 talk(&format!("{}: {}", left.task, self.lang.task_left(&left)));
             }
-            if self.handle.plan(plan)?.is_moving() {
+            if self.handle.ask(query::Plan { plan }).await?.is_moving() {
                 talk(&self.lang.plan_paused(&plan.to_string(), &session.to_string()));
             }
         }
@@ -184,7 +185,7 @@ impl Headless {
     }
 
     /// Whom somebody elsewhere has stopped: the run with them, or those without whom it came to its answer.
-    pub(super) fn tell_of_the_stopped(
+    pub(super) async fn tell_of_the_stopped(
         &self,
         session: SessionId,
         tally: &Tally,
@@ -195,12 +196,17 @@ impl Headless {
             return Ok(());
         }
         if exit == Exit::Interrupted {
-            return self.tell_of_stop(session, stopped);
+            return self.tell_of_stop(session, stopped).await;
         }
         let names = tally.stopped();
         if !names.is_empty() {
             // A call of the lead's is the lead's to make again.
-            let go_on = self.handle.stopped(session)?.iter().any(|reader| names.contains(&reader.name.as_str()));
+            let go_on = self
+                .handle
+                .ask(query::Stopped { session })
+                .await?
+                .iter()
+                .any(|reader| names.contains(&reader.name.as_str()));
             let go_on = go_on.then(|| session.to_string());
             talk(&self.lang.answered_without(&names, go_on.as_deref()));
         }
@@ -215,7 +221,7 @@ impl Headless {
         tally: &Tally,
         stopped: Option<Exit>,
     ) -> anyhow::Result<Exit> {
-        let verdict = self.verdict(tally, Some(ended), stopped)?;
+        let verdict = self.verdict(tally, Some(ended), stopped).await?;
         if self.format == Format::Text {
             let is_silent = ended.structured.is_none() && ended.text.trim().is_empty();
             if verdict.exit == Exit::Ok && is_silent && tally.plan_to_tell().is_none() {
@@ -261,7 +267,7 @@ impl Headless {
         }
         // A stopping run does not wait for an agent that would only count its cost.
         let patience = if stopped.is_some() { STOPPED_WAIT } else { Duration::MAX };
-        let status = match tokio::time::timeout(patience, self.handle.status(session)).await {
+        let status = match tokio::time::timeout(patience, self.handle.ask(query::Status { session })).await {
             Ok(Ok(status)) => Some(status),
             // The result is printed in any case, without the cost.
             Ok(Err(error)) => {
@@ -281,7 +287,7 @@ impl Headless {
             first_ms: tally.first_ms,
             denials: &tally.denials,
             moved: &tally.moved,
-            status: status.as_ref(),
+            status: status.as_deref(),
             stopped: &tally.stopped(),
             repeated: tally.repeats && ended.is_some(),
         };
@@ -290,7 +296,7 @@ impl Headless {
 
     /// What was done in a copy is not in the project yet: whoever sits here is told, not only the model.
     pub(super) async fn tell_of_copies(&self, session: SessionId) -> anyhow::Result<()> {
-        for copy in self.handle.waiting(session).await? {
+        for copy in self.handle.ask(query::Worktrees { session }).await? {
             talk(&self.lang.copy_waits(&copy));
         }
         Ok(())
@@ -306,7 +312,7 @@ impl Headless {
             }
             return Ok(None);
         };
-        let state = self.handle.plan(*plan)?;
+        let state = self.handle.ask(query::Plan { plan: *plan }).await?;
         if let (Task::Plan { output, .. }, Some(draft)) = (&self.task, state.draft()) {
             let text = plan_file::write(draft);
             match output {

@@ -28,6 +28,7 @@ use max_team_core::policy::{By, Deed};
 use max_team_core::rewind::MovedFile;
 use max_team_core::secret::{redact, redact_value};
 use max_team_core::unattended::{Signal, on_signal};
+use max_team_runtime::query;
 use max_team_runtime::{
     CONTINUE, Command, Delta, Mark, Notice, Open, Opened, Order, Origin, READ_ON, Scope, Spawn, TIME_OVER, TeamHandle,
     new_id,
@@ -132,7 +133,7 @@ impl Headless {
     async fn answer(&self, open: Open, signals: &mut Signals) -> anyhow::Result<Exit> {
         let started = Instant::now();
         let notices = self.handle.watch();
-        let here = self.handle.here()?;
+        let here = self.handle.ask(query::Position {}).await?;
         self.handle.work_unattended();
         let opened = self.in_time(started, self.handle.open(self.by.clone(), &self.cwd, open.clone())).await??;
         match self.attend(&open, &opened, (started, here), notices, signals).await {
@@ -172,7 +173,11 @@ impl Headless {
         tally.open(opened);
         if opened.resumed && opened.continuing {
             // Results of calls that were made before this run name their calls.
-            self.handle.agent_events(opened.agent)?.iter().for_each(|(_, event)| tally.lines.hear(event));
+            self.handle
+                .ask(query::AgentEvents { agent: opened.agent })
+                .await?
+                .iter()
+                .for_each(|(_, event)| tally.lines.hear(event));
         }
         let has_members = open.team.as_ref().is_some_and(|team| !team.members.is_empty());
         tally.team = has_members || !self.mates.is_empty();
@@ -186,10 +191,11 @@ impl Headless {
         }
         let goes_on = self.go_on(session, &mut tally).await?;
         for plan in &opened.plans {
-            let asked = self.handle.plan(*plan)?.asked().next().map(|(question, _)| question);
+            let asked =
+                self.handle.ask(query::Plan { plan: *plan }).await?.asked().next().map(|(question, _)| question);
             tally.plans.push((*plan, asked, None));
             // Stopped before the run: what the lead says in it is not cut short by that.
-            tally.outlived.extend(self.handle.is_stopped(*plan)?.then_some(*plan));
+            tally.outlived.extend(self.handle.ask(query::IsPlanStopped { plan: *plan }).await?.then_some(*plan));
         }
         tally.plans_before = tally.plans.len();
         if matches!(self.task, Task::Listen) {
@@ -210,18 +216,18 @@ impl Headless {
             };
             // What waited may have been for others than the lead, who has said nothing new.
             if waits_for.is_none() && !tally.has_stopped_plan() {
-                self.repeat(opened, &mut tally)?;
+                self.repeat(opened, &mut tally).await?;
             }
             stopped
         } else {
             // Nothing was open: what `-c -p ""` goes on to is the answer that is already there.
-            self.repeat(opened, &mut tally)?;
+            self.repeat(opened, &mut tally).await?;
             None
         };
         self.tell_of_more_refusals(&tally);
-        let is_paused = self.pause_plans(session, stopped)?;
+        let is_paused = self.pause_plans(session, stopped).await?;
         if stopped.is_some() {
-            self.tell_of_stop(session, stopped)?;
+            self.tell_of_stop(session, stopped).await?;
         }
         if let Some(exit) = stopped.filter(|exit| *exit == Exit::Terminated || is_paused || tally.ended.is_none()) {
             // Who was told to stop leaves so, also where nobody reads any more that they do.
@@ -311,7 +317,7 @@ impl Headless {
         if !matches!(&self.task, Task::Say(text) if text.is_empty()) {
             return Ok(false);
         }
-        let stopped = self.handle.stopped(session)?;
+        let stopped = self.handle.ask(query::Stopped { session }).await?;
         let to: Vec<String> = stopped.iter().map(|reader| reader.name.clone()).collect();
         tally.awaited = stopped.into_iter().map(|reader| reader.agent).collect();
         if !to.is_empty() {
@@ -322,7 +328,7 @@ impl Headless {
 
     /// Lets those begin who are to and are not there.
     async fn recruit(&self, session: SessionId, tally: &mut Tally) -> anyhow::Result<()> {
-        let mates = self.not_there_yet(session)?;
+        let mates = self.not_there_yet(session).await?;
         if mates.is_empty() {
             return Ok(());
         }
@@ -331,11 +337,11 @@ impl Headless {
     }
 
     /// Those who are to begin, less those who are there already: a run that goes on is started with the same words.
-    fn not_there_yet(&self, session: SessionId) -> anyhow::Result<Vec<Spawn>> {
+    async fn not_there_yet(&self, session: SessionId) -> anyhow::Result<Vec<Spawn>> {
         if self.mates.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(self.handle.newcomers(session, self.mates.clone())?.1)
+        Ok(self.handle.ask(query::Newcomers { session, teammates: self.mates.clone() }).await?.1)
     }
 
     async fn order(&self, key: EnvelopeId, command: Command) -> anyhow::Result<()> {
@@ -376,7 +382,7 @@ impl Headless {
         loop {
             let notice = match ear.next(vigil.due(), late.filter(|_| stopped.is_none())).await? {
                 Heard::Notice(notice) => notice,
-                Heard::Signal(signal) => match on_signal(signal, stopped.is_some(), self.runs_plan(session)?) {
+                Heard::Signal(signal) => match on_signal(signal, stopped.is_some(), self.runs_plan(session).await?) {
                     Signal::Interrupts => {
                         stopped = Some(signal);
                         self.interrupt(session).await?;
@@ -462,8 +468,8 @@ impl Headless {
     }
 
     /// Leaves plans that run, where a signal ended the run: they are paused. Whether there are some.
-    fn pause_plans(&self, session: SessionId, stopped: Option<Exit>) -> anyhow::Result<bool> {
-        let is_left = matches!(stopped, Some(Exit::Interrupted | Exit::Terminated)) && self.runs_plan(session)?;
+    async fn pause_plans(&self, session: SessionId, stopped: Option<Exit>) -> anyhow::Result<bool> {
+        let is_left = matches!(stopped, Some(Exit::Interrupted | Exit::Terminated)) && self.runs_plan(session).await?;
         if is_left {
             self.handle.leave(&self.by);
         }
@@ -471,9 +477,9 @@ impl Headless {
     }
 
     /// Whether a plan of the session is at work. A signal pauses it by leaving at once, as a kill would.
-    fn runs_plan(&self, session: SessionId) -> anyhow::Result<bool> {
-        for plan in self.handle.open_plans(session)? {
-            if self.handle.plan(plan)?.is_moving() {
+    async fn runs_plan(&self, session: SessionId) -> anyhow::Result<bool> {
+        for plan in self.handle.ask(query::OpenPlans { session }).await? {
+            if self.handle.ask(query::Plan { plan }).await?.is_moving() {
                 return Ok(true);
             }
         }
@@ -483,8 +489,8 @@ impl Headless {
     /// Whoever works for the lead stops too; a plan that only waits for a person goes on waiting.
     async fn stop_plans(&self, session: SessionId) -> anyhow::Result<()> {
         // Not only those that we have heard of: one may be at work already.
-        for plan in self.handle.open_plans(session)? {
-            let known = self.handle.plan(plan)?;
+        for plan in self.handle.ask(query::OpenPlans { session }).await? {
+            let known = self.handle.ask(query::Plan { plan }).await?;
             if known.is_moving() || known.asked().next().is_none() {
                 let command = Command::Stop { plan, task: None };
                 self.order(EnvelopeId::new(new_id()), command).await?;
@@ -527,7 +533,7 @@ impl Headless {
                 tally.is_out_of_time = true;
                 talk(self.lang.lead_out_of_time());
             }
-            Event::Interrupted(Interrupted { held: Some(held), .. }) if self.is_told_now(from, tally)? => {
+            Event::Interrupted(Interrupted { held: Some(held), .. }) if self.is_told_now(from, tally).await? => {
                 tally.holds(from, held);
             }
             Event::AgentEnded(ended) => tally.joining.retain(|name| *name != ended.name),
@@ -602,7 +608,10 @@ impl Headless {
             && !is_approved
             && !matches!(self.task, Task::Plan { .. })
         {
-            self.lang.answered_with(&self.handle.plan(plan)?).iter().for_each(|words| talk(words));
+            self.lang
+                .answered_with(&*self.handle.ask(query::Plan { plan }).await?)
+                .iter()
+                .for_each(|words| talk(words));
         }
         if let (true, Event::PlanAsked(asked)) = (is_approved, event) {
             let command = Command::Decide { question: asked.question, say: Say::Approve };
@@ -621,9 +630,9 @@ impl Headless {
     }
 
     /// Whether somebody was stopped during the run, and has not only read now what was said before it.
-    fn is_told_now(&self, from: &Origin, tally: &mut Tally) -> anyhow::Result<bool> {
+    async fn is_told_now(&self, from: &Origin, tally: &mut Tally) -> anyhow::Result<bool> {
         let Some(agent) = tally.told_before(from) else { return Ok(true) };
-        Ok(!tally.reads_old(agent, &self.handle.unread(agent)?))
+        Ok(!tally.reads_old(agent, &self.handle.ask(query::Unread { agent }).await?))
     }
 
     /// A file that the message mentions and the model does not get is said.

@@ -5,6 +5,7 @@
 use max_team_core::ledger::dollars;
 use max_team_core::verdict::{Denied, Refusals, is_outlived};
 use max_team_runtime::Opened;
+use max_team_runtime::query;
 
 use super::tally::{Tally, denial};
 use super::{Headless, called, talk};
@@ -12,17 +13,23 @@ use crate::args::Format;
 
 impl Headless {
     /// Recalls the last answer and what decided its outcome, unless this run has an answer of its own.
-    pub(super) fn repeat(&self, opened: &Opened, tally: &mut Tally) -> anyhow::Result<()> {
+    pub(super) async fn repeat(&self, opened: &Opened, tally: &mut Tally) -> anyhow::Result<()> {
         if !tally.repeat(opened) {
             return Ok(());
         }
-        let since_ms = self.handle.last_said_ms(opened.session)?.unwrap_or(i64::MIN);
-        self.recall_plans(opened, since_ms, tally)?;
-        self.recall_refusals(opened, since_ms, tally)
+        let since_ms = self.handle.ask(query::LastMessageTime { session: opened.session }).await?.unwrap_or(i64::MIN);
+        self.recall_plans(opened, since_ms, tally).await?;
+        self.recall_refusals(opened, since_ms, tally).await
     }
 
-    fn recall_plans(&self, opened: &Opened, since_ms: i64, tally: &mut Tally) -> anyhow::Result<()> {
-        for line in self.handle.plans(opened.session)?.into_iter().filter(|line| line.row.at_ms >= since_ms) {
+    async fn recall_plans(&self, opened: &Opened, since_ms: i64, tally: &mut Tally) -> anyhow::Result<()> {
+        for line in self
+            .handle
+            .ask(query::Plans { session: opened.session })
+            .await?
+            .into_iter()
+            .filter(|line| line.row.at_ms >= since_ms)
+        {
             let Some(end) = line.end.filter(|_| !tally.plans.iter().any(|(known, ..)| *known == line.row.plan)) else {
                 continue;
             };
@@ -38,11 +45,11 @@ impl Headless {
         Ok(())
     }
 
-    fn recall_refusals(&self, opened: &Opened, since_ms: i64, tally: &mut Tally) -> anyhow::Result<()> {
-        for row in self.handle.agents(opened.session)? {
+    async fn recall_refusals(&self, opened: &Opened, since_ms: i64, tally: &mut Tally) -> anyhow::Result<()> {
+        for row in self.handle.ask(query::Agents { session: opened.session }).await? {
             let is_lead = row.agent == opened.agent;
             let mut refusals = Refusals::default();
-            let events = self.handle.agent_events(row.agent)?;
+            let events = self.handle.ask(query::AgentEvents { agent: row.agent }).await?;
             for (_, event) in events.into_iter().filter(|(at_ms, _)| *at_ms >= since_ms) {
                 if is_lead {
                     tally.lines.hear(&event);

@@ -4,6 +4,7 @@ use max_team_core::event::TurnEnded;
 use max_team_core::id::PlanId;
 use max_team_core::plan::Plan;
 use max_team_core::verdict::{Facts, Verdict};
+use max_team_runtime::query;
 
 use super::tally::Tally;
 use super::{Headless, Task};
@@ -12,15 +13,16 @@ use max_team_workspace::words::Lang;
 
 impl Headless {
     /// The outcome of a turn of the lead's; or, without one, of a run in which the lead says nothing more.
-    pub(super) fn verdict(
+    pub(super) async fn verdict(
         &self,
         tally: &Tally,
         ended: Option<&TurnEnded>,
         stopped: Option<Exit>,
     ) -> anyhow::Result<Verdict> {
-        let plans = self.plans_that_count(tally, ended.is_some());
-        let plans = plans.into_iter().map(|plan| Ok((plan, self.handle.plan(plan)?)));
-        let plans: Vec<(PlanId, Plan)> = plans.collect::<anyhow::Result<_>>()?;
+        let mut plans: Vec<(PlanId, Plan)> = Vec::new();
+        for plan in self.plans_that_count(tally, ended.is_some()) {
+            plans.push((plan, *self.handle.ask(query::Plan { plan }).await?));
+        }
         Ok(Verdict::of(&Facts {
             ended: ended.map(|ended| (&ended.end, Lang::En.ended_because(&ended.end))),
             stopped: stopped.map(|exit| (exit, self.late(Some(exit), Lang::En))),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 
+use futures_util::FutureExt as _;
 use max_team_core::event::{Approval, Ending, Event, Outcome, ToolIntent};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, WorkerId};
 use max_team_core::message::Kind;
@@ -11,6 +12,7 @@ use max_team_core::plan::event::{PlanEnd, Proof};
 use max_team_core::tasks::{Move, Tasks};
 use max_team_journal::Journal;
 use max_team_llm::Replay;
+use max_team_runtime::query;
 use max_team_runtime::{new_id, project_entry};
 
 use crate::play::{STREAM, World, told};
@@ -343,7 +345,7 @@ fn plans(world: &World<'_>, journal: &Journal, events: &[(String, Event)]) -> Re
     let worker = WorkerId::new(new_id());
     let team = house(journal, world.root, worker, Replay::default(), &world.ledger);
     let plans = ids.into_iter().map(|plan| {
-        let plan = told(team.plan(plan))?;
+        let plan = told(told(team.ask(query::Plan { plan }).now_or_never().ok_or("a plan is read at once"))?)?;
         let tasks = plan.tasks().map(|view| Task {
             id: view.task.id.clone(),
             status: view.status,

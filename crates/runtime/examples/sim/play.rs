@@ -12,6 +12,7 @@ use max_team_core::policy::{Answer, By};
 use max_team_core::turn::is_note;
 use max_team_journal::{Append, Commit, Fence, Journal, JournalError, Strength, TimerOp};
 use max_team_llm::Replay;
+use max_team_runtime::query;
 use max_team_runtime::{Command, Matter, Notice, Order, Pending, Post, TeamHandle, Which, new_id};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -60,7 +61,8 @@ impl World<'_> {
         notices: &mut mpsc::Receiver<Notice>,
     ) -> Result<(), String> {
         self.alarm(journal).await?;
-        let which = if told(team.sessions(1))?.is_empty() { Which::New } else { Which::Latest };
+        let which =
+            if told(team.ask(query::Sessions { limit: 1 }).await)?.is_empty() { Which::New } else { Which::Latest };
         let session = told(team.open(owner(), self.root, open(which, self.story.approve)).await)?.session;
         self.zombie(journal, session).await?;
         loop {

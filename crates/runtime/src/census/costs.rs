@@ -3,13 +3,14 @@
 use max_team_core::chat::Usage;
 use max_team_core::id::{AgentId, PlanId, SessionId};
 use max_team_core::ledger::Charge;
+use serde::Serialize;
 
 use super::Census;
 use crate::error::RuntimeError;
 use crate::rows::{self, AgentRow, CostRow};
 
 /// What one turn of an agent spent on one model.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cost {
     /// The session.
     pub session: SessionId,

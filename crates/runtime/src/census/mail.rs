@@ -10,6 +10,7 @@ use max_team_core::event::{End, Event};
 use max_team_core::id::{EnvelopeId, SessionId, TurnId};
 use max_team_core::message::{Address, Envelope, Kind};
 use max_team_journal::Entry;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Census, only};
@@ -20,7 +21,7 @@ use crate::rows::{self, PlanRow, event_of};
 use crate::session;
 
 /// What became of a letter.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum Fate {
     /// It waits, and no process runs the session.
     Queued,
@@ -73,7 +74,7 @@ impl Fate {
 }
 
 /// A letter, and what became of it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Letter {
     /// All that it says.
     pub envelope: Envelope,

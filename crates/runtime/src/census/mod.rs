@@ -22,6 +22,7 @@ use max_team_core::message::Kind;
 use max_team_core::plan::{Plan, PlanState};
 use max_team_core::turn::Turn;
 use max_team_journal::{Entry, Journal, WorkerInfo};
+use serde::Serialize;
 
 use crate::agent::SNAPSHOT_VERSION;
 use crate::error::RuntimeError;
@@ -49,7 +50,7 @@ pub struct Census<'j> {
 }
 
 /// A plan in a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlanLine {
     /// What it is for.
     pub row: PlanRow,

@@ -11,6 +11,7 @@ use max_team_core::message::{Envelope, Kind};
 use max_team_core::policy::Mode;
 use max_team_core::team::Isolation;
 use max_team_core::turn::{Turn, is_note};
+use serde::Serialize;
 
 use super::people::{Person, Reason, Room};
 use super::{Census, Standing};
@@ -24,7 +25,7 @@ use crate::team_tools::Spawn;
 const FIRST_ENTRIES: usize = 8;
 
 /// A session's team.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Roll {
     /// Whose.
     pub session: SessionId,
@@ -35,7 +36,7 @@ pub struct Roll {
 }
 
 /// Somebody of a team.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Enrolled {
     /// Who, and what they are at.
     pub person: Person,

@@ -17,6 +17,7 @@ use max_team_core::memory::{
 };
 use max_team_core::text::visible;
 use max_team_core::time::rfc3339;
+use serde::Serialize;
 
 use super::{Memories, rows};
 use crate::error::RuntimeError;
@@ -36,7 +37,7 @@ const STANDING_FACTS_MAX: usize = 200;
 const SCORE_MILLI_MIN: f64 = 400.0;
 
 /// A fact that was found.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Hit {
     /// On which board.
     pub scope: Scope,

@@ -2,6 +2,7 @@
 
 use max_team_core::event::TurnEnded;
 use max_team_core::id::{AgentId, SessionId};
+use serde::Serialize;
 
 use super::Post;
 use crate::census::{Census, fold_agent};
@@ -10,7 +11,7 @@ use crate::rows;
 use crate::session::{Sessions, agent_stream};
 
 /// What is there to go on with.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Left {
     /// Whether its lead has a turn, or letters that begin one.
     pub lead: bool,

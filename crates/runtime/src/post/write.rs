@@ -11,6 +11,7 @@ use max_team_core::mates::name::{self, Means};
 use max_team_core::message::{Address, Envelope, Kind, Principal};
 use max_team_core::policy::Mode;
 use max_team_journal::{Commit, Strength};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Post, person};
@@ -24,7 +25,7 @@ use crate::shared::{append, commit_at, now_ms};
 use crate::team_tools::Spawn;
 
 /// Somebody who is written to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reader {
     /// What they are called.
     pub name: String,

@@ -10,6 +10,7 @@ use max_team_core::rewind::{
     Change, FilesChanged, Left, Put, RewindEnded, Rewound, Step, Touch, Why, is_opaque, rebased, standing,
 };
 use max_team_journal::Journal;
+use serde::{Deserialize, Serialize};
 
 use super::Rewind;
 use crate::agent::runs_on;
@@ -22,7 +23,8 @@ use crate::session;
 const MERGE_MS: i64 = 60_000;
 
 /// Which point to go back to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum To {
     /// Before the last words of the user after which files have changed that can be put back.
     #[default]
@@ -54,7 +56,7 @@ impl FromStr for To {
 }
 
 /// Words of the user, and what happened to files until they spoke again.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Moment {
     /// Which time they spoke, from 1.
     pub number: usize,

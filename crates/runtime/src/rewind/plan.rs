@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use max_team_core::rewind::{Change, Left, Put, State, Step, Trail, trails};
 use max_team_tools::diff;
 use max_team_tools::rewind::Ground;
+use serde::Serialize;
 
 use super::Rewind;
 use super::log::{Log, To};
 use crate::error::RuntimeError;
 
 /// What putting files back to a point comes to.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Plan {
     /// Files become what they were behind the entry of this number.
     pub behind: u64,
@@ -38,7 +39,7 @@ impl Plan {
 }
 
 /// A file that stays as it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Skipped {
     /// The folder that its path lies beneath.
     pub root: String,
@@ -49,7 +50,7 @@ pub struct Skipped {
 }
 
 /// Why a file stays as it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum Skip {
     /// Somebody else has changed it since.
     Changed,
@@ -64,7 +65,7 @@ pub enum Skip {
 }
 
 /// How one file changes when it is put back.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Sheet {
     /// Its full path.
     pub path: PathBuf,

@@ -62,7 +62,7 @@ pub struct Who {
 }
 
 /// A place in the stream: behind an entry, or behind one of its events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Mark {
     /// The entry.
     pub seq: u64,

@@ -18,6 +18,7 @@ use max_team_runtime::{Census, Command, Crew, Mate, Notice, Open, Post, Team, Te
 use tokio::sync::mpsc;
 
 use super::crashes::{check_rest, events};
+use super::read::Reads as _;
 use super::team::{Heard, mate, rest, with_team};
 use super::{house_of, open, order, owner, project, yes};
 

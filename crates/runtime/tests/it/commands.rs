@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use super::calls::{alone, inputs};
 use super::crashes::{check_rest, events, key};
 use super::mates::leading;
+use super::read::Reads as _;
 use super::team::rest;
 use super::{house_of, owner, project};
 

@@ -4,6 +4,7 @@ use max_team_core::context::summary::{Compacted, Why};
 use max_team_core::event::Event;
 use max_team_journal::Journal;
 use max_team_llm::Replay;
+use max_team_runtime::query;
 use max_team_runtime::{Census, Command, RuntimeError, SpanKind, Which};
 
 use super::crashes::events;
@@ -40,10 +41,10 @@ async fn what_was_said_becomes_a_summary_and_comes_back() {
 
     order(&team, say("What does `a.txt` say?")).await.unwrap();
     until(&mut notices, "turn_ended").await;
-    let whole = team.status(session).await.unwrap();
+    let whole = team.ask(query::Status { session }).await.unwrap();
     order(&team, Command::Compact { session, keep: "the file".into() }).await.unwrap();
     until(&mut notices, "turn_ended").await;
-    let short = team.status(session).await.unwrap();
+    let short = team.ask(query::Status { session }).await.unwrap();
     assert_eq!((whole.messages, short.messages), ((4, 4), (0, 4)));
 
     // What must survive was written by us.
@@ -61,7 +62,7 @@ async fn what_was_said_becomes_a_summary_and_comes_back() {
     assert_eq!(replies, 2);
 
     order(&team, Command::Uncompact { session }).await.unwrap();
-    assert_eq!(team.status(session).await.unwrap().messages, (6, 6));
+    assert_eq!(team.ask(query::Status { session }).await.unwrap().messages, (6, 6));
     let trace = Census::new(&journal).trace_session(session).unwrap();
     let spans = trace.children.iter().flat_map(|turn| &turn.children);
     let shown: Vec<&str> =

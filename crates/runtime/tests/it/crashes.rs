@@ -25,6 +25,7 @@ use max_team_llm::Replay;
 use max_team_runtime::{Command, Matter, Order, Pending, Post, TaskLists, TeamHandle, Which};
 
 use super::calls::calling;
+use super::read::Reads as _;
 use super::team::rest;
 use super::{house_with, owner, yes};
 

@@ -9,6 +9,7 @@ use max_team_runtime::{Command, Crew, Lead, Mate, RuntimeError, Which};
 
 use super::calls::{calling, came_to, say};
 use super::crashes::{check_rest, events};
+use super::read::Reads as _;
 use super::team::{Heard, mate, rest, with_team};
 use super::{house_of, order, owner, project, yes};
 

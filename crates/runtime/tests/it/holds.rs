@@ -19,6 +19,7 @@ use super::calls::{inputs, say};
 use super::crashes::{check_rest, events, key};
 use super::limits::{only_plan, plan_of};
 use super::mates::leading;
+use super::read::Reads as _;
 use super::team::{rest, with_team};
 use super::{house_of, open, order, owner, project, until, yes};
 

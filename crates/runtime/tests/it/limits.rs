@@ -16,6 +16,7 @@ use proptest::prelude::*;
 use tokio::sync::mpsc;
 
 use super::crashes::{check_rest, events, plans};
+use super::read::Reads as _;
 use super::team::{Heard, rest, with_team};
 use super::{house_of, order, owner};
 

@@ -15,6 +15,7 @@ use max_team_runtime::{
 use serde_json::{Value, json};
 
 use super::crashes::events;
+use super::read::Reads as _;
 use super::team::{mate, rest, with_team};
 use super::{house_of, house_with, open, order, owner, project, until, yes};
 

@@ -12,6 +12,7 @@ use max_team_runtime::{Census, Command, Post, RuntimeError, Which, new_id};
 use super::calls::{inputs, say};
 use super::crashes::{check_rest, key};
 use super::limits::{block_on, only_plan, plan_of, run_plan, until};
+use super::read::Reads as _;
 use super::team::{ask, rest, with_team};
 use super::{house_of, open, order, owner, project, yes};
 

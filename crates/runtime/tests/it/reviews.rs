@@ -17,6 +17,7 @@ use uuid::Uuid;
 use super::calls::{came_to, inputs, say, started};
 use super::crashes::{check_rest, events, key};
 use super::mates::{leading, letters};
+use super::read::Reads as _;
 use super::team::{Heard, repository, rest};
 use super::{house_of, order, owner, yes};
 

@@ -3,6 +3,7 @@
 use max_team_core::event::{End, Event, Steered};
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_journal::{Death, Journal};
+use max_team_runtime::query;
 use max_team_runtime::replay::{Point, Site, Tape};
 use max_team_runtime::{
     Census, Command, Fate, Notice, Order, Post, Queued, RuntimeError, Sessions, TeamHandle, Which, new_id,
@@ -10,6 +11,7 @@ use max_team_runtime::{
 use tokio::sync::mpsc;
 
 use super::crashes::events;
+use super::read::Reads as _;
 use super::{begin, house_of, open, order, owner, project, until, yes};
 
 /// The first answer ends in a question to the user, so that the turn stands still until they answer.
@@ -202,7 +204,7 @@ async fn nothing_is_told_twice_when_a_letter_stops_the_turn() {
     let (session, mut notices) = begin(&team, folder.path()).await;
     until(&mut notices, "question_asked").await;
     say(&team, session, "use tabs").await;
-    team.status(session).await.unwrap();
+    team.ask(query::Status { session }).await.unwrap();
     let lead = Sessions::new(&journal).row(session).unwrap().lead;
     Post::new(&journal).interrupt(&owner(), EnvelopeId::new(new_id()), lead).await.unwrap();
     say(&team, session, "and be quick").await;

@@ -13,6 +13,7 @@ use max_team_runtime::{Census, Command, Notice, Order, Post, TeamHandle, Which, 
 
 use super::crashes::{check_rest, events};
 use super::limits::{asked_about, begin, block_on, only_plan, plan_of, priced, run_plan, until};
+use super::read::Reads as _;
 use super::team::{repository, rest, with_team};
 use super::{house_of, house_with, order, owner, yes};
 

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use max_team_core::plan::event::{Approve, Say};
 use max_team_journal::Journal;
+use max_team_runtime::query;
 use max_team_runtime::{Command, Mark, Scope, StreamEvent, StreamReader, TeamHandle, What, Which};
 use tokio::time::timeout;
 
+use super::read::Reads as _;
 use super::team::{FEATURE, ask, repository, rest};
 use super::{house_of, open, order, owner, project};
 
@@ -55,7 +57,7 @@ async fn whoever_followed_a_plan_has_seen_what_the_log_tells() {
     for (number, event) in whole.iter().enumerate() {
         assert_eq!(read(&journal, Scope::Session(session), event.mark()), whole.get(number + 1..).unwrap());
     }
-    let leo = team.agents(session).unwrap().into_iter().find(|row| row.name == "leo").unwrap().agent;
+    let leo = team.read(query::Agents { session }).unwrap().into_iter().find(|row| row.name == "leo").unwrap().agent;
     let own = read(&journal, Scope::Agent(session, leo), Mark::default());
     let finals: Vec<&What> = own.iter().map(|event| &event.what).filter(|what| what.name() == "final").collect();
     assert!(

@@ -16,6 +16,7 @@ use max_team_runtime::{
 };
 use tokio::sync::mpsc;
 
+use super::read::Reads as _;
 use super::{house_of, open, order, owner};
 
 pub(crate) fn mate(name: &str, role: &str, tools: &[&str]) -> Mate {

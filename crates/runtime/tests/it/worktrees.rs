@@ -11,6 +11,7 @@ use max_team_core::policy::{Answer, By, Deed, Rule, Settled};
 use max_team_core::team::Isolation;
 use max_team_journal::{Death, Journal};
 use max_team_llm::Replay;
+use max_team_runtime::query;
 use max_team_runtime::rewind::{Rewind, To};
 use max_team_runtime::{Command, House, Matter, Notice, Options, Order, Post, TeamHandle, Which, new_id};
 use max_team_tools::copy::Copies;
@@ -18,6 +19,7 @@ use max_team_tools::{Reach, Registry};
 use tokio::sync::mpsc;
 
 use super::crashes::{events, key, plans};
+use super::read::Reads as _;
 use super::team::{ask, repository, rest, with_team};
 use super::{house_of, order, owner, yes};
 
@@ -393,7 +395,7 @@ async fn a_copy_that_cannot_be_looked_at_is_told_of_and_never_taken_for_none() {
         let words =
             if is_asked { "Nothing was done about the changes" } else { "Nobody could look at what is in the copy" };
         assert!(told.iter().any(|told| told.contains("Changed.") && told.contains(words)), "{told:?}");
-        let waiting = team.waiting(session).await.unwrap();
+        let waiting = team.ask(query::Worktrees { session }).await.unwrap();
         let [one] = waiting.as_slice() else { panic!("{waiting:?}") };
         assert!(one.id == copy.id() && one.trouble.as_ref().is_some_and(|why| why.contains("copy.json")), "{one:?}");
         assert_eq!(read(root.join("a.txt")), "one\n");

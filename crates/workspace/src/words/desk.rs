@@ -8,7 +8,7 @@ use max_team_core::plan::Status;
 use max_team_core::plan::event::{About, PlanEnd, Tally};
 use max_team_core::policy::{Reach, Until};
 use max_team_runtime::storage::WorkerInfo;
-use max_team_runtime::{Person, Reason, Reply, SpanKind, Standing};
+use max_team_runtime::{Person, PersonReply, Reason, SpanKind, Standing};
 use max_team_tools::shell::Job;
 
 use super::{Lang, plural};
@@ -338,11 +338,13 @@ impl Lang {
     }
 
     /// What somebody has answered, in a word or two.
-    pub fn reply(self, reply: &Reply) -> String {
+    pub fn reply(self, reply: &PersonReply) -> String {
         match (self, reply) {
             (Self::En, reply) => reply.word().to_owned(),
-            (Self::Zh, Reply::Plan(say)) => self.said(say),
-            (Self::Zh, Reply::Agent(answer)) => if answer.allow { self.yes_word() } else { self.no_word() }.to_owned(),
+            (Self::Zh, PersonReply::Plan(say)) => self.said(say),
+            (Self::Zh, PersonReply::Agent(answer)) => {
+                if answer.allow { self.yes_word() } else { self.no_word() }.to_owned()
+            }
         }
     }
 
