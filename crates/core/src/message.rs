@@ -193,12 +193,27 @@ impl Envelope {
     }
 }
 
-/// What a person may do through a door.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// The rights of a person. Each role has those of the roles below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Owns the team: may do everything.
+    /// Sees sessions and messages.
+    Viewer,
+    /// Also talks to the team and stops it.
+    Member,
+    /// Also approves, answers questions, and changes settings and team.
     Owner,
+}
+
+impl Role {
+    /// The role's name in messages and settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Member => "member",
+            Self::Owner => "owner",
+        }
+    }
 }
 
 /// On whose behalf a command is given.

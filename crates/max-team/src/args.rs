@@ -30,7 +30,6 @@ use max_team_core::policy::Mode;
 
 use crate::demo::NAMES;
 use max_team_workspace::selection::Selection;
-use max_team_workspace::team::{PARALLEL_DEFAULT, Ways};
 
 pub(crate) use agents::{Agents, Try};
 pub(crate) use cache::Cache;
@@ -415,6 +414,8 @@ impl TeamFlags {
             model_is_named: self.model.is_some(),
             allowed_tools: self.allowed_tools.clone(),
             disallowed_tools: self.disallowed_tools.clone(),
+            approve: self.approve,
+            max_parallel: self.max_parallel,
             ..Selection::default()
         }
     }
@@ -525,17 +526,8 @@ impl Talk {
     /// The agent, team and rules that the flags name.
     pub(crate) fn selection(&self) -> Selection {
         let (skill, solo, agent) = (self.skill.clone(), self.solo, self.agent.clone());
-        Selection { skill, solo, agent, ..self.team.selection() }
-    }
-
-    /// How the team works.
-    pub(crate) fn ways(&self, config: &max_team_workspace::config::Config) -> Ways {
-        Ways {
-            approve: self.team.approve.unwrap_or_default(),
-            max_parallel: self.team.max_parallel.unwrap_or(PARALLEL_DEFAULT),
-            call_depth: config.team.call_depth,
-            coordinator: self.coordinator || config.team.coordinator,
-        }
+        let (coordinator, structured) = (self.coordinator, self.json_schema.is_some());
+        Selection { skill, solo, agent, coordinator, structured, ..self.team.selection() }
     }
 }
 

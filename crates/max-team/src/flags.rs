@@ -40,9 +40,8 @@ pub(crate) fn check(talk: &Talk) -> Result<(), Stop> {
 }
 
 /// The values of flags that are settings.
-pub(crate) fn overrides(talk: &Talk, agents_model: Option<String>) -> Vec<Override> {
+pub(crate) fn overrides(talk: &Talk) -> Vec<Override> {
     let pairs = [
-        ("llm.default_model", "--agents", agents_model),
         ("llm.default_model", "--model", talk.team.model.clone()),
         ("llm.fallback_model", "--fallback-model", talk.fallback_model.clone()),
         ("llm.provider", "--provider", talk.team.provider.clone()),

@@ -16,7 +16,6 @@ use max_team_core::id::SessionId;
 use max_team_core::plan::Draft;
 use max_team_core::team::Settings;
 use max_team_journal::Journal;
-use max_team_llm::Router;
 use max_team_runtime::skills::{Catalogue, Contract};
 use max_team_runtime::{Census, Open, Sessions, Spawn, TeamHandle, Which};
 use serde_json::Value;
@@ -30,11 +29,11 @@ use crate::record;
 use crate::signals::Signals;
 use crate::stdin;
 use max_team_terminal::{ChatOptions, ExitReason, Left, Models, Teams};
-use max_team_workspace::agents;
 use max_team_workspace::config::Config;
 use max_team_workspace::config::choice::Face;
 use max_team_workspace::exit::{Exit, Stop};
 use max_team_workspace::models::{self, Chosen};
+use max_team_workspace::open::Workspace;
 use max_team_workspace::setup::{self, Place};
 use max_team_workspace::skills;
 use max_team_workspace::team::{Crew, Seated, Ways, Who};
@@ -54,42 +53,41 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     }
     let record = asked_for(place, talk.record.as_deref())?;
     let (talk, who) = read_who(place, talk)?;
-    let config = place.settings(talk.team.config.as_deref(), flags::overrides(&talk, who.model()))?;
-    config.warnings.iter().for_each(|warning| headless::talk(warning));
-    if config.server.mode == Face::Web {
-        headless::talk(place.lang(&config).web_is_not_there());
-    }
     let schema = talk.json_schema.as_deref().map(|given| stdin::schema(given, &place.cwd)).transpose()?;
-    let chosen = match models::choose(&config, place) {
-        Err(stop) if stop.exit == Exit::NoKey && talk.print.is_none() && offers_demo(&stop, place.lang(&config)) => {
+    let selection = talk.selection();
+    let read = Workspace::read_in(place, &selection, flags::overrides(&talk), who, |root| Ok(root.to_path_buf()));
+    let workspace = match read {
+        Err(stop) if stop.exit == Exit::NoKey && talk.print.is_none() && offers_demo(&stop, place.speaks()) => {
             return demo(place, &Demo { no_color: talk.no_color, ..Demo::default() });
         }
-        chosen => chosen?,
+        read => read?,
     };
-    let root = setup::project_root(place, &config)?;
-    let settings = setup::settings_for(&chosen, &config, schema.is_some())?;
-    let settings = setup::permitted(place, &config, &root, &talk.team.selection(), settings)?;
-    let Seated { definition, settings, team: colleagues, crew } = who.seat(&chosen, &settings, talk.ways(&config))?;
+    if workspace.config.server.mode == Face::Web {
+        headless::talk(place.lang(&workspace.config).web_is_not_there());
+    }
     let task = task(&talk)?;
     // The connection is prepared while the journal opens; a call that comes earlier simply waits for it.
-    warm(&chosen.router, &chosen.model.provider);
-    let journal = place.begin(&config)?;
+    warm(&workspace.chosen);
+    let journal = place.begin(&workspace.config)?;
     let which = flags::which(&talk, &journal)?;
-    let initial = definition.initial_prompt.clone();
+    let open = Open {
+        mode_is_named: talk.team.permission_mode.is_some(),
+        choice: selection.choice(place),
+        schema,
+        ..workspace.request(which)
+    };
+    let initial = open.definition.initial_prompt.clone();
     let mates = match talk.mates.as_deref() {
         Some(name) => {
-            let here = Here::seated(&definition.name, colleagues.as_ref(), settings.mode);
-            mates(place, name, &definition.name, &here)?
+            let here = Here::seated(&open.definition.name, open.team.as_ref(), open.settings.mode);
+            mates(place, name, &open.definition.name, &here)?
         }
         None => Vec::new(),
     };
-    let mode_is_named = talk.team.permission_mode.is_some();
-    let choice = chosen_by(place, &talk);
-    let open = Open { which, definition, settings, mode_is_named, choice, schema, team: colleagues };
-    let (open, limit) = as_agreed(place, &journal, &root, task.as_ref(), open)?;
+    let (open, limit) = as_agreed(place, &journal, &workspace.root, task.as_ref(), open)?;
     let what = if task.is_some() { "a headless run" } else { "a chat" };
-    let team = setup::house(place, &config, journal, chosen.router.clone(), what)?;
-    team.remember(setup::remember(place, &config, &chosen, task.is_none())?);
+    let team = workspace.start(place, journal, what, task.is_none())?;
+    let Workspace { config, chosen, root, seated: Seated { crew, .. }, ways } = workspace;
     if let Some(task) = task {
         let face = Headless {
             handle: team.clone(),
@@ -113,7 +111,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     }
     // Who was asked for by name may have something to begin with.
     let begins = talk.agent.is_some() && !talk.continue_last && talk.resume.is_none();
-    let crew = crew.map(|crew| (crew, talk.ways(&config)));
+    let crew = crew.map(|crew| (crew, ways));
     let first = talk.prompt.or_else(|| Some(initial).filter(|initial| begins && !initial.is_empty()));
     let seating = Seating { first, no_color: talk.no_color, crew, mates, record, ..Seating::at(root) };
     let exit = chat(place, &config, &team, Some(chosen), open, seating)?;
@@ -155,15 +153,6 @@ fn as_opened(place: &Place, talk: &Talk) -> Result<Option<Talk>, Stop> {
     Ok(Some(Talk { agent, solo, coordinator, team, ..talk.clone() }))
 }
 
-/// The flags that chose the lead and the team, for the journal.
-fn chosen_by(place: &Place, talk: &Talk) -> Choice {
-    let agents = talk.team.agents.as_ref().map(|given| {
-        let file = if agents::is_text(given) { given.clone() } else { place.cwd.join(given) };
-        file.to_string_lossy().into_owned()
-    });
-    Choice { agents, agent: talk.agent.clone(), solo: talk.solo, coordinator: talk.coordinator }
-}
-
 /// The file that a run is to be written into; whether it can be is known before anything is paid for.
 fn asked_for(place: &Place, path: Option<&Path>) -> Result<Option<PathBuf>, Stop> {
     let path = path.map(|path| place.cwd.join(path));
@@ -193,51 +182,25 @@ fn mates(place: &Place, name: &str, lead: &str, here: &Here) -> Result<Vec<Spawn
     Ok(team.members)
 }
 
-/// A team that is ready to work, with what it works under.
-pub(crate) struct Ready {
-    config: Config,
-    chosen: Chosen,
-    pub(crate) root: PathBuf,
-    pub(crate) seated: Seated,
-}
-
-impl Ready {
-    /// Reads everything, and tells what is odd about it: to be done once.
-    pub(crate) fn read(place: &Place, talk: &Talk) -> anyhow::Result<Self> {
-        Self::read_in(place, talk, |root| Ok(root.to_path_buf()))
-    }
-
-    /// The same for a team that works elsewhere than in the project: in the folder that is made for it, under the rules
-    /// that lie there.
-    fn read_in(place: &Place, talk: &Talk, made: impl FnOnce(&Path) -> Result<PathBuf, Stop>) -> anyhow::Result<Self> {
-        let who = Who::read(&talk.selection(), place)?;
-        let config = place.settings(talk.team.config.as_deref(), flags::overrides(talk, who.model()))?;
-        config.warnings.iter().for_each(|warning| headless::talk(warning));
-        let chosen = models::choose(&config, place)?;
-        let root = made(&setup::project_root(place, &config)?)?;
-        let settings = setup::settings_for(&chosen, &config, false)?;
-        let settings = setup::permitted(place, &config, &root, &talk.team.selection(), settings)?;
-        let seated = who.seat(&chosen, &settings, talk.ways(&config))?;
-        Ok(Self { config, chosen, root, seated })
-    }
-}
-
 /// `plan` and `run`: the team at work without a chat.
-pub(crate) fn work(place: &Place, talk: &Talk, ready: Ready, task: Task, format: Format) -> anyhow::Result<Exit> {
-    let Ready { config, chosen, root, seated: Seated { definition, settings, team, crew } } = ready;
+pub(crate) fn work(
+    place: &Place,
+    talk: &Talk,
+    workspace: Workspace,
+    task: Task,
+    format: Format,
+) -> anyhow::Result<Exit> {
     let record = asked_for(place, talk.record.as_deref())?;
-    let choice = chosen_by(place, talk);
-    let open = Open { choice, ..Open::new(Which::New, definition, settings, team) };
-    warm(&chosen.router, &chosen.model.provider);
-    let journal = place.begin(&config)?;
-    let house = setup::house(place, &config, journal, chosen.router.clone(), "a plan")?;
+    let open = Open { choice: talk.selection().choice(place), ..workspace.request(Which::New) };
+    warm(&workspace.chosen);
     // Where somebody sits, they see the plan and decide.
     let is_chat = matches!(task, Task::Run { .. }) && is_terminal() && format == Format::Text && !talk.yes_to_plans;
-    house.remember(setup::remember(place, &config, &chosen, is_chat)?);
+    let house = workspace.start(place, place.begin(&workspace.config)?, "a plan", is_chat)?;
+    let Workspace { config, chosen, root, seated: Seated { crew, .. }, ways } = workspace;
     let task = match task {
         Task::Run { draft, source } if is_chat => {
             let propose = Some((*draft, source));
-            let crew = crew.map(|crew| (crew, talk.ways(&config)));
+            let crew = crew.map(|crew| (crew, ways));
             let seating = Seating { propose, no_color: talk.no_color, crew, record, ..Seating::at(root) };
             return chat(place, &config, &house, Some(chosen), open, seating);
         }
@@ -273,14 +236,14 @@ pub(crate) fn skill(
 ) -> anyhow::Result<Exit> {
     let record = asked_for(place, options.record.as_deref())?;
     let talk = Talk { team: options.team.clone(), ..Talk::default() };
-    let config = place.settings(options.team.config.as_deref(), flags::overrides(&talk, None))?;
+    let config = place.settings(options.team.config.as_deref(), flags::overrides(&talk))?;
     config.warnings.iter().for_each(|warning| headless::talk(warning));
     let chosen = models::choose(&config, place)?;
     let root = setup::project_root(place, &config)?;
     let settings = setup::settings_for(&chosen, &config, true)?;
     let settings = setup::permitted(place, &config, &root, &options.team.selection(), settings)?;
     let open = contracted(Which::New, name, contract, settings);
-    warm(&chosen.router, &chosen.model.provider);
+    warm(&chosen);
     let journal = place.begin(&config)?;
     let house = setup::house(place, &config, journal, chosen.router.clone(), "a skill")?;
     let face = Headless {
@@ -370,7 +333,7 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
     let scenario = demo::scenario(options.name.as_deref())?;
     let record = asked_for(place, options.record.as_deref())?;
     let talk = Talk::default();
-    let mut config = place.settings(None, flags::overrides(&talk, None))?;
+    let mut config = place.settings(None, flags::overrides(&talk))?;
     config.audit.enabled = false;
     let lang = place.lang(&config);
     let (intro, outro) = demo::words(lang);
@@ -443,8 +406,8 @@ fn drive<F: Future<Output = anyhow::Result<Exit>>>(
     exit
 }
 
-fn warm(router: &Router, provider: &str) {
-    let (router, provider) = (router.clone(), provider.to_owned());
+fn warm(chosen: &Chosen) {
+    let (router, provider) = (chosen.router.clone(), chosen.model.provider.clone());
     std::thread::spawn(move || router.warm(&provider));
 }
 

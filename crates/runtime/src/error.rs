@@ -2,6 +2,7 @@
 
 use max_team_core::hash::Hash;
 use max_team_core::id::{PlanId, SessionId};
+use max_team_core::message::Role;
 use max_team_journal::JournalError;
 
 /// Ids that a message lists.
@@ -102,6 +103,16 @@ pub enum RuntimeError {
     /// There is nothing in a message that anybody could read.
     #[error("the message says nothing")]
     Silent,
+    /// The role of a person does not allow a command.
+    #[error("`{user}` has the role `{}`; this needs `{}`", role.name(), least.name())]
+    RoleTooLow {
+        /// The person.
+        user: String,
+        /// Their role.
+        role: Role,
+        /// The least role that may.
+        least: Role,
+    },
     /// Nobody asks this.
     #[error("there is no open question `{0}`; `max-team inbox` shows those there are")]
     NoQuestion(String),

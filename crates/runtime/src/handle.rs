@@ -10,7 +10,7 @@ use max_team_core::chat::{Message, Usage};
 use max_team_core::event::{Choice, Event};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::ledger::Ledger;
-use max_team_core::message::Principal;
+use max_team_core::message::{Principal, Role};
 use max_team_core::plan::Draft;
 use max_team_core::plan::event::{Approve, Say};
 use max_team_core::policy::{Action, Answer, Memory, Recourse};
@@ -24,8 +24,8 @@ use crate::agent;
 use crate::error::RuntimeError;
 use crate::house::{Bound, House};
 use crate::memory::Remember;
-use crate::post::{Post, Shown};
-use crate::query::{Query, Question, Reply};
+use crate::post::{Pending, Post, Shown};
+use crate::query::{self, Query, Question, Reply};
 use crate::replay::Tape;
 use crate::rewind;
 use crate::stream::{Mark, Scope, StreamReader};
@@ -162,6 +162,30 @@ pub enum Command {
         /// All of them.
         settings: Settings,
     },
+}
+
+impl Command {
+    /// The least role that may give this command.
+    pub fn role(&self) -> Role {
+        match self {
+            Self::Say { .. }
+            | Self::Queue { .. }
+            | Self::Withdraw { .. }
+            | Self::Write { .. }
+            | Self::Continue { .. }
+            | Self::Propose { .. }
+            | Self::Stop { .. }
+            | Self::Interrupt { .. }
+            | Self::Halt { .. } => Role::Member,
+            Self::Team { .. }
+            | Self::Answer { .. }
+            | Self::Decide { .. }
+            | Self::Compact { .. }
+            | Self::Uncompact { .. }
+            | Self::Crew { .. }
+            | Self::Configure { .. } => Role::Owner,
+        }
+    }
 }
 
 /// Which session to open.
@@ -306,6 +330,19 @@ pub struct Opened {
     pub skills: Vec<String>,
     /// Protected files that commands made without approval and that are still where they were moved to.
     pub moved: Vec<MovedFile>,
+}
+
+/// A session that another frontend has open.
+#[derive(Debug, Clone, Serialize)]
+pub struct Attached {
+    /// The session.
+    pub session: SessionId,
+    /// Its lead.
+    pub lead: AgentId,
+    /// The place in the log behind everything that has happened so far.
+    pub from: Mark,
+    /// Questions and plans that wait for a person.
+    pub asked: Vec<Pending>,
 }
 
 /// What a session had open when it was opened again.
@@ -568,11 +605,24 @@ impl TeamHandle {
 
     /// Opens a session, claims it for this process, and lets whatever was waiting in it go on.
     pub async fn open(&self, by: Principal, cwd: &std::path::Path, open: Open) -> Result<Opened, RuntimeError> {
+        require(&by, Role::Member)?;
         self.house.open(by, cwd, open).await
+    }
+
+    /// Joins a session that a frontend of this or another process has open: the questions that wait there, and the place in the log
+    /// from which [`stream`](Self::stream) tells what follows.
+    pub async fn attach(&self, by: &Principal, session: SessionId) -> Result<Attached, RuntimeError> {
+        require(by, Role::Viewer)?;
+        let from = self.ask(query::Position {}).await?;
+        let mut asked = self.ask(query::Inbox {}).await?;
+        asked.retain(|pending| pending.session == Some(session));
+        let lead = self.ask(query::Agents { session }).await?.first().map(|row| row.agent);
+        Ok(Attached { session, lead: lead.ok_or(RuntimeError::NotOpen(session))?, from, asked })
     }
 
     /// Carries an order out; returns after its commit.
     pub async fn command(&self, order: Order) -> Result<(), RuntimeError> {
+        require(&order.by, order.command.role())?;
         self.house.command(order).await
     }
 
@@ -620,6 +670,7 @@ impl TeamHandle {
         plan: rewind::Plan,
         by: Principal,
     ) -> Result<rewind::Outcome, RuntimeError> {
+        require(&by, Role::Owner)?;
         self.house.rewind(session, plan, by).await
     }
 
@@ -642,4 +693,12 @@ impl TeamHandle {
     pub async fn shutdown(&self) -> Result<(), RuntimeError> {
         self.house.shutdown().await
     }
+}
+
+/// The only place that compares a person's role with what they ask for.
+fn require(by: &Principal, least: Role) -> Result<(), RuntimeError> {
+    if by.role >= least {
+        return Ok(());
+    }
+    Err(RuntimeError::RoleTooLow { user: by.user.clone(), role: by.role, least })
 }

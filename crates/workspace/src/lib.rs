@@ -11,6 +11,7 @@ pub mod figures;
 pub mod keys;
 pub mod models;
 pub mod named;
+pub mod open;
 pub mod permissions;
 pub mod plan_file;
 pub mod selection;

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use max_team_core::plan::event::Approve;
+
 /// The agent or the team of a session, with the files and rules that were named for it.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
@@ -21,4 +23,12 @@ pub struct Selection {
     pub allowed_tools: Vec<String>,
     /// Rules for actions that never run.
     pub disallowed_tools: Vec<String>,
+    /// The lead only coordinates.
+    pub coordinator: bool,
+    /// When a person is asked about plans.
+    pub approve: Option<Approve>,
+    /// Tasks of a plan that may run at once.
+    pub max_parallel: Option<u32>,
+    /// The answer follows a JSON Schema.
+    pub structured: bool,
 }

@@ -14,6 +14,7 @@ use max_team_runtime::skills::Catalogue;
 use max_team_runtime::{Mate, NEED_CLARIFY, Team};
 
 use crate::agents;
+use crate::config::Override;
 use crate::exit::{Exit, Stop};
 use crate::models::Chosen;
 use crate::selection::Selection;
@@ -57,8 +58,14 @@ impl Who {
         Ok(Self::Team(led))
     }
 
-    /// The model that whoever is talked to asks for.
-    pub fn model(&self) -> Option<String> {
+    /// Settings that flags name, behind the model that the lead's definition names: flags win.
+    pub fn overrides(&self, flags: Vec<Override>) -> Vec<Override> {
+        let key = "llm.default_model".to_owned();
+        let model = self.model().map(|value| Override { key, value, name: "--agents".to_owned() });
+        model.into_iter().chain(flags).collect()
+    }
+
+    fn model(&self) -> Option<String> {
         match self {
             Self::Alone(agent) => agent.model.clone(),
             Self::Skill(_) => None,

@@ -8,9 +8,10 @@ use max_team_runtime::{Basis, preview};
 use crate::args::{Format, Talk, TeamFlags};
 use crate::commands::print;
 use crate::headless::{self, Task};
-use crate::talk::{self, Ready};
+use crate::{flags, talk};
 use max_team_terminal::sheet::{self, Depth};
 use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::open::Workspace;
 use max_team_workspace::setup::Place;
 use max_team_workspace::{named, plan_file};
 
@@ -45,8 +46,8 @@ pub(crate) fn plan(place: &Place, goal: String, options: PlanOptions) -> anyhow:
     // A plan that nobody may approve here must not run by itself either.
     let team = TeamFlags { approve: Some(Approve::Plan), ..flags };
     let flags = Talk { team, record, ..Talk::default() };
-    let ready = Ready::read(place, &flags)?;
-    talk::work(place, &flags, ready, Task::Plan { goal, output }, Format::Text)
+    let workspace = Workspace::read(place, &flags.selection(), flags::overrides(&flags))?;
+    talk::work(place, &flags, workspace, Task::Plan { goal, output }, Format::Text)
 }
 
 /// What `run` is told besides the file.
@@ -68,16 +69,16 @@ pub(crate) fn run(place: &Place, file: &Path, options: RunOptions) -> anyhow::Re
     read.warnings.iter().for_each(|warning| headless::talk(warning));
     // Whoever says yes to the whole has seen it; the risky parts are theirs too.
     let flags = Talk { team: options.flags, yes_to_plans: options.yes, record: options.record, ..Talk::default() };
-    let ready = match Ready::read(place, &flags) {
-        Ok(ready) => ready,
+    let workspace = match Workspace::read(place, &flags.selection(), flags::overrides(&flags)) {
+        Ok(workspace) => workspace,
         // The file's own mistakes come first, and can be told without a team.
         Err(_) if !read.is_whole() => return Err(read.stop(&[]).into()),
-        Err(error) => return Err(error),
+        Err(stop) => return Err(stop.into()),
     };
-    let Some(team) = &ready.seated.team else {
+    let Some(team) = &workspace.seated.team else {
         return Err(Stop::new(Exit::Usage, "a plan needs a team: leave --solo and --agent out").into());
     };
-    let shown = match preview(team, &ready.root, read.named(), &basis(place, &ready)) {
+    let shown = match preview(team, &workspace.root, read.named(), &basis(place, &workspace)) {
         Ok(shown) if read.is_whole() => shown,
         checked => return Err(read.stop(&checked.err().unwrap_or_default()).into()),
     };
@@ -86,12 +87,12 @@ pub(crate) fn run(place: &Place, file: &Path, options: RunOptions) -> anyhow::Re
         print(&sheet::sheet(&shown, sheet::WIDTH, depth, place.speaks()))?;
         return Ok(Exit::Ok);
     }
-    talk::work(place, &flags, ready, Task::Run { draft: Box::new(read.draft), source }, options.format)
+    talk::work(place, &flags, workspace, Task::Run { draft: Box::new(read.draft), source }, options.format)
 }
 
 /// The basis of a forecast for a file: the journal, if there is one, and the budget of a new run.
-fn basis(place: &Place, ready: &Ready) -> Basis {
-    let session_nano = ready.seated.settings.budget_nano;
+fn basis(place: &Place, workspace: &Workspace) -> Basis {
+    let session_nano = workspace.seated.settings.budget_nano;
     match place.journal_to_look() {
         Ok(journal) => Basis::read(&journal, session_nano),
         Err(_) => Basis { session_nano, ..Basis::default() },

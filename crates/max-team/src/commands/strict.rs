@@ -48,13 +48,13 @@ fn hold(place: &Place, options: &args::Replay, tape: &Tape) -> anyhow::Result<Ve
         Some(name) => Stop::said(Exit::Failed, |lang| lang.skill_gone(&clean_line(name), why.words(lang))),
         None => why,
     })?;
-    let mut config = place.settings(talk.team.config.as_deref(), flags::overrides(&talk, who.model()))?;
+    let mut config = place.settings(talk.team.config.as_deref(), who.overrides(flags::overrides(&talk)))?;
     config.audit.enabled = false;
     let chosen = models::recorded(&config, &then)?;
     let root = setup::project_root(place, &config)?;
     let settings = setup::settings_for(&chosen, &config, false)?;
     let settings = setup::permitted(place, &config, &root, &talk.team.selection(), settings)?;
-    let Seated { definition, settings, team, .. } = who.seat(&chosen, &settings, talk.ways(&config))?;
+    let Seated { definition, settings, team, .. } = who.seat(&chosen, &settings, talk.selection().ways(&config))?;
     let open = Open::new(Which::New, definition, settings, team);
     let replica = tape.replica().map_err(stop)?;
     let house = setup::house(place, &config, replica, chosen.router.clone(), "a replay")?;

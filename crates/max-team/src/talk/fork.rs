@@ -12,16 +12,18 @@ use max_team_runtime::{Open, Sessions, Which, new_id};
 use max_team_tools::copy::{Copies, Copy, Order};
 use tokio_util::sync::CancellationToken;
 
-use super::{Ready, Seating, asked_for, chat, chosen_by, drive, is_terminal, warm};
+use super::{Seating, asked_for, chat, drive, is_terminal, warm};
 use crate::args::{Fork, Talk, TeamFlags};
+use crate::flags;
 use crate::headless::{self, Headless, Out, Task};
 use crate::record;
 use max_team_terminal::text::clean_line;
 use max_team_workspace::config::choice::Strength;
 use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::open::Workspace;
 use max_team_workspace::permissions;
 use max_team_workspace::setup::{self, Place};
-use max_team_workspace::team::Seated;
+use max_team_workspace::team::{Seated, Who};
 use max_team_workspace::words::Lang;
 
 /// Files that could not be put back and are named one by one.
@@ -49,7 +51,9 @@ pub(crate) fn fork(place: &Place, options: &Fork) -> anyhow::Result<Exit> {
     let talk = as_chosen(&tape, talk);
     let edits = options.edit.is_some();
     let mut copied = None;
-    let ready = Ready::read_in(place, &talk, |root| {
+    let selection = talk.selection();
+    let who = Who::read(&selection, place)?;
+    let workspace = Workspace::read_in(place, &selection, flags::overrides(&talk), who, |root| {
         // What cannot be gone on from is said before anything is made.
         let point = tape.fork(options.at, edits, root, Site::Here).map_err(setup::failed)?.forked.seq;
         if options.here {
@@ -60,8 +64,8 @@ pub(crate) fn fork(place: &Place, options: &Fork) -> anyhow::Result<Exit> {
         copied = Some(Copied { id: copy.id().to_owned(), back });
         Ok(copy.root())
     })?;
-    let Ready { config, chosen, root: work, seated: Seated { definition, settings, team, crew } } = ready;
-    let lang = place.lang(&config);
+    let lang = place.lang(&workspace.config);
+    let work = workspace.root.clone();
     let left: Vec<String> = match &copied {
         Some(Copied { back: Some(Back::Done(_, left)), .. }) => left.iter().map(|(path, _)| path.clone()).collect(),
         _ => Vec::new(),
@@ -79,15 +83,15 @@ pub(crate) fn fork(place: &Place, options: &Fork) -> anyhow::Result<Exit> {
     headless::talk(&lang.fork_alone(&tape.others().map_err(setup::failed)?));
     let open = Open {
         mode_is_named: talk.team.permission_mode.is_some(),
-        choice: chosen_by(place, &talk),
-        ..Open::new(Which::Fork(Box::new(forked), bound), definition, settings, team)
+        choice: selection.choice(place),
+        ..workspace.request(Which::Fork(Box::new(forked), bound))
     };
-    warm(&chosen.router, &chosen.model.provider);
-    let house = setup::house(place, &config, place.begin(&config)?, chosen.router.clone(), "a fork")?;
+    warm(&workspace.chosen);
     let chats = !options.print && is_terminal();
-    house.remember(setup::remember(place, &config, &chosen, chats)?);
+    let house = workspace.start(place, place.begin(&workspace.config)?, "a fork", chats)?;
+    let Workspace { config, chosen, seated: Seated { crew, .. }, ways, .. } = workspace;
     if chats {
-        let crew = crew.map(|crew| (crew, talk.ways(&config)));
+        let crew = crew.map(|crew| (crew, ways));
         return chat(place, &config, &house, Some(chosen), open, Seating { first, crew, record, ..Seating::at(work) });
     }
     let face = Headless {

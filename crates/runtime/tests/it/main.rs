@@ -38,7 +38,6 @@ use max_team_core::policy::{Answer, By};
 use max_team_core::team::{Definition, Model, Settings};
 use max_team_journal::{Death, Journal, WorkerInfo};
 use max_team_llm::{Replay, Router};
-use max_team_runtime::query;
 use max_team_runtime::skills::Places;
 use max_team_runtime::{Command, House, Notice, Open, Options, Order, RuntimeError, TeamHandle, Which, new_id};
 use max_team_tools::{Reach, Registry};

@@ -432,6 +432,9 @@ impl Lang {
             RuntimeError::TooLong { bytes, max } => {
                 format!("消息有 {bytes} 字节，上限为 {max}；请把内容放进文件，再给出文件名")
             }
+            RuntimeError::RoleTooLow { user, role, least } => {
+                format!("`{user}` 的角色是 `{}`；此操作需要 `{}`", role.name(), least.name())
+            }
             RuntimeError::Silent => "消息没有内容".to_owned(),
             RuntimeError::QueueFull(count) => format!("已有 {count} 条消息在排队；请等待当前任务结束，或中断它"),
             RuntimeError::Behind(count) => {

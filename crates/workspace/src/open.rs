@@ -1,0 +1,89 @@
+//! From a folder and a selection to an open session, in the same steps for every frontend.
+
+use std::path::{Path, PathBuf};
+
+use max_team_core::event::Choice;
+use max_team_runtime::storage::Journal;
+use max_team_runtime::{Open, TeamHandle, Which};
+
+use crate::agents;
+use crate::config::{Config, Override};
+use crate::exit::Stop;
+use crate::models::{self, Chosen};
+use crate::selection::Selection;
+use crate::setup::{self, Place};
+use crate::team::{Seated, Ways, Who};
+
+/// Settings, model, rules and team of a folder, read once.
+#[derive(Debug)]
+pub struct Workspace {
+    pub config: Config,
+    pub chosen: Chosen,
+    /// The folder that the team works in.
+    pub root: PathBuf,
+    pub seated: Seated,
+    /// How the team works, as the selection and the settings say.
+    pub ways: Ways,
+}
+
+impl Workspace {
+    /// Reads everything for the project's own folder. `overrides` are settings that flags name.
+    pub fn read(place: &Place, selection: &Selection, overrides: Vec<Override>) -> Result<Self, Stop> {
+        let who = Who::read(selection, place)?;
+        Self::read_in(place, selection, overrides, who, |root| Ok(root.to_path_buf()))
+    }
+
+    /// The same for an agent or team that was read before, in the folder that `made` gives for the project's: the rules that count
+    /// are those of that folder.
+    pub fn read_in(
+        place: &Place,
+        selection: &Selection,
+        overrides: Vec<Override>,
+        who: Who,
+        made: impl FnOnce(&Path) -> Result<PathBuf, Stop>,
+    ) -> Result<Self, Stop> {
+        let config = place.settings(selection.config.as_deref(), who.overrides(overrides))?;
+        config.warnings.iter().for_each(|warning| place.tell(warning));
+        let chosen = models::choose(&config, place)?;
+        let root = made(&setup::project_root(place, &config)?)?;
+        let settings = setup::settings_for(&chosen, &config, selection.structured)?;
+        let settings = setup::permitted(place, &config, &root, selection, settings)?;
+        let ways = selection.ways(&config);
+        let seated = who.seat(&chosen, &settings, ways)?;
+        Ok(Self { config, chosen, root, seated, ways })
+    }
+
+    /// Starts the runtime in this process on an open journal ([`Place::begin`]). `purpose` names the process to others.
+    pub fn start(&self, place: &Place, journal: Journal, purpose: &str, is_chat: bool) -> Result<TeamHandle, Stop> {
+        let team = setup::house(place, &self.config, journal, self.chosen.router.clone(), purpose)?;
+        team.remember(setup::remember(place, &self.config, &self.chosen, is_chat)?);
+        Ok(team)
+    }
+
+    /// The request that opens a session here.
+    pub fn request(&self, which: Which) -> Open {
+        let Seated { definition, settings, team, .. } = &self.seated;
+        Open::new(which, definition.clone(), settings.clone(), team.clone())
+    }
+}
+
+impl Selection {
+    /// How the team works: as selected, else as the settings say.
+    pub fn ways(&self, config: &Config) -> Ways {
+        Ways {
+            approve: self.approve.unwrap_or_default(),
+            max_parallel: self.max_parallel.unwrap_or(crate::team::PARALLEL_DEFAULT),
+            call_depth: config.team.call_depth,
+            coordinator: self.coordinator || config.team.coordinator,
+        }
+    }
+
+    /// The part of the selection that a session is opened with again when it is continued.
+    pub fn choice(&self, place: &Place) -> Choice {
+        let agents = self.agents.as_ref().map(|given| {
+            let file = if agents::is_text(given) { given.clone() } else { place.cwd.join(given) };
+            file.to_string_lossy().into_owned()
+        });
+        Choice { agents, agent: self.agent.clone(), solo: self.solo, coordinator: self.coordinator }
+    }
+}
