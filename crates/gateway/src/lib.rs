@@ -1,1 +1,1 @@
-//! Doors to the world. Empty: the terminal is the only face yet, and it lives in the binary.
+//! Connections to the outside world. Empty: `tests/frontend.rs` shows what one needs.
