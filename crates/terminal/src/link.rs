@@ -16,12 +16,12 @@ use max_team_core::plan::{Draft, Plan};
 use max_team_core::policy::Answer;
 use max_team_core::tasks::Tasks;
 use max_team_core::team::{Definition, Settings};
-use max_team_runtime::query;
 use max_team_runtime::rewind::{self, Moment, Sheet, To};
 use max_team_runtime::{
     AgentRow, Command, Letter, Open, Opened, Order, Roll, RuntimeError, SessionRow, Shown, Spawn, Status, Team,
     TeamHandle, Which, new_id,
 };
+use max_team_runtime::{Question, query};
 
 use super::mates;
 use max_team_workspace::permissions;
@@ -349,61 +349,65 @@ impl Desk {
                 Done::Proposed(self.command(fresh(), Command::Propose { session, draft, source }).await)
             }
             Act::Stop { plan, task } => Done::Stopped(self.command(fresh(), Command::Stop { plan, task }).await),
-            Act::Plan(plan) => Done::Plan { plan, outcome: self.handle.ask(query::Plan { plan }).await },
-            Act::Tasks => Done::Tasks(self.handle.ask(query::Tasks { session }).await),
-            Act::Paths(settings) => {
-                let (root, team) = (self.cwd.clone(), self.team.clone());
-                // What cannot be looked for is not offered.
-                Done::Paths(self.handle.ask(query::Paths { root, settings: *settings, team }).await.unwrap_or_default())
-            }
+            Act::Plan(plan) => Done::Plan { plan, outcome: self.ask(query::Plan { plan }).await },
+            Act::Tasks => Done::Tasks(self.ask(query::Tasks { session }).await),
+            Act::Paths(settings) => Done::Paths(self.paths(*settings).await),
             Act::Interrupt => Done::Interrupted(self.command(fresh(), Command::Interrupt { session }).await),
             Act::Halt => Done::Interrupted(self.command(fresh(), Command::Halt { session }).await),
             Act::Compact(keep) => Done::Compacted(self.command(fresh(), Command::Compact { session, keep }).await),
             Act::Uncompact => Done::Compacted(self.command(fresh(), Command::Uncompact { session }).await),
-            Act::Moments => Done::Moments(self.handle.ask(query::RewindPoints { session }).await),
-            Act::Rewinding(to) => Done::Rewinding(self.handle.ask(query::RewindPreview { session, to }).await),
+            Act::Moments => Done::Moments(self.ask(query::RewindPoints { session }).await),
+            Act::Rewinding(to) => Done::Rewinding(self.ask(query::RewindPreview { session, to }).await),
             Act::Rewind(plan) => Done::Rewound(self.handle.rewind(session, *plan, self.by.clone()).await),
             Act::Configure(settings) => {
                 let command = Command::Configure { session, settings: *settings };
                 Done::Configured(self.command(fresh(), command).await)
             }
-            Act::Status(reason) => Done::Status { reason, outcome: self.handle.ask(query::Status { session }).await },
+            Act::Status(reason) => Done::Status { reason, outcome: self.ask(query::Status { session }).await },
             Act::Write { key, to, text } => {
                 let command = Command::Write { session, to: to.clone(), text: text.clone() };
                 Done::Written { key, outcome: self.command(key, command).await, to, text }
             }
             Act::Continue { name, lead } => Done::Continued { lead, outcome: self.go_on(name).await },
             Act::Held { read } => {
-                Done::Held { read, outcome: self.handle.ask(query::HeldMessages { session, agent: None }).await }
+                Done::Held { read, outcome: self.ask(query::HeldMessages { session, agent: None }).await }
             }
-            Act::MatesHeld(mates) => {
-                let mut counts = Ok(Vec::new());
-                for (name, agent) in mates {
-                    let held = self.handle.ask(query::HeldMessages { session, agent: Some(agent) }).await;
-                    counts = counts.and_then(|mut counts: Vec<_>| {
-                        counts.push((name, held?));
-                        Ok(counts)
-                    });
-                }
-                Done::MatesHeld(counts)
-            }
+            Act::MatesHeld(mates) => Done::MatesHeld(self.held_by(mates).await),
             Act::Recruit(mates) => Done::Recruited(self.recruit(mates).await),
-            Act::Roll(shown) => Done::Roll { shown, outcome: self.handle.ask(query::Team { session }).await },
-            Act::Standing => {
-                Done::Standing(self.handle.ask(query::Team { session }).await.map(|roll| mates::stopped(&roll)))
-            }
-            Act::Letters => Done::Letters(self.handle.ask(query::Messages { session }).await),
+            Act::Roll(shown) => Done::Roll { shown, outcome: self.ask(query::Team { session }).await },
+            Act::Standing => Done::Standing(self.ask(query::Team { session }).await.map(|roll| mates::stopped(&roll))),
+            Act::Letters => Done::Letters(self.ask(query::Messages { session }).await),
             Act::Seen(shown) => self.see(&shown).await,
             Act::Show(wanted) => Done::Shown { outcome: self.show(wanted.as_deref()).await, wanted },
             Act::Sessions(wanted) => {
-                Done::Sessions { wanted, outcome: self.handle.ask(query::Sessions { limit: SESSIONS_MAX }).await }
+                Done::Sessions { wanted, outcome: self.ask(query::Sessions { limit: SESSIONS_MAX }).await }
             }
-            Act::Leave => {
-                self.handle.close(session).await;
-                Done::Left
-            }
+            Act::Leave => self.leave().await,
             Act::Open { which, settings } => self.open_another(which, *settings).await,
         }
+    }
+
+    async fn ask<Q: Question>(&self, question: Q) -> Outcome<Q::Answer> {
+        self.handle.ask(question).await
+    }
+
+    /// Paths that cannot be looked for are not offered.
+    async fn paths(&self, settings: Settings) -> Vec<String> {
+        let (root, team) = (self.cwd.clone(), self.team.clone());
+        self.ask(query::Paths { root, settings, team }).await.unwrap_or_default()
+    }
+
+    async fn held_by(&self, mates: Vec<(String, AgentId)>) -> Outcome<Vec<(String, usize)>> {
+        let mut counts = Vec::new();
+        for (name, agent) in mates {
+            counts.push((name, self.ask(query::HeldMessages { session: self.session, agent: Some(agent) }).await?));
+        }
+        Ok(counts)
+    }
+
+    async fn leave(&self) -> Done {
+        self.handle.close(self.session).await;
+        Done::Left
     }
 
     async fn open_another(&self, which: Which, settings: Settings) -> Done {
@@ -417,7 +421,7 @@ impl Desk {
 
     /// Asks for those who are not there and of whom nobody has asked for before; who of them is, or was asked for.
     async fn recruit(&self, mates: Vec<Spawn>) -> Outcome<Vec<String>> {
-        let (there, mates) = self.handle.ask(query::Newcomers { session: self.session, teammates: mates }).await?;
+        let (there, mates) = self.ask(query::Newcomers { session: self.session, teammates: mates }).await?;
         if !mates.is_empty() {
             self.command(fresh(), Command::Team { session: self.session, mates }).await?;
         }
@@ -427,7 +431,7 @@ impl Desk {
     /// Lets those go on who were stopped; who does, and, where all are to, how many letters wait for the lead.
     async fn go_on(&self, name: Option<String>) -> Outcome<(Vec<String>, usize)> {
         let held = match &name {
-            None => self.handle.ask(query::HeldMessages { session: self.session, agent: None }).await?,
+            None => self.ask(query::HeldMessages { session: self.session, agent: None }).await?,
             Some(_) => 0,
         };
         let to = match name {
@@ -464,7 +468,7 @@ impl Desk {
         let meant = wanted.and_then(|wanted| called.iter().rfind(|row| row.is(wanted)).cloned());
         let shown = match meant {
             Some(row) => {
-                let events = self.handle.ask(query::AgentEvents { agent: row.agent }).await?;
+                let events = self.ask(query::AgentEvents { agent: row.agent }).await?;
                 Some((row, events))
             }
             None => None,
@@ -497,11 +501,8 @@ impl Desk {
         }
         let open = Open { choice: self.choice.clone(), ..Open::new(which, definition, settings, team) };
         let opened = self.handle.open(self.by.clone(), &self.cwd, open).await?;
-        let events = if opened.resumed {
-            self.handle.ask(query::Events { session: opened.session }).await
-        } else {
-            Ok(Vec::new())
-        };
+        let events =
+            if opened.resumed { self.ask(query::Events { session: opened.session }).await } else { Ok(Vec::new()) };
         // One of the two is left: this one if the other cannot be read.
         let left = if events.is_ok() { self.session } else { opened.session };
         if left != opened.session || events.is_err() {

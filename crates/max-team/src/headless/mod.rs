@@ -153,6 +153,18 @@ impl Headless {
         Ok(verdict.exit)
     }
 
+    /// Counts the plans that were open before the run.
+    async fn count_plans(&self, opened: &Opened, tally: &mut Tally) -> anyhow::Result<()> {
+        for &plan in &opened.plans {
+            let state = self.handle.ask(query::Plan { plan }).await?;
+            tally.plans.push((plan, state.asked().next().map(|(question, _)| question), None));
+            // Stopped before the run: what the lead says in it is not cut short by that.
+            tally.outlived.extend(self.handle.ask(query::IsPlanStopped { plan }).await?.then_some(plan));
+        }
+        tally.plans_before = tally.plans.len();
+        Ok(())
+    }
+
     /// Sends the prompt to an open session, follows it, and prints the result.
     async fn attend(
         &self,
@@ -190,14 +202,7 @@ impl Headless {
             self.order(key, command).await?;
         }
         let goes_on = self.go_on(session, &mut tally).await?;
-        for plan in &opened.plans {
-            let asked =
-                self.handle.ask(query::Plan { plan: *plan }).await?.asked().next().map(|(question, _)| question);
-            tally.plans.push((*plan, asked, None));
-            // Stopped before the run: what the lead says in it is not cut short by that.
-            tally.outlived.extend(self.handle.ask(query::IsPlanStopped { plan: *plan }).await?.then_some(*plan));
-        }
-        tally.plans_before = tally.plans.len();
+        self.count_plans(opened, &mut tally).await?;
         if matches!(self.task, Task::Listen) {
             let (stopped, exit) = self.listen(opened, &mut notices, signals, &mut tally).await?;
             self.tell_of_more_refusals(&tally);
