@@ -36,7 +36,7 @@ use max_team_workspace::models::{self, Chosen};
 use max_team_workspace::open::Workspace;
 use max_team_workspace::setup::{self, Place};
 use max_team_workspace::skills;
-use max_team_workspace::team::{Crew, Seated, Ways, Who};
+use max_team_workspace::team::Who;
 use max_team_workspace::team_file::{self, Here};
 use max_team_workspace::words::Lang;
 
@@ -87,7 +87,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     let (open, limit) = as_agreed(place, &journal, &workspace.root, task.as_ref(), open)?;
     let what = if task.is_some() { "a headless run" } else { "a chat" };
     let team = workspace.start(place, journal, what, task.is_none())?;
-    let Workspace { config, chosen, root, seated: Seated { crew, .. }, ways } = workspace;
+    let Workspace { config, chosen, root, .. } = workspace;
     if let Some(task) = task {
         let face = Headless {
             handle: team.clone(),
@@ -111,9 +111,8 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     }
     // Who was asked for by name may have something to begin with.
     let begins = talk.agent.is_some() && !talk.continue_last && talk.resume.is_none();
-    let crew = crew.map(|crew| (crew, ways));
     let first = talk.prompt.or_else(|| Some(initial).filter(|initial| begins && !initial.is_empty()));
-    let seating = Seating { first, no_color: talk.no_color, crew, mates, record, ..Seating::at(root) };
+    let seating = Seating { first, no_color: talk.no_color, mates, record, ..Seating::at(root) };
     let exit = chat(place, &config, &team, Some(chosen), open, seating)?;
     crate::commands::sessions::forget_old(place, &config, exit);
     Ok(exit)
@@ -196,12 +195,11 @@ pub(crate) fn work(
     // Where somebody sits, they see the plan and decide.
     let is_chat = matches!(task, Task::Run { .. }) && is_terminal() && format == Format::Text && !talk.yes_to_plans;
     let house = workspace.start(place, place.begin(&workspace.config)?, "a plan", is_chat)?;
-    let Workspace { config, chosen, root, seated: Seated { crew, .. }, ways } = workspace;
+    let Workspace { config, chosen, root, .. } = workspace;
     let task = match task {
         Task::Run { draft, source } if is_chat => {
             let propose = Some((*draft, source));
-            let crew = crew.map(|crew| (crew, ways));
-            let seating = Seating { propose, no_color: talk.no_color, crew, record, ..Seating::at(root) };
+            let seating = Seating { propose, no_color: talk.no_color, record, ..Seating::at(root) };
             return chat(place, &config, &house, Some(chosen), open, seating);
         }
         task => task,
@@ -445,8 +443,6 @@ struct Seating {
     objection: Option<String>,
     /// Its journal is thrown away afterwards.
     scratch: bool,
-    /// Where those who work here are written, and how they do.
-    crew: Option<(Crew, Ways)>,
     /// Teammates that begin before anything is said.
     mates: Vec<Spawn>,
     /// The file that the run is written into afterwards.
@@ -457,8 +453,8 @@ impl Seating {
     /// In a folder, where somebody sits and types.
     fn at(root: PathBuf) -> Self {
         let (no_color, yes, refuses, scratch, mates) = (false, false, false, false, Vec::new());
-        let (first, propose, objection, crew, record) = (None, None, None, None, None);
-        Self { root, first, propose, no_color, yes, refuses, objection, scratch, crew, mates, record }
+        let (first, propose, objection, record) = (None, None, None, None);
+        Self { root, first, propose, no_color, yes, refuses, objection, scratch, mates, record }
     }
 }
 
@@ -466,7 +462,7 @@ fn chat(
     place: &Place,
     config: &Config,
     team: &TeamHandle,
-    chosen: Option<Chosen>,
+    chosen: Option<Arc<Chosen>>,
     open: Open,
     seating: Seating,
 ) -> anyhow::Result<Exit> {
@@ -475,13 +471,8 @@ fn chat(
     // Leaving a demo is never a failure.
     let watched = seating.scratch && (!seating.yes || seating.refuses);
     let plain = seating.yes || !terminal || place.env.get("TERM").is_none_or(|term| term == "dumb");
-    let chosen = chosen.map(Arc::new);
     let lang = place.lang(config);
     let record = seating.record;
-    let look = seating
-        .crew
-        .zip(chosen.clone())
-        .map(|((crew, ways), chosen)| crew.look(chosen, open.settings.clone(), ways, lang));
     let here = Here::seated(&open.definition.name, open.team.as_ref(), open.settings.mode);
     let options = ChatOptions {
         handle: team.clone(),
@@ -492,7 +483,6 @@ fn chat(
         first: seating.first,
         propose: seating.propose,
         models: models(chosen, config.limits.budget_usd.is_some()),
-        look,
         while_busy: config.keys.enter_while_busy,
         color: place.color(config, seating.no_color) && terminal,
         lang,

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use crate::agent;
+use crate::definitions::Definitions;
 use crate::error::RuntimeError;
 use crate::house::{Bound, House};
 use crate::memory::Remember;
@@ -224,12 +225,24 @@ pub struct Open {
     pub schema: Option<serde_json::Value>,
     /// The colleagues of the lead; without them it works alone.
     pub team: Option<Team>,
+    /// Where the definitions of lead and team are written; asked before each message.
+    #[serde(skip)]
+    pub definitions: Option<Arc<dyn Definitions>>,
 }
 
 impl Open {
     /// A way to open a session in which no flag chose the mode or the team, and which answers in words.
     pub fn new(which: Which, definition: Definition, settings: Settings, team: Option<Team>) -> Self {
-        Self { which, definition, settings, mode_is_named: false, choice: Choice::default(), schema: None, team }
+        Self {
+            which,
+            definition,
+            settings,
+            mode_is_named: false,
+            choice: Choice::default(),
+            schema: None,
+            team,
+            definitions: None,
+        }
     }
 }
 
@@ -330,6 +343,8 @@ pub struct Opened {
     pub skills: Vec<String>,
     /// Protected files that commands made without approval and that are still where they were moved to.
     pub moved: Vec<MovedFile>,
+    /// Everybody, if definitions have changed since they were read for this opening.
+    pub crew: Option<Arc<Crew>>,
 }
 
 /// A session that another frontend has open.
@@ -552,6 +567,15 @@ pub enum Notice {
         /// How many there will be.
         of: usize,
     },
+    /// Definitions were changed in their files, and count from now on; not in the journal.
+    Redefined {
+        /// The session.
+        session: SessionId,
+        /// Everybody, if anybody has changed.
+        crew: Option<Arc<Crew>>,
+        /// What the user should be told.
+        notes: Vec<String>,
+    },
     /// The session has nothing more to do until somebody says something.
     Idle {
         /// The session.
@@ -578,6 +602,7 @@ impl Notice {
             Self::Event { session, .. }
             | Self::Delta { session, .. }
             | Self::Copies { session, .. }
+            | Self::Redefined { session, .. }
             | Self::Idle { session, .. }
             | Self::Stopped { session, .. } => *session,
         }

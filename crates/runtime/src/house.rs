@@ -4,6 +4,7 @@
 //! starts the loop. Saying something is one transaction: the words in the session's stream and the letter in the
 //! lead's mailbox; the loop hears of it afterwards. Nothing lives only in a channel.
 
+mod redefine;
 mod resume;
 mod withdraw;
 
@@ -29,14 +30,12 @@ use max_team_tools::{Reach, Registry};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{Agent, Control, Frame, Redefined, Seat, text_at, waits};
+use crate::agent::{Agent, Control, Frame, Seat, text_at, waits};
 use crate::audit::AuditOptions;
 use crate::census::Census;
 use crate::error::RuntimeError;
 use crate::floor::{Floor, fold_plan};
-use crate::handle::{
-    Asked, Command, Crew, Lead, Notice, Open, Opened, Order, Origin, Queued, Status, TeamHandle, Which,
-};
+use crate::handle::{Asked, Command, Notice, Open, Opened, Order, Origin, Queued, Status, TeamHandle, Which};
 use crate::plan::{letters, propose};
 use crate::post::{self, Pending, Post, Written};
 use crate::rewind::{self, Rewind, Sheet, To};
@@ -124,6 +123,8 @@ impl House {
     }
 
     pub(crate) async fn open(self: &Arc<Self>, by: Principal, cwd: &Path, open: Open) -> Result<Opened, RuntimeError> {
+        let (open, changes) = open.refreshed();
+        let definitions = open.definitions.clone();
         let sessions = Sessions::new(&self.shared.journal);
         let found = match open.which.clone() {
             Which::New | Which::Fork(..) => None,
@@ -153,8 +154,16 @@ impl House {
                 desk.floor.close().await;
             }
             self.give_back(&fence.resource, epoch).await;
+            return opened;
         }
-        opened
+        opened.map(|mut opened| {
+            if let (Some(definitions), Some(crew)) = (definitions, &changes.crew) {
+                definitions.accepted(crew);
+            }
+            opened.notes.extend(changes.notes);
+            opened.crew = changes.crew;
+            opened
+        })
     }
 
     /// Opens a session that this process owns: from here on, a new one and a resumed one differ in their history alone.
@@ -178,6 +187,7 @@ impl House {
         let cap = crate::plan::cap(&open.settings);
         let mut floor = Floor::new(Arc::clone(&self.shared), session, lead, fence, root, open.team.clone(), cap);
         floor.bound = bound;
+        floor.definitions.clone_from(&open.definitions);
         self.seat(&Arc::new(floor), by, &open, turn, head, resumed).await
     }
 
@@ -263,6 +273,7 @@ impl House {
             notes: seat.frame.notes().to_vec(),
             skills: self.shared.callable_skills(&floor.root),
             moved: Census::new(&self.shared.journal).moved_files(session)?,
+            crew: None,
         };
         if resumed {
             floor.sweep_tasks().await?;
@@ -415,6 +426,7 @@ impl House {
             Command::Queue { session, ref text } => self.say(session, text, true, &order).await,
             Command::Withdraw { session, letter } => self.withdraw(session, letter, &order.by).await,
             Command::Write { session, ref to, ref text } => {
+                self.refresh(session).await?;
                 let before = self.knowing(session);
                 let post = Post::telling(&self.shared.journal, &before);
                 let written = post.write(&order.by, order.key, session, to, text).await?;
@@ -532,42 +544,6 @@ impl House {
         outcome
     }
 
-    /// Others work here from now on. A lead that could not sit down changes nothing.
-    async fn set_crew(&self, session: SessionId, crew: Crew) -> Result<(), RuntimeError> {
-        let floor = self.floor(session)?;
-        let Crew { lead, members, experts } = crew;
-        let (before, now) = (floor.team(), floor.set_crew(members, experts));
-        let Some(Lead { definition, constraints, model }) = lead else { return Ok(()) };
-        let status = self.status(session).await?;
-        let (turn, _) = self.shared.fold_agent(floor.lead)?;
-        let is_same = |known: &Definition| (&known.name, known.place) == (&definition.name, definition.place);
-        let is_other = turn.identity().is_some_and(|(_, _, known)| !is_same(known));
-        let is_beyond = floor.bound.as_ref().is_some_and(|bound| !bound.goes_on_as(&definition));
-        // A face that waits for an answer of a shape has its own way to lead, and the lead of before goes on.
-        if status.settings.structured || is_other || is_beyond {
-            return Ok(());
-        }
-        let settings = status.settings.leading_under(&constraints);
-        let settings = floor.bound.as_ref().map_or(settings.clone(), |bound| bound.lead_settings(settings, true));
-        let coordinates = now.is_some_and(|team| team.coordinator);
-        let copy = match settings.permissions.copy.as_str() {
-            "" => Ok(None),
-            _ => worktree::Worker::leading(&floor, &settings, &definition).place(&self.shared).map(Some),
-        };
-        let framed = copy
-            .and_then(|copy| self.lead_frame(&floor, copy.as_ref(), definition.into(), settings, None, coordinates));
-        match framed {
-            Ok((definition, frame)) => {
-                let redefined = Control::Redefine(Box::new(Redefined { definition, frame, model }));
-                floor.tell(&session::agent_stream(floor.lead), redefined).await
-            }
-            Err(error) => {
-                floor.restore(before);
-                Err(error)
-            }
-        }
-    }
-
     /// What the requests of a lead carry. One that only coordinates has nothing but what it does that with.
     pub(crate) fn lead_frame(
         &self,
@@ -640,6 +616,7 @@ impl House {
         if self.floor(session).is_err() && self.shared.journal.owner(&session::stream(session))?.is_none() {
             return Err(RuntimeError::NotOpen(session));
         }
+        self.refresh(session).await?;
         let post = Post::new(&self.shared.journal);
         let written = post.say(&order.by, order.key, session, text, wait).await?;
         self.publish(session, &order.by, written);

@@ -10,6 +10,7 @@ mod beat;
 mod bottom;
 mod cache;
 mod census;
+mod definitions;
 mod error;
 mod floor;
 pub mod front_matter;
@@ -53,6 +54,7 @@ pub use census::{
     Allowed, Census, Cost, Doing, Enrolled, Fate, Filter, Found, Letter, Met, Person, PlanLine, Reason, Record,
     Refused, Roll, Seen, Set, Span, SpanKind, Standing, Step, Unmet, Word,
 };
+pub use definitions::{Changes, Definitions};
 pub use error::RuntimeError;
 pub use handle::{
     Asked, Attached, Command, Crew, Delta, Lead, Mate, Notice, Open, Opened, Order, Origin, Queued, Recovered, Status,

@@ -61,7 +61,6 @@ use session::Session;
 use theme::Theme;
 
 use max_team_workspace::config::choice::WhileBusy;
-use max_team_workspace::team::Look;
 use max_team_workspace::words::Lang;
 
 /// What a chat needs.
@@ -82,8 +81,6 @@ pub struct ChatOptions {
     pub propose: Option<(Draft, String)>,
     /// How `/model` finds models.
     pub models: Models,
-    /// Asks again who can be called.
-    pub look: Option<Look>,
     /// What Enter does while a turn runs.
     pub while_busy: WhileBusy,
     /// Whether to paint in colour.
@@ -154,7 +151,6 @@ pub async fn chat(options: ChatOptions, shutdown: CancellationToken) -> anyhow::
         first,
         propose,
         models,
-        look,
         while_busy,
         color,
         lang,
@@ -170,7 +166,7 @@ pub async fn chat(options: ChatOptions, shutdown: CancellationToken) -> anyhow::
     // First listen, then open: what happens in between is then heard, or in the journal, or both.
     let notices = handle.watch();
     let definition = open.definition.clone();
-    let (team, choice) = (open.team.clone(), open.choice.clone());
+    let (team, choice, definitions) = (open.team.clone(), open.choice.clone(), open.definitions.clone());
     let opened = handle.open(by.clone(), &cwd, open).await?;
     let has_past = opened.resumed || !opened.history.is_empty();
     let events = if has_past { handle.ask(query::Events { session: opened.session }).await? } else { Vec::new() };
@@ -195,7 +191,7 @@ pub async fn chat(options: ChatOptions, shutdown: CancellationToken) -> anyhow::
         definition,
         team,
         choice,
-        look,
+        definitions,
         session: opened.session,
     });
     if plain {

@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use max_team_core::event::{Choice, Event};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
@@ -21,11 +22,10 @@ use max_team_runtime::{
     AgentRow, Command, Letter, Open, Opened, Order, Roll, RuntimeError, SessionRow, Shown, Spawn, Status, Team,
     TeamHandle, Which, new_id,
 };
-use max_team_runtime::{Question, query};
+use max_team_runtime::{Definitions, Question, query};
 
 use super::mates;
 use max_team_workspace::permissions;
-use max_team_workspace::team::{Look, News};
 
 /// Sessions that `/resume` lists.
 pub(super) const SESSIONS_MAX: usize = 10;
@@ -143,7 +143,6 @@ pub(super) enum Done {
         key: EnvelopeId,
         text: String,
         outcome: Outcome<()>,
-        news: News,
     },
     Withdrawn {
         key: EnvelopeId,
@@ -212,7 +211,6 @@ pub(super) enum Done {
     Seen,
     Opened {
         outcome: Outcome<Arrival>,
-        news: News,
     },
 }
 
@@ -277,8 +275,8 @@ pub(super) struct Desk {
     pub(super) team: Option<Team>,
     /// The flags that chose both.
     pub(super) choice: Choice,
-    /// Asks again who can be called.
-    pub(super) look: Option<Look>,
+    /// Where both are written.
+    pub(super) definitions: Option<Arc<dyn Definitions>>,
     pub(super) session: SessionId,
 }
 
@@ -320,17 +318,9 @@ impl Desk {
         let session = self.session;
         match act {
             Act::Say { key, text, wait } => {
-                // A definition that was changed meanwhile counts from here on.
-                let news = self.look.as_ref().map(Look::again).unwrap_or_default();
-                if let Some(crew) = news.crew.clone()
-                    && let Err(error) = self.command(fresh(), Command::Crew { session, crew }).await
-                {
-                    return Done::Said { key, text, outcome: Err(error), news };
-                }
-                self.taken(&news);
                 let said = text.clone();
                 let command = if wait { Command::Queue { session, text } } else { Command::Say { session, text } };
-                Done::Said { key, text: said, outcome: self.command(key, command).await, news }
+                Done::Said { key, text: said, outcome: self.command(key, command).await }
             }
             Act::Withdraw { key, text } => {
                 let outcome = self.command(fresh(), Command::Withdraw { session, letter: key }).await;
@@ -411,12 +401,7 @@ impl Desk {
     }
 
     async fn open_another(&self, which: Which, settings: Settings) -> Done {
-        let news = self.look.as_ref().map(Look::now).unwrap_or_default();
-        let outcome = self.open(which, settings, &news).await;
-        if outcome.is_ok() {
-            self.taken(&news);
-        }
-        Done::Opened { outcome, news }
+        Done::Opened { outcome: self.open(which, settings).await }
     }
 
     /// Asks for those who are not there and of whom nobody has asked for before; who of them is, or was asked for.
@@ -481,25 +466,11 @@ impl Desk {
         self.handle.command(order).await
     }
 
-    /// What has changed counts in the session now.
-    fn taken(&self, news: &News) {
-        if let (Some(look), Some(crew)) = (&self.look, &news.crew) {
-            look.taken(crew);
-        }
-    }
-
     /// The other session is opened first: if that fails, this one is still there.
-    async fn open(&self, which: Which, mut settings: Settings, news: &News) -> Outcome<Arrival> {
-        let (mut definition, mut team) = (self.definition.clone(), self.team.clone());
-        if let (Some(team), Some(crew)) = (&mut team, news.crew.as_deref().cloned()) {
-            (team.members, team.experts) = (crew.members, crew.experts);
-            if let Some(lead) = crew.lead {
-                definition = lead.definition;
-                settings.model = lead.model.unwrap_or(settings.model);
-                settings = settings.leading_under(&lead.constraints);
-            }
-        }
-        let open = Open { choice: self.choice.clone(), ..Open::new(which, definition, settings, team) };
+    async fn open(&self, which: Which, settings: Settings) -> Outcome<Arrival> {
+        let (definition, team) = (self.definition.clone(), self.team.clone());
+        let (choice, definitions) = (self.choice.clone(), self.definitions.clone());
+        let open = Open { choice, definitions, ..Open::new(which, definition, settings, team) };
         let opened = self.handle.open(self.by.clone(), &self.cwd, open).await?;
         let events =
             if opened.resumed { self.ask(query::Events { session: opened.session }).await } else { Ok(Vec::new()) };

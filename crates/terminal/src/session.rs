@@ -34,7 +34,6 @@ use super::rows::Row;
 use super::slash::Slash;
 use super::transcript::{Activity, Item, Transcript};
 use max_team_workspace::config::choice::WhileBusy;
-use max_team_workspace::team::News;
 use max_team_workspace::words::Lang;
 
 use again::Later;
@@ -403,6 +402,9 @@ impl Session {
                 self.crew.delta(from, *call, delta, now_ms);
                 Vec::new()
             }
+            Notice::Redefined { session, crew, notes } if *session == self.id => {
+                self.hear_of_crew(crew.as_deref(), notes)
+            }
             Notice::Copies { session, order, made, of } if *session == self.id => {
                 self.copies.insert(*order, (*made, *of));
                 if self.copies.values().all(|(made, of)| made >= of) {
@@ -515,19 +517,17 @@ impl Session {
     pub(super) fn done(&mut self, done: Done, now_ms: i64) -> Vec<Item> {
         let failed = |error: &dyn fmt::Display| vec![Item::Row(Row::Error(error.to_string()))];
         match done {
-            Done::Said { outcome: Ok(()), news, .. } => self.hear_of_crew(news),
+            Done::Said { outcome: Ok(()), .. } => Vec::new(),
             Done::Withdrawn { key, text, outcome } => self.withdrawn(key, text, outcome),
             Done::Answered { outcome: Ok(()), .. } => Vec::new(),
             Done::Interrupted(Ok(())) | Done::Configured(Ok(())) | Done::Remembered(Ok(())) => Vec::new(),
             Done::Remembered(Err(words)) => failed(&words),
             Done::Decided { outcome: Ok(()), .. } | Done::Proposed(Ok(())) | Done::Stopped(Ok(())) => Vec::new(),
-            Done::Said { key, text, outcome: Err(error), news } => {
+            Done::Said { key, text, outcome: Err(error) } => {
                 // It may have left the queue: with the session, which has stopped meanwhile.
                 self.queue.retain(|queued| queued.key != key);
                 self.returned.push(if is_go_on(&text) { GO_ON.to_owned() } else { text });
-                let mut items = self.hear_of_crew(News { crew: None, ..news });
-                items.extend(failed(&error));
-                items
+                failed(&error)
             }
             Done::Answered { question, outcome: Err(error) } | Done::Decided { question, outcome: Err(error) } => {
                 self.unanswered(question, &error);
@@ -570,13 +570,11 @@ impl Session {
             Done::Shown { outcome: Err(error), .. } => failed(&error),
             Done::Sessions { wanted, outcome: Ok(rows) } => self.sessions(wanted, rows, now_ms),
             Done::Sessions { outcome: Err(error), .. } => failed(&error),
-            Done::Opened { outcome: Err(error), news } => {
+            Done::Opened { outcome: Err(error) } => {
                 self.still_stopped();
-                let mut items = self.hear_of_crew(News { crew: None, ..news });
-                items.extend(failed(&self.lang.runtime_failure(&error)));
-                items
+                failed(&self.lang.runtime_failure(&error))
             }
-            Done::Opened { outcome: Ok(arrival), news } => self.opened(arrival, news),
+            Done::Opened { outcome: Ok(arrival) } => self.opened(arrival),
         }
     }
 
@@ -593,8 +591,8 @@ impl Session {
     }
 
     /// Another session is talked in from now on.
-    fn opened(&mut self, Arrival { opened, events }: Arrival, news: News) -> Vec<Item> {
-        let said = self.hear_of_crew(news);
+    fn opened(&mut self, Arrival { opened, events }: Arrival) -> Vec<Item> {
+        let said = self.hear_of_crew(opened.crew.as_deref(), &[]);
         self.settings = Settings::clone(&opened.settings);
         if self.is_stopped() && opened.session == self.id {
             let mut items = said;

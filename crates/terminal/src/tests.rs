@@ -38,7 +38,6 @@ use super::chat::Wish;
 use super::link::{Act, Arrival, Done};
 use super::screen::{Screen, View};
 use glass::Glass;
-use max_team_workspace::team::News;
 use max_team_workspace::words::Lang;
 use stage::{Stage, edit, intent, session_id, tool_use};
 
@@ -255,7 +254,7 @@ fn a_message_that_was_not_sent_comes_back_into_the_draft() {
     let mut stage = Stage::new(80, 24);
     stage.say("precious words");
     let Some(Act::Say { key, text, .. }) = stage.acts.last().cloned() else { panic!() };
-    stage.chat.done(Done::Said { key, text, outcome: Err(RuntimeError::QueueFull(20)), news: Default::default() });
+    stage.chat.done(Done::Said { key, text, outcome: Err(RuntimeError::QueueFull(20)) });
     stage.paint();
     let screen = stage.glass.screen();
     assert!(screen.contains("> precious words") && screen.contains("20 messages are queued"), "{screen}");
@@ -611,13 +610,13 @@ fn a_session_that_has_stopped_is_opened_again_by_what_is_said_next() {
         stage.key(key);
         assert!(matches!(stage.acts.as_slice(), [Act::Interrupt, open] if takes_up(open)), "{:?}", stage.acts);
         let failed = Err(RuntimeError::AgentStopped("still full".into()));
-        stage.chat.done(Done::Opened { outcome: failed, news: News::default() });
+        stage.chat.done(Done::Opened { outcome: failed });
     }
     stage.acts.clear();
     stage.say("one more thing");
     assert!(matches!(stage.acts.as_slice(), [open] if takes_up(open)), "{:?}", stage.acts);
     let failed = Err(RuntimeError::AgentStopped("still full".into()));
-    stage.chat.done(Done::Opened { outcome: failed, news: News::default() });
+    stage.chat.done(Done::Opened { outcome: failed });
     stage.paint();
     assert!(stage.glass.screen().contains("> one more thing"), "{}", stage.glass.screen());
     stage.acts.clear();
@@ -626,7 +625,7 @@ fn a_session_that_has_stopped_is_opened_again_by_what_is_said_next() {
         opened: Box::new(Opened { resumed: true, continuing: true, ..stage::opened() }),
         events: vec![(1, stage::started("go"))],
     };
-    stage.chat.done(Done::Opened { outcome: Ok(arrival()), news: News::default() });
+    stage.chat.done(Done::Opened { outcome: Ok(arrival()) });
     stage.paint();
     let (screen, said) = (stage.glass.screen(), stage.acts.last());
     assert_eq!(stage.glass.everything().matches("> go").count(), 1, "it is not shown again: {screen}");
@@ -636,7 +635,7 @@ fn a_session_that_has_stopped_is_opened_again_by_what_is_said_next() {
     let Some(Act::Say { key, text, .. }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
     stage.chat.notice(&stopped("disk full"));
     let outcome = Err(RuntimeError::AgentStopped("disk full".into()));
-    stage.chat.done(Done::Said { key, text, outcome, news: News::default() });
+    stage.chat.done(Done::Said { key, text, outcome });
     stage.paint();
     assert!(stage.glass.screen().contains("> one more thing"), "{}", stage.glass.screen());
     stage.key(KeyCode::Esc);

@@ -1,10 +1,11 @@
 //! From a folder and a selection to an open session, in the same steps for every frontend.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use max_team_core::event::Choice;
 use max_team_runtime::storage::Journal;
-use max_team_runtime::{Open, TeamHandle, Which};
+use max_team_runtime::{Definitions, Open, TeamHandle, Which};
 
 use crate::agents;
 use crate::config::{Config, Override};
@@ -18,12 +19,11 @@ use crate::team::{Seated, Ways, Who};
 #[derive(Debug)]
 pub struct Workspace {
     pub config: Config,
-    pub chosen: Chosen,
+    pub chosen: Arc<Chosen>,
     /// The folder that the team works in.
     pub root: PathBuf,
-    pub seated: Seated,
-    /// How the team works, as the selection and the settings say.
-    pub ways: Ways,
+    /// The lead, its team and what they work under.
+    pub open: Open,
 }
 
 impl Workspace {
@@ -44,13 +44,16 @@ impl Workspace {
     ) -> Result<Self, Stop> {
         let config = place.settings(selection.config.as_deref(), who.overrides(overrides))?;
         config.warnings.iter().for_each(|warning| place.tell(warning));
-        let chosen = models::choose(&config, place)?;
+        let chosen = Arc::new(models::choose(&config, place)?);
         let root = made(&setup::project_root(place, &config)?)?;
         let settings = setup::settings_for(&chosen, &config, selection.structured)?;
         let settings = setup::permitted(place, &config, &root, selection, settings)?;
         let ways = selection.ways(&config);
-        let seated = who.seat(&chosen, &settings, ways)?;
-        Ok(Self { config, chosen, root, seated, ways })
+        let Seated { definition, settings, team, crew } = who.seat(&chosen, &settings, ways)?;
+        let look = crew.map(|crew| crew.look(Arc::clone(&chosen), settings.clone(), ways, place.lang(&config)));
+        let definitions = look.map(|look| Arc::new(look) as Arc<dyn Definitions>);
+        let open = Open { definitions, ..Open::new(Which::New, definition, settings, team) };
+        Ok(Self { config, chosen, root, open })
     }
 
     /// Starts the runtime in this process on an open journal ([`Place::begin`]). `purpose` names the process to others.
@@ -60,10 +63,9 @@ impl Workspace {
         Ok(team)
     }
 
-    /// The request that opens a session here.
+    /// The request that opens a session here. Changed definitions are told to one session: read a workspace for each.
     pub fn request(&self, which: Which) -> Open {
-        let Seated { definition, settings, team, .. } = &self.seated;
-        Open::new(which, definition.clone(), settings.clone(), team.clone())
+        Open { which, ..self.open.clone() }
     }
 }
 

@@ -22,7 +22,7 @@ use crate::setup::{self, Place};
 use crate::skills;
 
 use crew::Source;
-pub use crew::{Crew, Look, News};
+pub use crew::{Crew, Look};
 
 /// What is said about definitions before a session; `agents list` says everything.
 const TOLD_MAX: usize = 8;

@@ -75,7 +75,7 @@ pub(crate) fn run(place: &Place, file: &Path, options: RunOptions) -> anyhow::Re
         Err(_) if !read.is_whole() => return Err(read.stop(&[]).into()),
         Err(stop) => return Err(stop.into()),
     };
-    let Some(team) = &workspace.seated.team else {
+    let Some(team) = &workspace.open.team else {
         return Err(Stop::new(Exit::Usage, "a plan needs a team: leave --solo and --agent out").into());
     };
     let shown = match preview(team, &workspace.root, read.named(), &basis(place, &workspace)) {
@@ -92,7 +92,7 @@ pub(crate) fn run(place: &Place, file: &Path, options: RunOptions) -> anyhow::Re
 
 /// The basis of a forecast for a file: the journal, if there is one, and the budget of a new run.
 fn basis(place: &Place, workspace: &Workspace) -> Basis {
-    let session_nano = workspace.seated.settings.budget_nano;
+    let session_nano = workspace.open.settings.budget_nano;
     match place.journal_to_look() {
         Ok(journal) => Basis::read(&journal, session_nano),
         Err(_) => Basis { session_nano, ..Basis::default() },

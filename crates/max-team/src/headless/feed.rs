@@ -138,9 +138,7 @@ impl Headless {
                     match &*event {
                         Event::TurnStarted(_) => {
                             rests = false;
-                            if from.lead {
-                                tally.began = Instant::now();
-                            }
+                            tally.began = if from.lead { Instant::now() } else { tally.began };
                         }
                         Event::TurnEnded(ended) if from.lead => {
                             let code = self.tell_result(session, ended, tally, stopped).await?;
@@ -162,6 +160,7 @@ impl Headless {
                     self.hear_piece(session, &from, &delta, tally)?;
                 }
                 Notice::Copies { of, .. } => self.tell_of_making(of, tally),
+                Notice::Redefined { notes, .. } => notes.iter().for_each(|note| super::talk(note)),
                 Notice::Idle { .. } => {
                     rests = tally.unheard.is_empty() && !tally.is_awaiting();
                     self.say(session, &mut next, tally).await?;

@@ -426,6 +426,7 @@ impl Headless {
                     self.hear_piece(session, &from, &delta, tally)?;
                 }
                 Notice::Copies { of, .. } => self.tell_of_making(of, tally),
+                Notice::Redefined { notes, .. } => notes.iter().for_each(|note| talk(note)),
                 Notice::Idle { .. } if tally.is_awaiting() => {}
                 Notice::Idle { waiting: true, .. } if !tally.waiting.is_empty() => return Ok(stopped),
                 // Somebody has stopped everything before it was begun with.

@@ -23,7 +23,7 @@ use max_team_workspace::exit::{Exit, Stop};
 use max_team_workspace::open::Workspace;
 use max_team_workspace::permissions;
 use max_team_workspace::setup::{self, Place};
-use max_team_workspace::team::{Seated, Who};
+use max_team_workspace::team::Who;
 use max_team_workspace::words::Lang;
 
 /// Files that could not be put back and are named one by one.
@@ -89,10 +89,9 @@ pub(crate) fn fork(place: &Place, options: &Fork) -> anyhow::Result<Exit> {
     warm(&workspace.chosen);
     let chats = !options.print && is_terminal();
     let house = workspace.start(place, place.begin(&workspace.config)?, "a fork", chats)?;
-    let Workspace { config, chosen, seated: Seated { crew, .. }, ways, .. } = workspace;
+    let Workspace { config, chosen, .. } = workspace;
     if chats {
-        let crew = crew.map(|crew| (crew, ways));
-        return chat(place, &config, &house, Some(chosen), open, Seating { first, crew, record, ..Seating::at(work) });
+        return chat(place, &config, &house, Some(chosen), open, Seating { first, record, ..Seating::at(work) });
     }
     let face = Headless {
         handle: house.clone(),

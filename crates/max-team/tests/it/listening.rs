@@ -83,6 +83,29 @@ fn lines_on_standard_input_are_turns_until_there_are_no_more() {
     assert_eq!(server.requests()[1].user_texts(), ["2+2?", "and one more?"]);
 }
 
+/// Definitions are read again before each message, whatever frontend it comes from.
+#[test]
+fn a_definition_that_is_written_between_two_lines_counts_for_the_second() {
+    let server = ModelServer::start([Reply::text("four"), Reply::text("five"), Reply::text("six")]);
+    let program = Program::with(&server).file("a.txt", "one");
+    let mut talker = Talker::start(&program);
+    talker.say("2+2?");
+    assert_eq!(talker.hear("result", "result"), "four");
+    let program =
+        program.file(".max-team/agents/tides.md", "---\nname: tides\ndescription: Knows the tides\n---\nYou know.\n");
+    talker.say("and one more?");
+    assert_eq!(talker.hear("result", "result"), "five");
+    let program = program.file(".max-team/agents/tides.md", "---\nname: tides\nname: twice\n---\nx\n");
+    talker.say("and one more?");
+    assert_eq!(talker.hear("result", "result"), "six");
+    let (_, ran) = talker.end();
+    let requests = server.requests();
+    let knows: Vec<bool> = requests.iter().map(|request| request.contains("Knows the tides")).collect();
+    assert_eq!(knows, [false, true, true], "{ran:?}");
+    assert!(ran.err.contains("tides.md"), "the user hears of a definition that cannot be read: {}", ran.err);
+    drop(program);
+}
+
 /// The turn that is cut short has a result like those before it.
 #[test]
 fn a_turn_that_is_terminated_has_a_result() {

@@ -130,7 +130,7 @@ impl World<'_> {
                 Notice::Event { event, .. } => self.shown.push((*event).clone()),
                 Notice::Idle { waiting, .. } => return Ok(waiting),
                 Notice::Stopped { error, .. } => return Err(format!("stopped: {error}")),
-                Notice::Delta { .. } | Notice::Copies { .. } => {}
+                Notice::Delta { .. } | Notice::Copies { .. } | Notice::Redefined { .. } => {}
             }
         }
     }

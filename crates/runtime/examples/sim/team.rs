@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use max_team_core::calling::hands::{AGENT, CHECK_INBOX, GENERAL, SEND_MESSAGE, SPAWN, SPAWN_TEAMMATE, SPAWNED, TASK};
-use max_team_core::event::Choice;
 use max_team_core::id::WorkerId;
 use max_team_core::message::{Principal, Role};
 use max_team_core::plan::event::Approve;
@@ -142,13 +141,5 @@ pub(crate) fn open(which: Which, approve: Approve) -> Open {
         coordinator: false,
         wished: BTreeMap::new(),
     };
-    Open {
-        which,
-        definition: Arc::unwrap_or_clone(lead.definition),
-        settings: lead.settings,
-        mode_is_named: false,
-        choice: Choice::default(),
-        schema: None,
-        team: Some(team),
-    }
+    Open::new(which, Arc::unwrap_or_clone(lead.definition), lead.settings, Some(team))
 }

@@ -35,6 +35,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::agent::Frame;
+use crate::definitions::Definitions;
 use crate::error::RuntimeError;
 use crate::handle::{Mate, Team};
 use crate::house::Bound;
@@ -63,6 +64,8 @@ pub(crate) struct Floor {
     team: Mutex<Option<Arc<Team>>>,
     /// What bound this session before it was opened here; `None` for a new one.
     pub bound: Option<Bound>,
+    /// Where the definitions of lead and team are written.
+    pub definitions: Option<Arc<dyn Definitions>>,
     pub purse: Arc<Purse>,
     /// Held while somebody decides about money.
     pub spending: Mutex<()>,
@@ -129,6 +132,7 @@ impl Floor {
             root,
             team: Mutex::new(team.map(Arc::new)),
             bound: None,
+            definitions: None,
             purse: Arc::new(Purse::new(cap, None)),
             spending: Mutex::new(()),
             plan_purses: Mutex::new(HashMap::new()),

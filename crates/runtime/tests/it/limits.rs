@@ -243,7 +243,7 @@ pub(crate) async fn until(notices: &mut mpsc::Receiver<Notice>, name: &str, coun
                 events.push((from.name.to_string(), (*event).clone()));
             }
             Notice::Stopped { error, .. } => panic!("{error}"),
-            Notice::Idle { .. } | Notice::Delta { .. } | Notice::Copies { .. } => {}
+            Notice::Idle { .. } | Notice::Delta { .. } | Notice::Copies { .. } | Notice::Redefined { .. } => {}
         }
     }
     Heard { events, waiting: false }

@@ -31,7 +31,7 @@ mod worktrees;
 use std::path::Path;
 use std::sync::Arc;
 
-use max_team_core::event::{Choice, End, Event};
+use max_team_core::event::{End, Event};
 use max_team_core::id::{EnvelopeId, SessionId, WorkerId};
 use max_team_core::message::{Principal, Role};
 use max_team_core::policy::{Answer, By};
@@ -106,15 +106,7 @@ fn open(which: Which) -> Open {
     let tools = ["read_file", "edit_file"].map(str::to_owned).to_vec();
     let definition =
         Definition { name: "solo".into(), role: "r".into(), prompt: "p".into(), tools, ..Definition::default() };
-    Open {
-        which,
-        definition,
-        settings: Settings::new(model),
-        mode_is_named: false,
-        choice: Choice::default(),
-        schema: None,
-        team: None,
-    }
+    Open::new(which, definition, Settings::new(model), None)
 }
 
 async fn order(team: &TeamHandle, command: Command) -> Result<(), RuntimeError> {
@@ -127,7 +119,7 @@ async fn next(notices: &mut mpsc::Receiver<Notice>) -> Arc<Event> {
         match notices.recv().await.unwrap() {
             Notice::Event { event, .. } => return event,
             Notice::Stopped { error, .. } => panic!("{error}"),
-            Notice::Delta { .. } | Notice::Copies { .. } | Notice::Idle { .. } => {}
+            Notice::Delta { .. } | Notice::Copies { .. } | Notice::Redefined { .. } | Notice::Idle { .. } => {}
         }
     }
 }

@@ -345,7 +345,7 @@ fn a_letter_whose_commit_is_refused_is_acted_on_by_nobody() {
             match tokio::time::timeout(Duration::from_secs(20), notices.recv()).await.unwrap().unwrap() {
                 Notice::Stopped { whole, .. } => stopped.push(whole),
                 Notice::Event { event, .. } => assert_ne!(event.name(), "turn_started", "nobody acts on it"),
-                Notice::Idle { .. } | Notice::Delta { .. } | Notice::Copies { .. } => {}
+                Notice::Idle { .. } | Notice::Delta { .. } | Notice::Copies { .. } | Notice::Redefined { .. } => {}
             }
         }
         stopped.sort_unstable();

@@ -125,7 +125,7 @@ pub(crate) async fn rest(notices: &mut mpsc::Receiver<Notice>) -> Heard {
             Notice::Event { from, event, .. } => events.push((from.name.to_string(), (*event).clone())),
             Notice::Idle { waiting, .. } => return Heard { events, waiting },
             Notice::Stopped { error, .. } => panic!("{error}"),
-            Notice::Delta { .. } | Notice::Copies { .. } => {}
+            Notice::Delta { .. } | Notice::Copies { .. } | Notice::Redefined { .. } => {}
         }
     }
 }

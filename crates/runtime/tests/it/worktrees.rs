@@ -74,7 +74,7 @@ async fn a_task_in_a_copy_is_checked_there_and_then_merged() {
                 _ => {}
             },
             Notice::Stopped { error, .. } => panic!("{error}"),
-            Notice::Delta { .. } | Notice::Copies { .. } | Notice::Idle { .. } => {}
+            Notice::Delta { .. } | Notice::Copies { .. } | Notice::Redefined { .. } | Notice::Idle { .. } => {}
         }
     };
     assert_eq!(heard.last_words().text, "Done.");

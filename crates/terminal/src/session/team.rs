@@ -25,7 +25,6 @@ use super::super::rows::Row;
 use super::super::transcript::{Item, Transcript, text_of};
 use super::{Session, note};
 use crate::sheet;
-use max_team_workspace::team::News;
 
 /// Rows and pieces of text that are shown of what somebody has done; the last ones.
 const SHOWN_ITEMS_MAX: usize = 200;
@@ -38,11 +37,11 @@ impl Session {
     }
 
     /// Others work here now, or something is wrong with how they are written.
-    pub(super) fn hear_of_crew(&mut self, news: News) -> Vec<Item> {
-        if let (Some(team), Some(crew)) = (&mut self.team, news.crew) {
-            (team.members, team.experts) = (crew.members, crew.experts);
+    pub(super) fn hear_of_crew(&mut self, crew: Option<&max_team_runtime::Crew>, notes: &[String]) -> Vec<Item> {
+        if let (Some(team), Some(crew)) = (&mut self.team, crew) {
+            (team.members, team.experts) = (crew.members.clone(), crew.experts.clone());
         }
-        news.said.into_iter().map(note).collect()
+        notes.iter().cloned().map(note).collect()
     }
 
     pub(in super::super) fn team(&self) -> Option<&Team> {

@@ -25,7 +25,6 @@ use super::super::report;
 use super::super::rows::Row;
 use super::house::{asks, started, team};
 use super::stage::{self, Stage, edit};
-use max_team_workspace::team::News;
 use max_team_workspace::words::Lang;
 
 pub(super) fn mate(number: u128, name: &str, color: &str) -> Arc<Origin> {
@@ -693,7 +692,7 @@ fn a_line_for_a_teammate_of_a_session_that_has_stopped_is_not_lost() {
     stage.say("@bob one more thing");
     let arrival =
         Arrival { opened: Box::new(Opened { resumed: true, continuing: true, ..stage::opened() }), events: Vec::new() };
-    stage.chat.done(Done::Opened { outcome: Ok(arrival), news: News::default() });
+    stage.chat.done(Done::Opened { outcome: Ok(arrival) });
     stage.paint();
     let Some(Act::Write { key, to, text }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
     assert_eq!((to.as_slice(), text.as_str()), (&["bob".to_owned()][..], "one more thing"));

@@ -17,7 +17,6 @@ use uuid::Uuid;
 use super::super::link::{Act, Arrival, Done};
 use super::mates::{begins, ends, mate};
 use super::stage::{self, Stage, session_id, started};
-use max_team_workspace::team::News;
 
 /// What a turn is told, and the rows that it is shown by; what is shown of it anew must be the same.
 const NEWS: &str = "✉ news from the team";
@@ -81,7 +80,7 @@ fn what_the_program_says_waits_unseen() {
     assert_shown(&stage.glass.screen(), &["> go", "going on"]);
 
     let outcome = Err(RuntimeError::TooMuch);
-    stage.chat.done(Done::Said { key, text, outcome, news: News::default() });
+    stage.chat.done(Done::Said { key, text, outcome });
     stage.paint();
     assert!(stage.glass.screen().contains("> /continue"), "{}", stage.glass.screen());
 }
@@ -100,7 +99,7 @@ fn letters_are_not_shown_twice_in_one_chat() {
             stage.say("more");
         }
         let arrival = Arrival { opened: Box::new(Opened { resumed: true, ..stage::opened() }), events: Vec::new() };
-        stage.chat.done(Done::Opened { outcome: Ok(arrival), news: News::default() });
+        stage.chat.done(Done::Opened { outcome: Ok(arrival) });
         let (id, body) = (EnvelopeId::new(Uuid::from_u128(8)), json!({ "text": "use tabs" }));
         let envelope = Envelope::new(id, "user/me", "agent/b", Kind::UserInput, body, 0);
         let (from, to) = ("user".to_owned(), "bob".to_owned());

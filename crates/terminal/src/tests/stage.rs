@@ -88,6 +88,7 @@ pub(crate) fn opened() -> Opened {
         skills: Vec::new(),
         notes: Vec::new(),
         moved: Vec::new(),
+        crew: None,
     }
 }
 

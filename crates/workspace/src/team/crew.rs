@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use max_team_core::team::{Member, Settings};
-use max_team_runtime::{Crew as Staff, Lead, Mate};
+use max_team_runtime::{Changes, Crew as Staff, Definitions, Lead, Mate};
 
 use super::{Ways, allot, colleagues, narrowed, seated, vouching, wish};
 use crate::agents::{self, Desk, Joined, Roster};
@@ -72,7 +72,18 @@ impl Crew {
     pub fn look(self, chosen: Arc<Chosen>, settings: Settings, ways: Ways, lang: Lang) -> Look {
         let told = self.roster.broken().map(str::to_owned).collect();
         let model = self.team.as_ref().and_then(|team| team.lead.model.clone());
-        let seen = Seen { crew: self, chosen, settings, ways, lang, is_new: false, lead: None, model, told };
+        let seen = Seen {
+            crew: self,
+            chosen,
+            settings,
+            ways,
+            lang,
+            is_new: false,
+            has_changed: false,
+            lead: None,
+            model,
+            told,
+        };
         Look(Arc::new(Mutex::new(seen)))
     }
 }
@@ -80,15 +91,6 @@ impl Crew {
 /// Asks again who works here. Cheap to copy.
 #[derive(Debug, Clone)]
 pub struct Look(Arc<Mutex<Seen>>);
-
-/// What has changed since it was last asked.
-#[derive(Debug, Default)]
-pub struct News {
-    /// Everybody, if anything has; of who leads, only what is another than before.
-    pub crew: Option<Box<Staff>>,
-    /// What the user should be told.
-    pub said: Vec<String>,
-}
 
 #[derive(Debug)]
 struct Seen {
@@ -99,6 +101,8 @@ struct Seen {
     lang: Lang,
     /// Something was read that no session has taken over yet.
     is_new: bool,
+    /// Something was read that differs from what the session was opened with.
+    has_changed: bool,
     /// Who leads, as it was last told.
     lead: Option<Lead>,
     /// The name of its model, as it was last told: until another one is written, the user may choose.
@@ -107,47 +111,45 @@ struct Seen {
     told: Vec<String>,
 }
 
+impl Definitions for Look {
+    fn changes(&self) -> Changes {
+        self.seen().changes()
+    }
+
+    fn current(&self) -> Changes {
+        self.seen().current()
+    }
+
+    fn accepted(&self, crew: &Staff) {
+        self.seen().accepted(crew);
+    }
+}
+
 impl Look {
-    /// What has changed since a session last took something over. Blocking, for as long as it takes to look at the stamps
-    /// of some files and to read the team's own.
-    pub fn again(&self) -> News {
-        self.seen().again()
-    }
-
-    /// Everybody as of now, whether or not anything has changed.
-    pub fn now(&self) -> News {
-        self.seen().now()
-    }
-
-    /// A session works with these from here on. What was not taken over is news again the next time.
-    pub fn taken(&self, crew: &Staff) {
-        self.seen().taken(crew);
-    }
-
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Seen {
-    fn again(&mut self) -> News {
-        let said = self.refresh();
+    fn changes(&mut self) -> Changes {
+        let notes = self.refresh();
         if !self.is_new {
-            return News { crew: None, said };
+            return Changes { crew: None, notes };
         }
         let mut staff = self.everybody();
         if staff.lead == self.lead {
             staff.lead = None;
         }
-        News { crew: Some(Box::new(staff)), said }
+        Changes { crew: Some(Arc::new(staff)), notes }
     }
 
-    fn now(&mut self) -> News {
-        let said = self.refresh();
-        News { crew: Some(Box::new(self.everybody())), said }
+    fn current(&mut self) -> Changes {
+        let notes = self.refresh();
+        Changes { crew: self.has_changed.then(|| Arc::new(self.everybody())), notes }
     }
 
-    fn taken(&mut self, crew: &Staff) {
+    fn accepted(&mut self, crew: &Staff) {
         if crew.lead.is_some() {
             self.lead.clone_from(&crew.lead);
         }
@@ -163,6 +165,7 @@ impl Seen {
             Ok(changed) => self.is_new |= changed,
             Err(stop) => faults.push(stop.message),
         }
+        self.has_changed |= self.is_new;
         let fresh = faults.iter().filter(|fault| !self.told.contains(fault));
         let said = fresh.map(|fault| self.lang.last_good_counts(fault)).collect();
         self.told = faults;

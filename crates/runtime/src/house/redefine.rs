@@ -1,0 +1,65 @@
+//! Definitions that change while a session is open: read before each message, and taken over where they can be.
+
+use max_team_core::id::SessionId;
+use max_team_core::team::Definition;
+
+use super::House;
+use crate::agent::{Control, Redefined};
+use crate::definitions::Changes;
+use crate::error::RuntimeError;
+use crate::handle::{Crew, Lead, Notice};
+use crate::{session, worktree};
+
+impl House {
+    /// Takes over definitions that were changed in their files since the last message.
+    pub(super) async fn refresh(&self, session: SessionId) -> Result<(), RuntimeError> {
+        let Some(floor) = self.floor(session).ok() else { return Ok(()) };
+        let Some(definitions) = floor.definitions.as_deref() else { return Ok(()) };
+        let changes = definitions.changes();
+        if let Some(crew) = &changes.crew {
+            self.set_crew(session, crew.as_ref().clone()).await?;
+            definitions.accepted(crew);
+        }
+        let Changes { crew, notes } = changes;
+        if crew.is_some() || !notes.is_empty() {
+            self.shared.herald.show(&Notice::Redefined { session, crew, notes });
+        }
+        Ok(())
+    }
+
+    /// Others work here from now on. A lead that could not sit down changes nothing.
+    pub(super) async fn set_crew(&self, session: SessionId, crew: Crew) -> Result<(), RuntimeError> {
+        let floor = self.floor(session)?;
+        let Crew { lead, members, experts } = crew;
+        let (before, now) = (floor.team(), floor.set_crew(members, experts));
+        let Some(Lead { definition, constraints, model }) = lead else { return Ok(()) };
+        let status = self.status(session).await?;
+        let (turn, _) = self.shared.fold_agent(floor.lead)?;
+        let is_same = |known: &Definition| (&known.name, known.place) == (&definition.name, definition.place);
+        let is_other = turn.identity().is_some_and(|(_, _, known)| !is_same(known));
+        let is_beyond = floor.bound.as_ref().is_some_and(|bound| !bound.goes_on_as(&definition));
+        // A face that waits for an answer of a shape has its own way to lead, and the lead of before goes on.
+        if status.settings.structured || is_other || is_beyond {
+            return Ok(());
+        }
+        let settings = status.settings.leading_under(&constraints);
+        let settings = floor.bound.as_ref().map_or(settings.clone(), |bound| bound.lead_settings(settings, true));
+        let coordinates = now.is_some_and(|team| team.coordinator);
+        let copy = match settings.permissions.copy.as_str() {
+            "" => Ok(None),
+            _ => worktree::Worker::leading(&floor, &settings, &definition).place(&self.shared).map(Some),
+        };
+        let framed = copy
+            .and_then(|copy| self.lead_frame(&floor, copy.as_ref(), definition.into(), settings, None, coordinates));
+        match framed {
+            Ok((definition, frame)) => {
+                let redefined = Control::Redefine(Box::new(Redefined { definition, frame, model }));
+                floor.tell(&session::agent_stream(floor.lead), redefined).await
+            }
+            Err(error) => {
+                floor.restore(before);
+                Err(error)
+            }
+        }
+    }
+}
