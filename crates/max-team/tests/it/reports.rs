@@ -21,6 +21,17 @@ fn told(request: &Recorded) -> String {
     request.body["messages"].to_string()
 }
 
+/// The newest tool result that a request tells its model.
+fn last_result(request: &Recorded) -> String {
+    let parts =
+        request.body["messages"].as_array().into_iter().flatten().filter_map(|message| message["content"].as_array());
+    let result = parts.flatten().rfind(|part| part["type"] == "tool_result").cloned().unwrap_or_default();
+    match &result["content"] {
+        Value::String(text) => text.clone(),
+        content => content[0]["text"].as_str().unwrap_or_default().to_owned(),
+    }
+}
+
 fn is_lead(request: &Recorded) -> bool {
     request.user_texts().first().is_some_and(|text| text.contains("please"))
 }
@@ -272,6 +283,70 @@ fn a_message_goes_to_a_task_by_its_id() {
     ok(program.run(&["send", "fix", "And now?"]));
     ok(program.run(&["-c", "-p", ""]));
     assert_eq!((asked("fix"), asked("cover")), (3, 1), "the user's message begins the next work of the task's member");
+}
+
+/// The plan has ended. The answer to a correction says what the checks of the task say now and what it cost, and the task's
+/// record shows that its evidence is older than its newest answer.
+#[test]
+fn a_correction_after_the_plan_is_checked_again() {
+    let tasks = json!([
+        { "id": "area", "title": "area", "agent": "leo", "description": "Make area.", "owns": ["a.txt"], "outputs": ["a.txt"],
+          "verify": ["grep -q 3 a.txt"] },
+        { "id": "cover", "title": "cover", "agent": "leo", "description": "Cover it.", "owns": ["b.txt"], "depends_on": ["area"] },
+    ]);
+    let query = |input: Value| Reply::new().tool("q", "task_query", input);
+    let server = ModelServer::start(
+        Script::new()
+            .when(voice(
+                task("area"),
+                vec![
+                    write("a.txt", "3"),
+                    Reply::text("OLD."),
+                    write("a.txt", "3 and 3"),
+                    Reply::text("NEW."),
+                    write("a.txt", "four"),
+                    Reply::text("NEWER."),
+                    Reply::text("It is four."),
+                ],
+            ))
+            .when(voice(task("cover"), vec![Reply::text("Covered.")]))
+            .when(voice(
+                is_lead,
+                vec![
+                    plan(tasks),
+                    send("area", "Make it two."),
+                    send("area", "Make it four."),
+                    send("area", "What is it?"),
+                    query(json!({ "task_id": "area" })),
+                    query(json!({})),
+                    Reply::text("All is well."),
+                ],
+            )),
+    );
+    let program = Program::team(&server);
+    let ran = ok(program.run(&["-p", "make it, please", "--approve", "never"]));
+    assert_eq!(ran.out, "All is well.\n", "{ran:?}");
+    let lead = of_lead(&server);
+    let result = |index: usize| last_result(&lead[index]);
+    let (two, four, words) = (result(2), result(3), result(4));
+    let passed = "The task's checks after this correction:\n✓ a.txt: 7 bytes\n✓ grep -q 3 a.txt: exit 0";
+    assert!(two.starts_with("NEW.") && two.contains(passed) && two.contains("[This answer cost $"), "{two}");
+    let failed = "The task's checks after this correction:\n✓ a.txt: 4 bytes\n✗ grep -q 3 a.txt: exit 1";
+    assert!(four.starts_with("NEWER.") && four.contains(failed), "{four}");
+    // Words change no file: what the checks said still holds.
+    assert!(!words.contains("checks") && words.contains("[This answer cost $"), "{words}");
+    let (one, all) = (result(5), result(6));
+    assert!(one.contains("area (leo): done, attempt 1 (answered again after the plan ended, 11 characters)"), "{one}");
+    assert!(
+        one.contains("✓ a.txt: 1 bytes") && one.contains("The evidence above is from before the newest answer."),
+        "{one}"
+    );
+    assert!(one.contains("Result:\n  It is four.\n\n  (Before the plan ended it had said:)\n  OLD."), "{one}");
+    assert!(!one.contains("verified"), "{one}");
+    assert!(all.contains("area (leo): done, attempt 1 (answered again"), "{all}");
+    assert!(all.contains("cover (leo): done, attempt 1 (unverified"), "{all}");
+    let strict = program.run(&["replay", "--strict", "--approve", "never"]);
+    assert!(strict.code == 0 && strict.out.contains("would be the same"), "{strict:?}");
 }
 
 /// Alice and Bob settle something between them; what begins their last turns is never a message of the lead.

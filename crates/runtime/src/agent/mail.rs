@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::flight::Flight;
+use super::members::CallResult;
 use super::steer::waits;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
@@ -436,6 +437,9 @@ impl Agent {
     async fn take_result(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
         let asked = letter.reply_to.and_then(|asked| self.asked_with(asked));
         let key = asked.unwrap_or_else(|| text_at(&letter.body, "call"));
+        if self.rechecked.get(&key) == Some(&letter.id) {
+            return Ok(());
+        }
         let (mut words, is_error) = self.told(&key, letter);
         let ms = letter.body.get("ms").and_then(Value::as_u64).unwrap_or_default();
         // Looking at a copy takes its time.
@@ -454,8 +458,15 @@ impl Agent {
             return Ok(());
         }
         Box::pin(self.note_error(letter)).await?;
-        self.in_flight.remove(&Flight::Tool(key.clone()));
         self.is_over(&key);
+        if let Some(correction) = self.late_correction(letter)? {
+            if correction.acted() && changed.is_none() {
+                self.check_again(key, letter.id, correction, CallResult { words, is_error, ms });
+                return Ok(());
+            }
+            words = format!("{words}\n\n{}", correction.unchecked());
+        }
+        self.in_flight.remove(&Flight::Tool(key.clone()));
         let ack = Extra::acks(vec![letter.id]);
         if let Some(changed) = changed {
             if is_asked {
@@ -471,7 +482,7 @@ impl Agent {
 
     /// Who has answered with this letter. Not whom the call would start: `send_message` goes on with somebody who was
     /// started by another.
-    fn whose(&self, letter: &Envelope) -> Option<AgentId> {
+    pub(super) fn whose(&self, letter: &Envelope) -> Option<AgentId> {
         letter.from.strip_prefix("agent/").filter(|_| letter.kind == Kind::TaskResult)?.parse().ok()
     }
 

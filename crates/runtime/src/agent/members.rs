@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use max_team_core::id::AgentId;
+use max_team_core::chat::Part;
+use max_team_core::event::Ending;
+use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::near::candidates;
 use max_team_core::plan::{Plan, Status};
@@ -12,11 +14,13 @@ use max_team_core::turn::Input;
 use serde_json::json;
 
 use super::acts::Done;
+use super::flight::{Flight, Landed};
 use super::mail::derived;
 use super::{Agent, Extra};
 use crate::census::Census;
 use crate::error::RuntimeError;
 use crate::plan::address;
+use crate::plan::recheck::Correction;
 use crate::rows::AgentRow;
 use crate::session;
 use crate::shared::now_ms;
@@ -32,6 +36,13 @@ pub(super) enum Member {
     Failed(String),
     /// The name stands for several tasks; the words name them.
     Several(String),
+}
+
+/// The result of a call, as it is told.
+pub(super) struct CallResult {
+    pub(super) words: String,
+    pub(super) is_error: bool,
+    pub(super) ms: u64,
 }
 
 impl Agent {
@@ -121,6 +132,31 @@ impl Agent {
         let (Some(plan), Some(agent), true) = (given.corrects, self.origin.agent, has_files) else { return Ok(false) };
         let plan = Census::new(&self.floor.shared.journal).plan(plan)?;
         Ok(plan.is_approved() && !plan.is_stopped() && state(&plan, agent) == Some(Status::Done))
+    }
+
+    /// The answer of a member to a message about its task, after the plan has ended.
+    pub(super) fn late_correction(&self, letter: &Envelope) -> Result<Option<Correction>, RuntimeError> {
+        match self.whose(letter) {
+            Some(member) => Correction::read(&self.floor, member, &letter.body),
+            None => Ok(None),
+        }
+    }
+
+    /// Runs the checks of a corrected task again; the call ends with the answer and what they say. The message is read once the
+    /// call has ended, so that a crash loses nothing.
+    pub(super) fn check_again(&mut self, key: String, letter: EnvelopeId, correction: Correction, told: CallResult) {
+        let (flight, cancel) = (Flight::Tool(key.clone()), self.cancel.child_token());
+        self.in_flight.insert(flight.clone());
+        self.preparing.insert(key.clone());
+        self.rechecked.insert(key.clone(), letter);
+        let CallResult { words, is_error, ms } = told;
+        self.flights.push(Box::pin(async move {
+            let checked = correction.check(&cancel).await;
+            let content = vec![Part::text(format!("{words}\n\n{checked}"))];
+            let ending = if cancel.is_cancelled() { Ending::Interrupted } else { Ending::Ran };
+            let input = Input::ToolEnded { key, content, is_error, ending, fatal: None, ms };
+            Landed { flight, input: Some(input) }
+        }));
     }
 
     /// Whether the plan that this agent began for is not over.

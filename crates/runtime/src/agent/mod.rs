@@ -198,6 +198,8 @@ pub(crate) struct Agent {
     freed: CancellationToken,
     /// Calls for whom a copy is being made to work in, or is being left by whoever asked about it.
     preparing: HashSet<String>,
+    /// Answers whose tasks are being checked again, by the calls that wait for them.
+    rechecked: HashMap<String, EnvelopeId>,
     /// Those whose copies are made for a user's letter.
     copying: recruit::Copying,
     /// What has happened and was not told yet, and when.
@@ -277,6 +279,7 @@ impl Agent {
             delegated: HashMap::new(),
             freed: CancellationToken::new(),
             preparing: HashSet::new(),
+            rechecked: HashMap::new(),
             copying: recruit::Copying::default(),
             untold: Vec::new(),
             begun: None,
@@ -625,8 +628,15 @@ impl Agent {
     }
 
     async fn land(&mut self, landed: Landed) -> Result<(), RuntimeError> {
+        // The answer has come, and the call ends with the check that follows it.
+        let is_checked = |flight: &Flight| matches!(flight, Flight::Tool(key) if self.rechecked.contains_key(key));
+        if landed.input.is_none() && is_checked(&landed.flight) {
+            return Ok(());
+        }
         self.in_flight.remove(&landed.flight);
+        let mut acks = Vec::new();
         if let Flight::Tool(key) = &landed.flight {
+            acks.extend(self.rechecked.remove(key));
             if self.preparing.remove(key) && !self.turn.is_busy() {
                 // Whoever waits for the copy is looked at again, also if its letter was read a moment too early.
                 self.floor.ring(&self.stream);
@@ -642,7 +652,7 @@ impl Agent {
                 events.extend(self.files_seen());
                 events.extend(self.decide(input));
                 let seen = self.do_briefly(&mut events);
-                self.commit(events, Extra { seen, ..Extra::default() }).await
+                self.commit(events, Extra { seen, acks, ..Extra::default() }).await
             }
             None => Ok(()),
         }

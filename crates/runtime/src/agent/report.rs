@@ -17,6 +17,7 @@ use super::Agent;
 use super::calls::TIME_OVER;
 use super::mail::{add, derived, result_id, text_at};
 use crate::error::RuntimeError;
+use crate::plan::recheck::unchecked;
 use crate::post::is_go_on;
 use crate::{rows, session, team_tools};
 
@@ -102,6 +103,10 @@ impl Agent {
             add(&mut body, "unknown", &unknown);
         }
         if let (Life::Background, Some(agent)) = (&assignment.life, self.origin.agent) {
+            if assignment.corrects.is_some() && !self.is_plan_open() {
+                let unchecked = unchecked(!self.turn.only_looked(), spent);
+                add(&mut body, "text", &format!("{text}\n\n{unchecked}"));
+            }
             let handle = rows::handle(&self.origin.name, agent);
             add(&mut body, "session", &self.floor.session);
             add(&mut body, "mate", &handle);

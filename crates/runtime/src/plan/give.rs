@@ -196,7 +196,7 @@ impl PlanLoop {
     }
 
     /// Looks at what a task left, whose owner says this.
-    fn check_saying(&mut self, index: usize, attempt: u32, output: String) -> Option<Flight> {
+    pub(super) fn check_saying(&mut self, index: usize, attempt: u32, output: String) -> Option<Flight> {
         let task = self.plan.draft()?.tasks.get(index)?.clone();
         let leaves = self.leaves(index);
         let member = self.plan.task(index).map(|view| view.member.to_owned()).unwrap_or_default();

@@ -16,6 +16,7 @@ mod mail;
 mod probe;
 pub(crate) mod propose;
 pub(crate) mod query;
+pub(crate) mod recheck;
 pub(crate) mod revise;
 mod serve;
 mod upstream;

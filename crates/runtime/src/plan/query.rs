@@ -7,6 +7,7 @@ use max_team_core::text::Page;
 
 use super::letters::{indented, proof_words};
 use super::propose::open_plans;
+use super::recheck::{evidence_lines, newest_answer};
 use crate::census::Census;
 use crate::error::RuntimeError;
 use crate::floor::Floor;
@@ -20,20 +21,20 @@ pub(crate) fn describe(floor: &Floor, query: &Query, drafts: &[Task]) -> Result<
     if let Some(task) = &query.task_id {
         let known = open.iter().rev().filter(|(id, _)| is_wanted(*id));
         if let Some((id, view)) = known.clone().find_map(|(id, plan)| Some((*id, view_of(plan, task)?))) {
-            return Ok(whole(id, &view, query.page));
+            return Ok(whole(id, &view, None, query.page));
         }
         for (id, plan) in finished(floor, query.plan)? {
             if let Some(view) = view_of(&plan, task) {
-                return Ok(whole(id, &view, query.page));
+                return Ok(whole(id, &view, later(floor, id, &view)?.as_deref(), query.page));
             }
         }
         text.push_str(&format!("There is no task `{task}` in the plans of this session. There are:\n\n"));
     }
     for (id, plan) in open.iter().filter(|(id, _)| is_wanted(*id)) {
-        text.push_str(&listed(*id, plan, "open", query));
+        text.push_str(&listed(floor, *id, plan, query)?);
     }
     for (id, plan) in finished(floor, query.plan)? {
-        text.push_str(&listed(id, &plan, "finished", query));
+        text.push_str(&listed(floor, id, &plan, query)?);
     }
     for draft in drafts {
         text.push_str(&format!("- {} ({}): written down, not proposed: {}\n", draft.id, draft.agent, draft.caption()));
@@ -54,24 +55,33 @@ fn view_of<'p>(plan: &'p Plan, task: &str) -> Option<TaskView<'p>> {
     plan.task(plan.graph()?.index(task)?)
 }
 
+/// The newest answer of a task's member, if it has answered again after the plan ended.
+fn later(floor: &Floor, id: PlanId, view: &TaskView<'_>) -> Result<Option<String>, RuntimeError> {
+    view.agent.map_or(Ok(None), |agent| newest_answer(&floor.shared.journal, id, agent))
+}
+
 /// One plan with a line for each task that is asked for.
-fn listed(id: PlanId, plan: &Plan, state: &str, query: &Query) -> String {
+fn listed(floor: &Floor, id: PlanId, plan: &Plan, query: &Query) -> Result<String, RuntimeError> {
+    let is_over = plan.ended().is_some();
+    let state = if is_over { "finished" } else { "open" };
     let (tally, goal) = (plan.tally(), plan.draft().map_or("", |draft| draft.goal.as_str()));
     let mut text =
         format!("Plan {id} ({state}): {} of {} tasks done, {} failed. {goal}\n", tally.done, tally.tasks, tally.failed);
     let is_wanted = |view: &TaskView<'_>| query.status.is_none_or(|status| status == view.status);
     let mut views = plan.tasks().filter(is_wanted);
     for view in views.by_ref().take(TASKS_LISTED_MAX) {
-        text.push_str(&line(&view));
+        let later = if is_over { later(floor, id, &view)? } else { None };
+        text.push_str(&line(&view, later.as_deref()));
         text.push('\n');
     }
     if let more @ 1.. = views.count() {
         text.push_str(&format!("[{more} more tasks: name one with `task_id`, or choose with `status`.]\n"));
     }
-    text
+    Ok(text)
 }
 
-fn line(view: &TaskView<'_>) -> String {
+/// One task. What was checked before the plan ended verifies no later answer.
+fn line(view: &TaskView<'_>, later: Option<&str>) -> String {
     let mut text = format!("- {} ({}): {}, attempt {}", view.task.id, view.member, view.status.name(), view.attempt);
     match &view.waits {
         Waits::For(needs) => text.push_str(&format!(", waits for {}", needs.join(", "))),
@@ -79,7 +89,9 @@ fn line(view: &TaskView<'_>) -> String {
         Waits::Ruling => text.push_str(", waits for a decision"),
         _ => {}
     }
-    if let Some(result) = view.result {
+    if let Some(answer) = later {
+        text.push_str(&format!(" (answered again after the plan ended, {} characters)", answer.chars().count()));
+    } else if let Some(result) = view.result {
         let proof = if view.status == Status::Done { proof_words(result) } else { "its last answer" };
         text.push_str(&format!(" ({proof}, {} characters)", result.output.chars().count()));
     }
@@ -93,16 +105,24 @@ fn line(view: &TaskView<'_>) -> String {
 }
 
 /// One task with a page of its result.
-fn whole(id: PlanId, view: &TaskView<'_>, page: Option<usize>) -> String {
-    let mut text = format!("{}\nIt is a task of plan {id}: {}\n", line(view), view.task.caption());
+fn whole(id: PlanId, view: &TaskView<'_>, later: Option<&str>, page: Option<usize>) -> String {
+    let mut text = format!("{}\nIt is a task of plan {id}: {}\n", line(view, later), view.task.caption());
     for note in view.notes {
         text.push_str(&format!("Note of {}: {}\n", note.by, note.text));
     }
-    let Some(result) = view.result else { return text };
-    for evidence in &result.evidence {
-        text.push_str(&format!("{} {}: {}\n", if evidence.ok { "✓" } else { "✗" }, evidence.what, evidence.detail));
+    let evidence = view.result.map_or(String::new(), |result| evidence_lines(&result.evidence));
+    text.push_str(&evidence);
+    if later.is_some() && !evidence.is_empty() {
+        text.push_str("The evidence above is from before the newest answer.\n");
     }
-    let Page { number, of, text: shown } = Page::of(result.output.trim(), page.unwrap_or(1), RESULT_PAGE_CHARS);
+    let known = view.result.map_or("", |result| result.output.trim());
+    let output = match later.map(str::trim) {
+        Some(answer) if known.is_empty() => answer.to_owned(),
+        Some(answer) => format!("{answer}\n\n(Before the plan ended it had said:)\n{known}"),
+        None if view.result.is_none() => return text,
+        None => known.to_owned(),
+    };
+    let Page { number, of, text: shown } = Page::of(&output, page.unwrap_or(1), RESULT_PAGE_CHARS);
     let more = if number < of { format!("; `page: {}` shows the next", number + 1) } else { String::new() };
     let head = if of > 1 { format!("Result, page {number} of {of}{more}:\n") } else { "Result:\n".to_owned() };
     text.push_str(&format!("{head}{}", indented(shown)));
