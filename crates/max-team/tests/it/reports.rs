@@ -1,11 +1,13 @@
 //! Results on their way to the lead: of plans, of their members, of teammates that talk to each other, and of weak models.
 
+use std::process::Command;
+
 use max_team_testkit::{Gate, ModelServer, Recorded, Reply, Script};
 use serde_json::{Value, json};
 
 use crate::mates::{is, ok, spawn};
 use crate::plans::{plan, task, voice, write};
-use crate::program::{Program, finish, soon};
+use crate::program::{Program, finish, signal, soon};
 
 fn send(to: &str, message: &str) -> Reply {
     Reply::new().tool("m", "send_message", json!({ "to": to, "message": message }))
@@ -347,6 +349,48 @@ fn a_correction_after_the_plan_is_checked_again() {
     assert!(all.contains("cover (leo): done, attempt 1 (unverified"), "{all}");
     let strict = program.run(&["replay", "--strict", "--approve", "never"]);
     assert!(strict.code == 0 && strict.out.contains("would be the same"), "{strict:?}");
+}
+
+/// The program ends while the checks of a corrected task run: the next process runs them again, and the answer is told once.
+#[test]
+fn the_check_of_a_correction_goes_on_in_the_next_process() {
+    for name in ["KILL", "TERM"] {
+        let tasks = json!([{ "id": "area", "title": "area", "agent": "leo", "description": "Make area.", "owns": ["a.txt"],
+            "verify": ["cat gate"] }]);
+        let gate = Gate::new();
+        let mends =
+            vec![write("a.txt", "3"), Reply::text("OLD."), write("a.txt", "4"), Reply::text("NEW.").gate_before(&gate)];
+        let server = ModelServer::start(
+            Script::new()
+                .when(voice(task("area"), mends))
+                .when(voice(is_lead, vec![plan(tasks), send("area", "Make it 4."), Reply::text("It is 4.")])),
+        );
+        let program = Program::team(&server).file("gate", "open");
+        let path = program.project().join("gate");
+        let mut child = program.start(&["-p", "make it, please", "--approve", "never"]);
+        gate.wait_reached();
+        std::fs::remove_file(&path).unwrap();
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        gate.open();
+        // It opens once the check reads it.
+        let held = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        signal(&child, name);
+        child.wait().unwrap();
+        drop(held);
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "open").unwrap();
+        let ran = ok(program.run(&["-c", "-p", "", "--approve", "never"]));
+        assert_eq!(ran.out, "It is 4.\n", "{name}: {ran:?}");
+        let lead = of_lead(&server);
+        let answer = last_result(lead.last().unwrap());
+        assert!(
+            answer.starts_with("NEW.") && answer.contains("after this correction:\n✓ cat gate"),
+            "{name}: {answer}"
+        );
+        assert_eq!(lead.len(), 3, "{name}: the answer is told once");
+        let asked = server.requests().iter().filter(|request| task("area")(request)).count();
+        assert_eq!(asked, 4, "{name}: the correction is not made again");
+    }
 }
 
 /// Alice and Bob settle something between them; what begins their last turns is never a message of the lead.
