@@ -51,7 +51,7 @@ async fn answer(stream: &mut StreamReader) -> String {
     }
 }
 
-/// Says yes on somebody's behalf.
+/// Answers a question with yes.
 async fn allow(team: &TeamHandle, by: Principal, session: SessionId, question: QuestionId) -> Result<(), RuntimeError> {
     let answer = Answer {
         allow: true,

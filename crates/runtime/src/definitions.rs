@@ -1,7 +1,7 @@
 //! The definitions and rules behind a session, as files hold them now.
 //!
 //! People change definitions while they talk. Before each message the runtime asks what has changed, so that every frontend behaves
-//! alike; the files themselves are the matter of whoever implements this trait.
+//! alike. The implementation, in `workspace`, reads the files.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub trait Definitions: fmt::Debug + Send + Sync {
     /// some files and to read those that have changed.
     fn changes(&self) -> Changes;
 
-    /// Everybody as of now, if anything has changed since the definitions were first read.
+    /// The whole crew as of now, if anything has changed since the definitions were first read.
     fn current(&self) -> Changes;
 
     /// A session works with these from here on. A change that was not accepted is told again the next time.
@@ -24,7 +24,7 @@ pub trait Definitions: fmt::Debug + Send + Sync {
 /// What has changed in the definitions of a session.
 #[derive(Debug, Default)]
 pub struct Changes {
-    /// Everybody, if anybody has changed; the lead only if it has.
+    /// The whole crew, if a definition has changed; with the lead only if that has changed.
     pub crew: Option<Arc<Crew>>,
     /// What the user should be told.
     pub notes: Vec<String>,

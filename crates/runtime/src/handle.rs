@@ -343,7 +343,7 @@ pub struct Opened {
     pub skills: Vec<String>,
     /// Protected files that commands made without approval and that are still where they were moved to.
     pub moved: Vec<MovedFile>,
-    /// Everybody, if definitions have changed since they were read for this opening.
+    /// The whole crew, if a definition has changed since it was read for this opening.
     pub crew: Option<Arc<Crew>>,
 }
 
@@ -571,7 +571,7 @@ pub enum Notice {
     Redefined {
         /// The session.
         session: SessionId,
-        /// Everybody, if anybody has changed.
+        /// The whole crew, if a definition has changed.
         crew: Option<Arc<Crew>>,
         /// What the user should be told.
         notes: Vec<String>,

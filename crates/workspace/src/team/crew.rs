@@ -1,7 +1,7 @@
-//! Those who work in a session, as they are written now.
+//! The agents of a session, as their files define them now.
 //!
-//! Definitions are files that people change while they talk. Whoever leads a face asks before each turn; folders that have
-//! not changed cost a look at their stamps. What cannot be read is told once, and what was last read well counts.
+//! Definitions are files that people change while they talk. The runtime asks before each message; folders that have not changed
+//! cost a look at their stamps. A file that cannot be read is told once, and its last good version counts.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
