@@ -431,7 +431,7 @@ fn task_schema() -> Value {
             "when": text("`ID.failed` or `ID.ok`: run only then."),
             "owns": list("Globs of files that it alone may change. Left out: any. Empty: none."),
             "outputs": list("Files that must exist afterwards."),
-            "verify": list("Commands that must pass afterwards, without shell syntax."),
+            "verify": list("Commands that must pass afterwards, without shell syntax: the project's test command, or a file to run. Inline code (`python3 -c`, `sh -c`) is risky: the plan then waits for the user."),
             "retry": { "type": "integer", "minimum": 0, "description": "Further attempts (2)." },
             "model": { "type": "string" },
             "isolation": { "type": "string", "enum": ["none", "worktree"], "description": "`worktree`: work in a copy, merged once the checks pass." },

@@ -17,6 +17,7 @@ mod metrics;
 pub mod names;
 mod progress;
 pub mod project;
+mod query;
 mod reach;
 mod registry;
 pub mod rewind;

@@ -143,10 +143,8 @@ pub fn describe(projects: &[Project]) -> String {
             [] => format!("{}: no known tests", project.kind),
             test => format!("{}: test `{}`", project.kind, join(test)),
         };
-        let more = [("build", &project.build), ("coverage", &project.coverage)];
-        for (what, argv) in more {
-            line.extend(argv.iter().map(|argv| format!("; {what} `{}`", join(argv))));
-        }
+        // Coverage is left out: whether its program is installed is known only when it runs.
+        line.extend(project.build.iter().map(|argv| format!("; build `{}`", join(argv))));
         line
     };
     projects.iter().map(line).collect::<Vec<_>>().join("\n")

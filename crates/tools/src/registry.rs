@@ -14,6 +14,7 @@ use max_team_core::policy::{Action, Class};
 use serde_json::{Map, Value};
 
 use crate::names::{COMMAND, called};
+use crate::query::Query;
 use crate::text::{clip, nearest, size};
 use crate::tool::{Cx, Output, Spec, Tool, ToolError};
 use crate::{files, git, logs, metrics, search, shell, tests, web};
@@ -27,8 +28,6 @@ const VALUE_BYTES_MAX: usize = 80;
 
 /// What comes with the tool that runs commands, to look after those in the background.
 pub const COMPANIONS: [&str; 2] = ["shell_output", "shell_stop"];
-/// The weight of a name in a search, compared with a word of the description.
-const NAME_WEIGHT: usize = 3;
 
 /// A tool with its validator, which is made on first use and kept.
 #[derive(Debug)]
@@ -162,16 +161,8 @@ impl Registry {
 
     /// The tools that a query finds, best first: by the query's words in names and descriptions.
     pub fn search<'a>(&'a self, query: &str, most: usize, may_find: impl Fn(&str) -> bool) -> Vec<&'a Spec> {
-        let query = query.to_lowercase();
-        let words: Vec<&str> =
-            query.split(|letter: char| !letter.is_alphanumeric()).filter(|word| word.len() > 1).collect();
-        let score = |spec: &Spec| {
-            let (name, about) = (spec.name.to_lowercase(), spec.description.to_lowercase());
-            let counts =
-                |word: &&str| usize::from(name.contains(*word)) * NAME_WEIGHT + usize::from(about.contains(*word));
-            words.iter().map(counts).sum::<usize>()
-        };
-        let scored = self.specs().filter(|spec| may_find(&spec.name)).map(|spec| (score(spec), spec));
+        let query = Query::new(query);
+        let scored = self.specs().filter(|spec| may_find(&spec.name)).map(|spec| (query.score(spec), spec));
         let mut found: Vec<(usize, &Spec)> = scored.filter(|(score, _)| *score > 0).collect();
         found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
         found.into_iter().take(most).map(|(_, spec)| spec).collect()

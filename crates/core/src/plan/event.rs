@@ -2,8 +2,10 @@
 //!
 //! Like all events these are forever: fields are added with defaults and never change what they mean.
 
+mod tally;
 mod task;
 
+pub use tally::{Outcome, Tally};
 pub use task::{
     Artifact, ArtifactType, Cached, Cause, Evidence, Proof, Ruling, SkipReason, Spent, TaskAnswered, TaskAsked,
     TaskAssigned, TaskCancelled, TaskChanged, TaskDeferred, TaskDone, TaskFailed, TaskHeld, TaskMarked, TaskPaused,
@@ -75,6 +77,11 @@ pub struct PlanProposed {
 }
 
 impl PlanProposed {
+    /// Whether the plan waits only because of its risks: the setting would approve it without them.
+    pub fn is_held_by_risks(&self) -> bool {
+        !self.risks.is_empty() && matches!(self.approve, Approve::Never | Approve::Risky)
+    }
+
     /// The setting that approves the plan without a person, if one does. A risky plan always waits for a person.
     pub fn approving_rule(&self) -> Option<&'static str> {
         match self.approve {
@@ -289,31 +296,4 @@ pub struct PlanEnded {
     pub end: PlanEnd,
     /// What came of its tasks.
     pub tally: Tally,
-}
-
-/// How many tasks came to what.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Tally {
-    /// All tasks.
-    pub tasks: usize,
-    /// Those that were begun.
-    pub ran: usize,
-    /// Those that ended well.
-    pub done: usize,
-    /// Those of them that are proven.
-    pub verified: usize,
-    /// Those that failed for good.
-    pub failed: usize,
-    /// Those of them that another task made up for.
-    #[serde(default)]
-    pub mended: usize,
-    /// Those that were left out.
-    pub skipped: usize,
-    /// Those that were given up.
-    pub cancelled: usize,
-    /// Those that were answered from the cache: they ended well without being begun.
-    #[serde(default)]
-    pub cached: usize,
-    /// Money and time of all.
-    pub spent: Spent,
 }

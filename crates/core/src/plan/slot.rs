@@ -196,8 +196,9 @@ impl Slot {
         }
     }
 
+    /// Whether a check proves the result. The existence of files alone does not.
     pub(super) fn is_verified(&self) -> bool {
-        self.result.as_ref().is_some_and(|result| result.proof == Proof::Verified)
+        self.result.as_ref().is_some_and(|result| result.proof == Proof::Verified && !result.is_only_files())
     }
 }
 

@@ -143,12 +143,12 @@ fn a_repeated_step_of_a_plan_is_answered_without_a_model_while_its_inputs_are_th
     let (second, asked) = run(&program, &server, &all);
     assert_eq!(asked, ["port", "trip"], "the same port, the same tide");
     let words = "tide: done, unverified, from the cache, less than a minute old";
-    assert!(second.err.contains(words) && second.err.contains("2 of 3 ran, 1 from the cache"), "{second:?}");
+    assert!(second.err.contains(words) && second.err.contains("3 of 3 tasks done, 1 from the cache"), "{second:?}");
     let requests = server.requests();
     let trip = requests.iter().rfind(|request| task("trip")(request)).unwrap();
     assert!(trip.user_texts()[0].contains("Three metres.\n---CACHE---\nnot taken apart"), "handed on as it was");
     let report = requests.last().unwrap().last_user();
-    assert!(report.contains("2 of 3 tasks ran, 1 answered from the cache: 3 done"), "{report}");
+    assert!(report.contains("3 of 3 tasks done, 1 from the cache"), "{report}");
     assert!(report.contains("tide by tides: done (unverified, from the cache, less than a minute old)"), "{report}");
 
     // Everybody who looks sees it, and nobody was started for it.

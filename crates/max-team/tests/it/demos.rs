@@ -73,22 +73,22 @@ fn every_demo_really_does_it() {
     let table: [(&str, &str, Files); 6] = [
         (
             "team",
-            "4 of 4 ran, 4 done, 2 verified, 0 failed",
+            "4 of 4 tasks done, 2 verified, 0 failed",
             &[("lib/total.sh", "*) count=1"), ("tests/cart_test.sh", "1110")],
         ),
         (
             "feature",
-            "3 of 3 ran, 3 done, 2 verified, 0 failed",
+            "3 of 3 tasks done, 2 verified, 0 failed",
             &[("notes.sh", "find)"), ("tests/find_test.sh", "milk")],
         ),
         (
             "bug-hunt",
-            "4 of 4 ran, 4 done, 2 verified, 0 failed",
+            "4 of 4 tasks done, 2 verified, 0 failed",
             &[("lib/hours.sh", "${1#0}"), ("tests/day_test.sh", "08")],
         ),
         (
             "refactor",
-            "4 of 4 ran, 4 done, 4 verified, 0 failed",
+            "4 of 4 tasks done, 4 verified, 0 failed",
             &[
                 ("commands/put.sh", "fail \"no name"),
                 ("commands/take.sh", "fail \"no name"),
@@ -98,10 +98,10 @@ fn every_demo_really_does_it() {
         ),
         (
             "fix",
-            "2 of 2 ran, 1 done, 1 verified, 1 failed",
+            "1 of 2 tasks done, 1 verified, 1 failed",
             &[("lib/leap.sh", "400"), ("tests/century_test.sh", "1900")],
         ),
-        ("replan", "2 of 2 ran, 2 done, 2 verified, 0 failed", &[("greet.sh", "Hello"), ("README.md", "Hello")]),
+        ("replan", "2 of 2 tasks done, 1 verified, 0 failed", &[("greet.sh", "Hello"), ("README.md", "Hello")]),
     ];
     for (name, figures, files) in table {
         let played = Played::new(&[name], &[]);
@@ -132,7 +132,7 @@ fn a_false_done_is_caught_and_tried_again() {
     });
     assert!(found, "Leo looks around with a real command");
     let chinese = Played::new(&["--lang", "zh"], &[]);
-    chinese.says(&["这是一段录制", "已批准", "fix: 失败", "fix: 完成，已验证", "4 个任务执行了 4 个", "第二次通过了"]);
+    chinese.says(&["这是一段录制", "已批准", "fix: 失败", "fix: 完成，已验证", "4 个任务完成 4 个", "第二次通过了"]);
     assert!(chinese.passes() && chinese.file("tests/cart_test.sh").contains("空购物车"));
 }
 
@@ -161,10 +161,10 @@ fn a_plan_is_sent_back_and_a_better_one_runs() {
     played.says(&[
         "3 tasks in 3 waves",
         "changes wanted: too much for a typo",
-        "■ Plan: replaced: 0 of 3 ran",
+        "■ Plan: replaced: 0 of 3 tasks done",
         "2 tasks in 1 wave",
         "approved (--yes)",
-        "✓ Plan: done: 2 of 2 ran",
+        "✓ Plan: done: 2 of 2 tasks done",
     ]);
     assert!(!played.root.join("tests/nobody_test.sh").exists(), "the plan that was sent back did not run");
 }
@@ -196,7 +196,7 @@ fn git_is_not_needed() {
     let programs = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("/bin/sh", programs.path().join("sh")).unwrap();
     let played = Played::new(&["team"], &[("PATH", programs.path().to_str().unwrap())]);
-    played.says(&["✓ Plan: done: 4 of 4 ran, 4 done, 2 verified"]);
+    played.says(&["✓ Plan: done: 4 of 4 tasks done, 2 verified"]);
     assert!(!played.root.join(".git").exists() && played.passes());
     let is_isolated = |played: &Played| !played.ran.out.contains("Skipped here");
     assert_eq!(is_isolated(&played), is_isolated(&Played::new(&["replan"], &[])), "as anywhere on this machine");
@@ -210,7 +210,7 @@ fn a_demo_without_a_terminal_goes_through() {
     for input in [&b""[..], b"what is this?\n"] {
         let ran = program.pipe(&["demo"], input);
         assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
-        assert!(ran.out.contains("4 done, 2 verified") && ran.out.contains("That was the demo"), "{ran:?}");
+        assert!(ran.out.contains("4 of 4 tasks done, 2 verified") && ran.out.contains("That was the demo"), "{ran:?}");
         assert_eq!(std::fs::read_dir(kept.path()).unwrap().count(), 0, "what nobody wants to keep is gone");
     }
 }
@@ -221,7 +221,7 @@ fn a_no_on_standard_input_counts() {
     let program = Program::alone();
     let ran = program.pipe(&["demo"], b"n");
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
-    assert!(ran.out.contains("(standard input)") && !ran.out.contains("4 done"), "{ran:?}");
+    assert!(ran.out.contains("(standard input)") && !ran.out.contains("4 of 4 tasks done"), "{ran:?}");
 }
 
 /// Where the system grants no isolation of any kind, one line says so and everything is shown.

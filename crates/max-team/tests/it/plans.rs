@@ -182,6 +182,7 @@ fn a_parked_plan_is_approved_later() {
     let asked = server.requests();
     let report = asked.iter().find(|request| news("is over:")(request)).unwrap().last_user();
     assert!(report.contains("- note by leo: done (verified only that its files exist)"), "{report}");
+    assert!(report.contains("1 of 1 task done, 0 verified, 0 failed. Cost"), "{report}");
     assert!(report.contains("approved, running"), "an approval by a person is told: {report}");
 }
 
@@ -209,6 +210,8 @@ fn a_risky_plan_waits_though_nobody_is_to_be_asked() {
     assert_eq!(program.run(&["approve", &format!("pln_{plan}")]).code, 0);
     let ran = program.run(&["-c", "-p", "", "--approve", "never"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "Written and verified.\n"), "{ran:?}");
+    let told = "It waits because it is risky: task `note` runs `cmp note.txt note.txt` as a check.";
+    assert!(server.requests().iter().any(|request| request.contains(told)), "the lead is told which check it is");
 }
 
 /// A plan that stopped for want of money goes on where there is more.
@@ -372,7 +375,7 @@ fn a_plan_file_runs_and_partial_success_is_eight() {
         "{}",
         ran.err
     );
-    assert!(ran.err.contains("partly done: 2 of 2 ran, 1 done"), "{}", ran.err);
+    assert!(ran.err.contains("partly done: 1 of 2 tasks done, 0 verified, 1 failed"), "{}", ran.err);
     let shown = program.run(&["run", "two.yaml", "--dry-run"]);
     assert!(shown.code == 0 && shown.out.contains("2 tasks in 1 wave,"), "{shown:?}");
 }

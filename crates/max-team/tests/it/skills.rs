@@ -545,9 +545,13 @@ fn a_member_reads_a_contract_and_has_it_carried_out_with_an_input() {
     let contract = "name: weigh\ndescription: Weighs a change.\nprompt: Weigh each line.\ntools: [read_file]\n\
         input: {type: object, properties: {path: {type: string}}}\n\
         output: {type: object, required: [sum], properties: {sum: {type: string}}}\n";
-    for (call, by_another) in
-        [(json!({ "name": "weigh" }), false), (json!({ "name": "weigh", "input": { "path": "a.txt" } }), true)]
-    {
+    for (call, by_another) in [
+        (json!({ "name": "weigh" }), false),
+        (json!({ "name": "weigh", "arguments": "the uncommitted change" }), false),
+        (json!({ "name": "weigh", "input": { "path": "a.txt" } }), true),
+        (json!({ "name": "weigh", "arguments": { "path": "a.txt" } }), true),
+    ] {
+        let is_told = call["arguments"].is_string();
         let server = ModelServer::start(Script::new().when(move |request: &Recorded| {
             let system = request.body["system"].to_string();
             Some(match (system.contains("You are Ada"), system.contains("Weigh each line."), request.tool_results()) {
@@ -570,6 +574,8 @@ fn a_member_reads_a_contract_and_has_it_carried_out_with_an_input() {
         assert_eq!(asked.iter().filter(is_contractor).count(), usize::from(by_another), "{asked:?}");
         let ada = asked.iter().rfind(|request| request.body["system"].to_string().contains("You are Ada")).unwrap();
         let result = if by_another { "heavy" } else { "Weigh each line." };
-        assert!(ada.body["messages"].to_string().contains(result), "{}", ada.body["messages"]);
+        let told = ada.body["messages"].to_string();
+        assert!(told.contains(result), "{told}");
+        assert_eq!(told.contains("ARGUMENTS: the uncommitted change"), is_told, "{told}");
     }
 }

@@ -57,7 +57,7 @@ impl Agent {
         let assignment = Assignment { life: Life::Background, ..assignment };
         let letter = self.assigning(id, &assignment, text, b"dispatch");
         let words = format!(
-            "It runs in the background as task `{handle}`. Its answer is sent to you: go on, or end your turn."
+            "It runs in the background as task `{handle}`. Its answer wakes you: go on with other work, or end your turn."
         );
         let guests = vec![Guest { id, mate, assignment: assignment.into(), letter }];
         Ok(Done { extra: Extra { guests, ..Extra::default() }, ..Done::said(words) })

@@ -358,7 +358,7 @@ impl Agent {
         if told.is_empty() {
             return Ok(Done::wrong("there is no agent to send this to"));
         }
-        let words = format!("Sent to {}.{}", told.join(", "), afterwards(word));
+        let words = format!("Sent to {}.{}", told.join(", "), afterwards(word, &told));
         Ok(Done { events, extra: Extra { sends, acks, ..Extra::default() }, ..Done::said(words) })
     }
 
@@ -441,7 +441,10 @@ pub(crate) fn asked_of(told: &str) -> &str {
 }
 
 fn started_words(name: &str) -> String {
-    format!("`{name}` has begun. What it comes to is sent to you by itself: go on, or end your turn.")
+    format!(
+        "`{name}` has begun. Its reports wake you. Go on with other work, or end your turn: you need not tell the user that it \
+         has begun."
+    )
 }
 
 pub(super) fn row_of(guest: &Guest) -> Option<(String, MateRow)> {
@@ -449,21 +452,40 @@ pub(super) fn row_of(guest: &Guest) -> Option<(String, MateRow)> {
     Some((mate.name.clone(), MateRow { agent: guest.id, color: mate.color.clone(), claims: mate.claims, gone: None }))
 }
 
-/// What follows, for whoever wrote it.
-fn afterwards(word: &Word) -> &'static str {
-    match word {
+/// The consequence of a message, for its sender.
+fn afterwards(word: &Word, readers: &[String]) -> String {
+    let words = match word {
         Word::Text { .. } | Word::TaskAssignment { .. } => " Answers come by themselves.",
-        Word::ShutdownRequest { .. } => " It ends after its present work. If it refuses, its reason is sent to you.",
+        Word::ShutdownRequest { .. } => {
+            let ends = |name: &String| format!(" {name} ends after its present work.");
+            return readers.iter().map(ends).collect::<String>() + " The reason of a refusal is sent to you.";
+        }
         Word::ShutdownResponse { approve: true, .. } => " You end with this turn.",
         Word::ShutdownResponse { approve: false, .. } => " You go on.",
         Word::PlanApprovalResponse { .. } => " It goes on accordingly.",
         Word::ModeSetRequest { .. } => " It is never freer than this session is.",
-    }
+    };
+    words.to_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shutdown_request_names_each_teammate_that_will_end() {
+        let word = Word::ShutdownRequest { reason: "done".to_owned(), deadline_s: None };
+        for (readers, want) in [
+            (vec!["`ann`"], " `ann` ends after its present work. The reason"),
+            (
+                vec!["`ann`", "`bob`"],
+                " `ann` ends after its present work. `bob` ends after its present work. The reason",
+            ),
+        ] {
+            let readers: Vec<String> = readers.into_iter().map(str::to_owned).collect();
+            assert!(afterwards(&word, &readers).starts_with(want), "{readers:?}");
+        }
+    }
 
     #[test]
     fn what_somebody_was_started_for_is_in_the_words_of_whoever_did() {

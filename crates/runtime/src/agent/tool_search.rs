@@ -86,6 +86,9 @@ impl Agent {
         let own = self.frame.definition();
         let hidden = own.tools.iter().filter(|tool| !is_offered(own, tool) && is_found(own, tool));
         let hidden: Vec<String> = hidden.cloned().collect();
-        Done::said(format!("No tool fits `{query}`. Search for one of these by its name:\n{}", lines(&hidden)))
+        Done::said(format!(
+            "No tool fits `{query}`, and none was added. Search for one of these by its name:\n{}",
+            lines(&hidden)
+        ))
     }
 }

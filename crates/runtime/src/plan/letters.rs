@@ -237,8 +237,8 @@ pub(super) fn files_words(left: &[TaskFiles]) -> String {
 fn report(plan: &Plan, id: &str) -> String {
     let tally = plan.tally();
     let goal = plan.draft().map_or("", |draft| draft.goal.as_str());
-    let (ran, tasks) = (tally.ran.to_string(), tally.tasks.to_string());
-    let values = [("plan", id), ("goal", goal), ("summary", &summary(plan)), ("ran", &ran), ("tasks", &tasks)];
+    let (done, tasks) = (tally.done.to_string(), tally.tasks.to_string());
+    let values = [("plan", id), ("goal", goal), ("summary", &summary(plan)), ("done", &done), ("tasks", &tasks)];
     // A user who stopped it is not to be told of it.
     fill(if plan.is_stopped_by_person() { STOPPED } else { REPORT }, &values)
 }
@@ -247,17 +247,7 @@ fn report(plan: &Plan, id: &str) -> String {
 pub(crate) fn summary(plan: &Plan) -> String {
     let tally = plan.tally();
     let mut text = format!(
-        "{} of {} tasks ran{}: {} done ({} verified, {} unverified), {} failed{}, {} skipped, {} given up. Cost: {}, {} tokens, {} s of work.\n",
-        tally.ran,
-        tally.tasks,
-        if tally.cached > 0 { format!(", {} answered from the cache", tally.cached) } else { String::new() },
-        tally.done,
-        tally.verified,
-        tally.done.saturating_sub(tally.verified),
-        tally.failed,
-        if tally.mended > 0 { format!(" ({} of them made up for)", tally.mended) } else { String::new() },
-        tally.skipped,
-        tally.cancelled,
+        "{tally}. Cost: {}, {} tokens, {} s of work.\n",
         cost(tally.spent),
         tally.spent.usage.input_total() + tally.spent.usage.output,
         tally.spent.ms / 1_000,

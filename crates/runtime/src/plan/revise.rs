@@ -83,6 +83,12 @@ pub(crate) fn words(proposed: &PlanProposed, revised: &Revised) -> String {
             format!("Plan {id} is before the user now. Nothing of it runs until they approve it; you will be told.")
         }
     };
+    if proposed.is_held_by_risks() {
+        text.push_str(&format!(
+            " It waits because it is risky: {}. A plan without this runs without the user: submit it with `revises: {id}`.",
+            proposed.risks.join("; ")
+        ));
+    }
     for (old, plan) in &revised.open {
         text.push_str(&if plan.is_approved() {
             running(*old, plan, proposed)

@@ -98,7 +98,12 @@ impl Hand {
         let (title, text) = match &skill.contract {
             Some(contract) => {
                 let input = input_of(contract, args)?;
-                (input.to_string(), Contract::asked(&input))
+                let beside = match given_input(args) {
+                    None if contract.only_text().is_none() => arguments(args),
+                    _ => String::new(),
+                };
+                let beside = if beside.is_empty() { beside } else { format!("\nARGUMENTS: {beside}\n") };
+                (input.to_string(), Contract::asked(&input) + &beside)
             }
             None => {
                 let arguments = arguments(args);
@@ -110,21 +115,31 @@ impl Hand {
     }
 }
 
-/// The input of a call: `input`, else `arguments`.
-fn given_input(args: &Value) -> Option<&Value> {
-    ["input", "arguments", "args"].iter().find_map(|key| args.get(key).filter(|value| !value.is_null()))
+/// The input of a call: `input`, or an object in the place of `arguments`. Text in `arguments` is text, not an input.
+fn given_input(args: &Value) -> Option<Value> {
+    let given = |key: &str| args.get(key).filter(|value| !value.is_null());
+    given("input").cloned().or_else(|| given("arguments").or_else(|| given("args")).and_then(object_in))
 }
 
-/// What goes into a contract, if it can. Words go into the one property that takes text.
+/// An object, also as JSON text.
+fn object_in(value: &Value) -> Option<Value> {
+    match value {
+        Value::String(text) => serde_json::from_str(text).ok().filter(Value::is_object),
+        other => other.is_object().then(|| other.clone()),
+    }
+}
+
+/// The input of a contract, checked. Text goes into the one property that takes text; text that no property takes stands
+/// beside the input.
 pub(super) fn input_of(contract: &Contract, args: &Value) -> Result<Value, String> {
-    let input = match given_input(args) {
-        None => json!({}),
-        Some(Value::String(words)) => match (serde_json::from_str(words), contract.only_text()) {
-            (Ok(object @ Value::Object(_)), _) => object,
-            (_, Some(name)) => json!({ name: words }),
-            _ => json!(words),
-        },
-        Some(other) => other.clone(),
+    let input = match (given_input(args), contract.only_text()) {
+        (Some(Value::String(text)), only) => {
+            let object = object_in(&json!(text));
+            object.or_else(|| only.map(|name| json!({ name: text }))).unwrap_or(Value::String(text))
+        }
+        (Some(input), _) => input,
+        (None, Some(name)) if !arguments(args).is_empty() => json!({ name: arguments(args) }),
+        (None, _) => json!({}),
     };
     let told = |misfit: Misfit| format!("{misfit}; it takes an `input` of this shape: {}", contract.input);
     contract.takes(&input).map(|()| input).map_err(told)

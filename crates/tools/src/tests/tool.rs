@@ -6,7 +6,8 @@
 //! theirs too, and no line says which file it comes from, so nothing is left out of the output: whoever may run tests
 //! reads what they print.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use max_team_core::policy::{Action, Class, Deed};
@@ -23,6 +24,8 @@ use crate::typed::Typed;
 
 /// How long tests may take unless told otherwise, in seconds.
 const TIMEOUT_S_DEFAULT: u32 = 300;
+/// The kind of project, and the program, that models ask for most often where it is not installed.
+const PYTEST: &str = "pytest";
 /// Bytes of output that are kept to be read on.
 const OUTPUT_KEPT: usize = 8 << 20;
 /// Bytes of output that a model sees of a run that failed.
@@ -111,14 +114,14 @@ impl Run {
         if let Some(filter) = filter {
             is_seen(cx, &shown, filter)?;
         }
-        let project = one(projects, args.kind.as_deref(), &shown)?;
+        let project = one(projects, args.kind.as_deref(), &dir, &shown)?;
         let argv = command(&dir, &project, filter)?;
         Ok(Self { project, dir, shown, argv })
     }
 
     fn of_coverage(cx: &Cx, args: &CoverageReport) -> Result<Self, ToolError> {
         let (dir, shown, projects) = folder(cx, args.path.as_deref())?;
-        let project = one(projects, args.kind.as_deref(), &shown)?;
+        let project = one(projects, args.kind.as_deref(), &dir, &shown)?;
         let argv = project.coverage.clone().unwrap_or_default();
         if argv.is_empty() {
             // The same words as when it is run.
@@ -186,7 +189,13 @@ fn is_seen(cx: &Cx, folder: &str, filter: &str) -> Result<(), ToolError> {
     if cx.is_dir(place.as_path()) { Ok(()) } else { cx.open_file(place.as_path()).map(drop) }
 }
 
-fn one(projects: Vec<Project>, kind: Option<&str>, shown: &str) -> Result<Project, ToolError> {
+/// Whether a program is in `PATH` or in the project's virtual environment.
+fn is_installed(program: &str, dir: &Path, path: Option<&OsStr>) -> bool {
+    let own = [".venv/bin", "venv/bin"].map(|folder| dir.join(folder));
+    own.into_iter().chain(path.iter().flat_map(std::env::split_paths)).any(|folder| folder.join(program).is_file())
+}
+
+fn one(projects: Vec<Project>, kind: Option<&str>, dir: &Path, shown: &str) -> Result<Project, ToolError> {
     let kinds: Vec<String> = projects.iter().map(|project| format!("`{}`", project.kind)).collect();
     let mut fitting = projects.into_iter().filter(|project| kind.is_none_or(|kind| project.kind.name() == kind));
     let first = fitting.next();
@@ -198,7 +207,10 @@ fn one(projects: Vec<Project>, kind: Option<&str>, shown: &str) -> Result<Projec
     tested.ok_or_else(|| {
         ToolError::correctable(match kind {
             Some(kind) if !kinds.is_empty() => {
-                format!("`{shown}` is no `{}` project; it is {}", visible(kind), kinds.join(", "))
+                let known = format!("`{shown}` is no `{}` project; it is {}", visible(kind), kinds.join(", "));
+                let is_lacking = kind == PYTEST && !is_installed(PYTEST, dir, std::env::var_os("PATH").as_deref());
+                let lacking = if is_lacking { "; `pytest` is not installed: leave `kind` out" } else { "" };
+                known + lacking
             }
             _ => format!(
                 "no known kind of project is in `{shown}` (no Cargo.toml, go.mod, package.json, pyproject.toml, Makefile, …); create its project file first, or name a folder with one in `path`"
@@ -286,4 +298,21 @@ fn told(cx: &Cx, report: &Report) -> String {
     text.push_str(&format!("output:\n{cut}"));
     text.extend(shown.lines().map(|line| visible(line) + "\n"));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_installed_in_path_or_in_the_virtual_environment() {
+        let [project, bin] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let path = Some(bin.path().as_os_str());
+        assert!(!is_installed("pytest", project.path(), path) && !is_installed("pytest", project.path(), None));
+        std::fs::write(bin.path().join("pytest"), "").unwrap();
+        assert!(is_installed("pytest", project.path(), path) && !is_installed("pytest", project.path(), None));
+        std::fs::create_dir_all(project.path().join(".venv/bin")).unwrap();
+        std::fs::write(project.path().join(".venv/bin/pytest"), "").unwrap();
+        assert!(is_installed("pytest", project.path(), None));
+    }
 }

@@ -112,7 +112,7 @@ fn a_prompt_is_told_in_lines() {
     project.write("Makefile", "test:\n\ngo: x\nbuild:\n");
     assert_eq!(
         describe(&detect(&project.inside(""))),
-        "go: test `go test -v '-gcflags=all=-N -l' ./...`; build `go build ./...`; coverage `go test -v -coverprofile=coverage.out ./...`\n\
+        "go: test `go test -v '-gcflags=all=-N -l' ./...`; build `go build ./...`\n\
          make: test `make test`; build `make build`"
     );
     assert_eq!(describe(&[]), "no known kind of project");

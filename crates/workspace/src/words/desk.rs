@@ -541,11 +541,7 @@ impl Lang {
 
     pub fn stopped_with(self, end: PlanEnd, tally: &Tally) -> String {
         let end = self.plan_end(end);
-        let Tally { tasks, done, cancelled, .. } = tally;
-        say!(
-            self,
-            "{end}: {done} of {tasks} tasks done, {cancelled} given up",
-            "{end}：{tasks} 个任务完成 {done} 个，放弃 {cancelled} 个"
-        )
+        let tally = self.tally(tally);
+        say!(self, "{end}: {tally}", "{end}：{tally}")
     }
 }

@@ -3,7 +3,7 @@
 //! Words that a member, a file or an error says are passed through as they are.
 
 use max_team_core::calling::cache::Age;
-use max_team_core::plan::event::{PlanEnd, Proof, Ruling, Say, Tally, TaskFiles, TaskResult};
+use max_team_core::plan::event::{Outcome, PlanEnd, Proof, Ruling, Say, Tally, TaskFiles, TaskResult};
 use max_team_core::plan::{PlanState, Status};
 use max_team_core::rewind::MovedFile;
 
@@ -386,17 +386,25 @@ impl Lang {
 
     pub fn came_to(self, end: PlanEnd, tally: &Tally, money: &str) -> String {
         let end = self.plan_end(end);
-        let Tally { tasks, ran, done, verified, failed, cached, .. } = tally;
         let bound = if tally.spent.unknown_nano > 0 { "≈ " } else { "" };
-        let spared = match cached {
-            0 => String::new(),
-            _ => say!(self, ", {cached} from the cache", "，{cached} 个来自缓存"),
+        let tally = self.tally(tally);
+        say!(self, "{end}: {tally}, {bound}{money}", "{end}：{tally}，{bound}{money}")
+    }
+
+    /// The counts of a plan's tasks.
+    pub fn tally(self, tally: &Tally) -> String {
+        if self == Self::En {
+            return tally.to_string();
+        }
+        let count = |(outcome, count): (Outcome, usize)| match outcome {
+            Outcome::Cached => format!("，来自缓存 {count}"),
+            Outcome::Verified => format!("，已验证 {count}"),
+            Outcome::Failed => format!("，失败 {count}"),
+            Outcome::Mended => format!("（其中已补上 {count}）"),
+            Outcome::Skipped => format!("，跳过 {count}"),
+            Outcome::GivenUp => format!("，放弃 {count}"),
         };
-        say!(
-            self,
-            "{end}: {ran} of {tasks} ran{spared}, {done} done, {verified} verified, {failed} failed, {bound}{money}",
-            "{end}：{tasks} 个任务执行了 {ran} 个{spared}，完成 {done}，已验证 {verified}，失败 {failed}，{bound}{money}"
-        )
+        format!("{} 个任务完成 {} 个{}", tally.tasks, tally.done, tally.outcomes().map(count).collect::<String>())
     }
 
     pub fn proof(self, proof: Proof) -> &'static str {
