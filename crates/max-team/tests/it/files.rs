@@ -147,8 +147,10 @@ fn members_of_a_session_hand_files_to_each_other() {
     let checked = asked.iter().find(|request| task("check")(request) && request.tool_results() == 1).unwrap();
     assert!(last_result(checked).contains("a draft for ada"), "{}", checked.body);
     assert!(checked.body["system"].to_string().contains("# Folders outside the project"), "{}", checked.body["system"]);
-    let ended = program.journal().into_iter().rev().find(|row| row["event"] == "plan_ended").unwrap();
-    assert_eq!(ended["payload"]["plan_ended"]["tally"]["verified"], 1, "the declared file was found: {ended}");
+    assert!(
+        ran.err.contains("draft: done, verified only that its files exist"),
+        "the declared file was found: {ran:?}"
+    );
     assert!(std::fs::read_dir(program.project()).unwrap().next().is_none(), "nothing of it is in the project");
 
     let shown = program.run(&["files", "show", "a.md"]);

@@ -141,10 +141,10 @@ fn agents_that_a_fork_calls_are_bound_too() {
     let call = json!({ "description": "make", "prompt": "Make it.", "subagent_type": "general" });
     let script = Script::new()
         .on(
-            |request| request.contains("You carry out one task for a colleague") && request.tool_results() == 0,
+            |request| request.contains("You carry out the task that you are given") && request.tool_results() == 0,
             Reply::new().tool("t1", "run_shell", json!({ "command": "touch made" })),
         )
-        .on(|request| request.contains("You carry out one task for a colleague"), Reply::text("Made."))
+        .on(|request| request.contains("You carry out the task that you are given"), Reply::text("Made."))
         .then(Reply::text("Hello."))
         .then(Reply::new().tool("a", "agent", call))
         .then(Reply::text("Done."));

@@ -129,7 +129,7 @@ fn a_sub_agent_without_a_type_is_general_also_for_the_default_lead() {
     let call = json!({ "description": "count", "prompt": "Count to three." });
     let script = Script::new()
         .on(
-            |request| request.contains("You carry out one task for a colleague"),
+            |request| request.contains("You carry out the task that you are given"),
             Reply::text("Three.").usage(100, 7, 0, 0),
         )
         .then(Reply::new().tool("a", "agent", call).usage(10, 1, 0, 0))
@@ -178,7 +178,7 @@ fn calls_go_two_deep_where_the_user_says_so() {
     let script = Script::new()
         .on(|request| request.contains("You are Explore"), Reply::text("It is in src."))
         .when(move |request| {
-            let is_general = request.contains("You carry out one task for a colleague");
+            let is_general = request.contains("You carry out the task that you are given");
             is_general.then(|| match request.tool_results() {
                 0 => Reply::new().tool("b", "agent", call("explore")),
                 _ => Reply::text(format!("Found: {}", results(request)[0].contains("It is in src."))),

@@ -295,7 +295,7 @@ fn killed_in_every_phase_the_plan_goes_on() {
         let ran = program.run(&["-c", "-p", "", "--approve", "never"]);
         assert_eq!((ran.code, ran.out.as_str()), (0, "All four.\n"), "{phase}: {ran:?}");
         let tally = done_words(&program)["tally"].clone();
-        assert_eq!((&tally["done"], &tally["verified"]), (&json!(4), &json!(3)), "{phase}: {tally}");
+        assert_eq!((&tally["done"], &tally["verified"]), (&json!(4), &json!(0)), "{phase}: {tally}");
         // Ten answers are needed. What was in flight when it died is asked for again: three at most work side by side.
         let calls = server.count();
         assert!((10..=13).contains(&calls), "{phase}: {calls} calls");

@@ -85,7 +85,7 @@ fn a_check_that_fails_beside_others_is_run_again_before_anybody_is_blamed() {
     let ran = ok(finish(child));
     assert!(ran.err.contains("a: its checks failed while others changed files; they run again after b"), "{ran:?}");
     assert!(events(&program, "task_failed").is_empty(), "{ran:?}");
-    assert_eq!(events(&program, "plan_ended")[0]["tally"]["verified"], 2);
+    assert_eq!(events(&program, "plan_ended")[0]["tally"]["done"], 2);
     // Each was told who works beside it.
     let first = |name| server.requests().iter().find(|request| task(name)(request)).unwrap().user_texts()[0].clone();
     assert!(first("a").contains("- `b` (leo): b; owns `b.txt`"), "{}", first("a"));

@@ -549,9 +549,9 @@ fn a_member_reads_a_contract_and_has_it_carried_out_with_an_input() {
         (json!({ "name": "weigh" }), false),
         (json!({ "name": "weigh", "arguments": "the uncommitted change" }), false),
         (json!({ "name": "weigh", "input": { "path": "a.txt" } }), true),
-        (json!({ "name": "weigh", "arguments": { "path": "a.txt" } }), true),
+        (json!({ "name": "weigh", "arguments": "{\"path\": \"a.txt\"}" }), true),
     ] {
-        let is_told = call["arguments"].is_string();
+        let is_told = call["arguments"] == "the uncommitted change";
         let server = ModelServer::start(Script::new().when(move |request: &Recorded| {
             let system = request.body["system"].to_string();
             Some(match (system.contains("You are Ada"), system.contains("Weigh each line."), request.tool_results()) {
