@@ -33,8 +33,8 @@ impl Workspace {
         Self::read_in(place, selection, overrides, who, |root| Ok(root.to_path_buf()))
     }
 
-    /// The same for an agent or team that was read before, in the folder that `made` gives for the project's: the rules that count
-    /// are those of that folder.
+    /// Reads everything else for an agent or team that is already read. `made` turns the project's folder into the folder to work in (a
+    /// fork makes a worktree); the permission rules of that folder count.
     pub fn read_in(
         place: &Place,
         selection: &Selection,

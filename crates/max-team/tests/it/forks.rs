@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use max_team_testkit::{ModelServer, Recorded, Reply, Script};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::program::{Program, Ran};
+use crate::resume::{model, results, tools};
 
 const AGENTS: &str = "agents:\n  - name: hand\n    role: coder\n    system_prompt: You work.\n    \
                       tools: [read_file, write_file, run_shell]\n    constraints: {blocked_patterns: ['secret*'], \
@@ -14,26 +15,6 @@ const AGENTS: &str = "agents:\n  - name: hand\n    role: coder\n    system_promp
 
 /// A fork works in a worktree, or with this flag in the project itself.
 const PLACES: [&[&str]; 2] = [&[], &["--here"]];
-
-/// A model that answers once, and in the fork makes these calls one after the other.
-fn model(calls: &[(&str, Value)]) -> ModelServer {
-    let mut script = Script::new().then(Reply::text("Hello."));
-    for (tool, input) in calls {
-        script = script.then(Reply::new().tool("t1", *tool, input.clone()));
-    }
-    ModelServer::start(script.then(Reply::text("Done.")))
-}
-
-fn results(request: &Recorded) -> Vec<String> {
-    let messages = request.body["messages"].as_array().unwrap();
-    let parts = messages.iter().flat_map(|message| message["content"].as_array().cloned().unwrap_or_default());
-    parts.filter(|part| part["type"] == "tool_result").map(|part| part["content"].to_string()).collect()
-}
-
-fn tools(request: &Recorded) -> Vec<String> {
-    let tools = request.body["tools"].as_array().unwrap();
-    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
-}
 
 fn git(program: &Program) {
     for words in [&["init", "-q"][..], &["add", "."], &["commit", "-qm", "first"]] {

@@ -10,7 +10,7 @@ const AGENTS: &str = "agents:\n  - name: hand\n    role: coder\n    system_promp
                       write_patterns: ['docs/**'], allowed_commands: [ls]}\n";
 
 /// A model that answers once, and in the next run makes these calls one after the other.
-fn model(calls: &[(&str, serde_json::Value)]) -> ModelServer {
+pub(crate) fn model(calls: &[(&str, serde_json::Value)]) -> ModelServer {
     let mut script = Script::new().then(Reply::text("Hello."));
     for (tool, input) in calls {
         script = script.then(Reply::new().tool("t1", *tool, input.clone()));
@@ -18,13 +18,13 @@ fn model(calls: &[(&str, serde_json::Value)]) -> ModelServer {
     ModelServer::start(script.then(Reply::text("Done.")))
 }
 
-fn results(request: &Recorded) -> Vec<String> {
+pub(crate) fn results(request: &Recorded) -> Vec<String> {
     let messages = request.body["messages"].as_array().unwrap();
     let parts = messages.iter().flat_map(|message| message["content"].as_array().cloned().unwrap_or_default());
     parts.filter(|part| part["type"] == "tool_result").map(|part| part["content"].to_string()).collect()
 }
 
-fn tools(request: &Recorded) -> Vec<String> {
+pub(crate) fn tools(request: &Recorded) -> Vec<String> {
     let tools = request.body["tools"].as_array().unwrap();
     tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }

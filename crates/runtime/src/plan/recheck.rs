@@ -50,7 +50,7 @@ impl Correction {
         Ok(Some(Self { floor, id, plan, agent, output, acted, spent }))
     }
 
-    /// Whether it may have changed what the checks look at.
+    /// Whether the member used tools for its answer, so that files may have changed.
     pub(crate) fn acted(&self) -> bool {
         self.acted
     }
