@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use max_team_core::event::Event;
 use max_team_core::id::{AgentId, PlanId, SessionId};
+use max_team_core::machine::Machine;
 use max_team_core::plan::event::{Approve, PlanEnd, PlanProposed, Proof, Say, Spent};
 use max_team_core::plan::{Draft, Findings, Forecast, Input, Now, Plan, Report, Task};
 use max_team_core::policy::By;
@@ -77,6 +78,7 @@ fn proposal(draft: &Draft) -> PlanProposed {
         revises: None,
         carried: Vec::new(),
         risks: Vec::new(),
+        risky_checks: None,
     }
 }
 
@@ -88,10 +90,10 @@ fn measure(draft: &Draft) -> Outcome<Value> {
         let mut plan = Plan::new();
         let proposal = Box::new(proposal(draft));
         let began = Instant::now();
-        let mut log = plan.step(Input::Propose(proposal), Now::at(0));
+        let mut log = plan.step(Input::Propose(proposal), &Now::at(0), 0);
         let (question, _) = plan.asked().next().ok_or("nobody was asked")?;
         let by = By::Person("cli".to_owned());
-        log.extend(plan.step(Input::Answered { question, say: Say::Approve, by }, Now::at(0)));
+        log.extend(plan.step(Input::Answered { question, say: Say::Approve, by }, &Now::at(0), 0));
         begin_us += micros(began);
         for at_ms in 1.. {
             let Some(task) = plan.active().next() else { break };
@@ -99,7 +101,8 @@ fn measure(draft: &Draft) -> Outcome<Value> {
             let findings = Some(Findings { proof: Proof::Verified, ..Findings::default() });
             let report = Report::Done { output: "done".to_owned(), findings, unknown: Vec::new() };
             let began = Instant::now();
-            let step = plan.step(Input::Reported { task, attempt, report, spent: Spent::default() }, Now::at(at_ms));
+            let step =
+                plan.step(Input::Reported { task, attempt, report, spent: Spent::default() }, &Now::at(at_ms), at_ms);
             let took_us = micros(began);
             (steps_us, worst_us) = (steps_us + took_us, worst_us.max(took_us));
             log.extend(step);

@@ -1,8 +1,8 @@
-//! What is said to and by a model, in words that belong to no provider.
+//! Messages to and from a model, in a form that belongs to no provider.
 //!
-//! An assistant's message carries, beside its neutral parts, the provider's own blocks byte for byte
-//! ([`Native`]). The same provider gets those back exactly (thinking with its signature, unknown kinds, order);
-//! any other gets the neutral parts. Nothing here knows a wire format.
+//! An assistant's message carries, beside its neutral parts, the provider's own blocks byte for byte ([`Native`]). The
+//! same provider gets those back exactly (thinking with its signature, unknown kinds, order); any other gets the
+//! neutral parts. Nothing here knows a wire format.
 
 use std::collections::HashSet;
 use std::io;
@@ -12,13 +12,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// The user, and the results of tools.
     User,
-    /// The model.
     Assistant,
 }
 
@@ -26,33 +24,28 @@ pub enum Role {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Part {
-    /// Plain text.
     Text {
-        /// The words.
         text: String,
     },
-    /// What the model thought aloud; shown folded, never sent to another provider.
+    /// The model's reasoning; shown folded, never sent to another provider.
     Thinking {
-        /// The words.
         text: String,
     },
-    /// A picture.
     Image {
         /// `image/png` and so on.
         media_type: String,
-        /// Base64.
+        /// The file's content in Base64.
         data: String,
     },
     /// The model wants a tool to run.
     ToolUse {
         /// The provider's id for the call.
         id: String,
-        /// The tool.
         name: String,
         /// Its input as the model gave it; anything but an object is refused later, with a reason.
         input: Arc<Value>,
     },
-    /// What came of it.
+    /// The result of a tool call.
     ToolResult {
         /// The call's id.
         id: String,
@@ -82,9 +75,9 @@ impl Part {
     }
 }
 
-/// Writes a value as JSON. Unlike its `Display`, without a formatter for every piece.
+/// Writes a value as JSON, without the formatter calls of its `Display`.
 pub(crate) fn write(to: impl io::Write, value: &Value) {
-    // A value has nothing that could not be written, and what is counted or in memory takes everything.
+    // A JSON value can always be written, and the writers used here (a counter, memory) never fail.
     let _ = serde_json::to_writer(to, value);
 }
 
@@ -111,7 +104,7 @@ fn written_len(value: &Value) -> usize {
 pub struct Native {
     /// Which wire format they are in (`anthropic`, `openai_chat`).
     pub dialect: String,
-    /// The model that made them; signatures are worth nothing to another one.
+    /// The model that made them; signatures are valid for that model only.
     pub model: String,
     /// The blocks as JSON, byte for byte.
     pub blocks: Box<RawValue>,
@@ -126,7 +119,6 @@ impl PartialEq for Native {
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who speaks.
     pub role: Role,
     /// What is said.
     pub parts: Vec<Part>,
@@ -196,7 +188,7 @@ impl Message {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// It had said what it had to say.
+    /// It had finished.
     EndTurn,
     /// It wants tools to run.
     ToolUse,
@@ -215,7 +207,6 @@ pub enum Stop {
 pub struct Usage {
     /// Input tokens paid in full.
     pub input: u64,
-    /// Output tokens.
     pub output: u64,
     /// Input tokens read from the provider's cache.
     #[serde(default)]

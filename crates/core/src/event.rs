@@ -6,6 +6,7 @@
 //! JSON byte for byte, which serde's other taggings do not allow.
 
 mod names;
+mod opened;
 
 use std::sync::Arc;
 
@@ -27,23 +28,24 @@ use crate::plan::Task;
 use crate::plan::event::{
     EditRefused, PlanAnswered, PlanAsked, PlanEdited, PlanEnded, PlanPaused, PlanProposed, PlanResumed, PlanRevised,
     PlanStopped, PlanUnasked, RevisionEnded, TaskAnswered, TaskAsked, TaskAssigned, TaskCancelled, TaskChanged,
-    TaskDeferred, TaskDone, TaskFailed, TaskHeld, TaskMarked, TaskPaused, TaskQueued, TaskReported, TaskResumed,
-    TaskRuled, TaskSkipped, TaskStarted, TaskStopped,
+    TaskCorrected, TaskDeferred, TaskDone, TaskFailed, TaskHeld, TaskMarked, TaskPaused, TaskQueued, TaskReported,
+    TaskResumed, TaskRuled, TaskSkipped, TaskStarted, TaskStopped,
 };
 use crate::policy::{self, Action, By, Class};
 use crate::recovery::Failure;
 use crate::rewind::{FilesChanged, RewindEnded, Rewound, Told};
-use crate::stop::Held;
+use crate::stop::Hold;
 use crate::tasks::{ItemAdded, ItemMoved, ItemWritten};
 use crate::team::{Definition, Model, Settings};
 use crate::turn::Forked;
 
 pub use names::NAMES;
+pub use opened::{Choice, SessionOpened};
 
 /// The version that entries are written with.
 pub const VERSION: u32 = 1;
 
-/// A fact.
+/// A fact in one stream of the journal; each variant names its stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
@@ -51,7 +53,7 @@ pub enum Event {
     SessionOpened(SessionOpened),
     /// The user said something (session stream).
     Said(Said),
-    /// The user took it back before anybody had read it (session stream).
+    /// The user took a message back before an agent had read it (session stream).
     Withdrawn(Withdrawn),
     /// The user was answered (session stream).
     Replied(Replied),
@@ -59,276 +61,154 @@ pub enum Event {
     AgentStarted(AgentStarted),
     /// An agent works under these settings from now on (agent stream).
     Configured(Configured),
-    /// It goes on from another's past (agent stream).
+    /// The agent continues from another agent's history (agent stream).
     Forked(Box<Forked>),
     /// A turn begins (agent stream).
     TurnStarted(TurnStarted),
-    /// The turn that runs is told what the user has said meanwhile (agent stream).
+    /// The running turn is told what the user or the team has written meanwhile (agent stream).
     Steered(Steered),
     /// A model is about to be called (agent stream).
     LlmIntent(LlmIntent),
     /// The call ended, one way or another (agent stream).
     LlmEnded(LlmEnded),
-    /// The model is told something by us, not by the user (agent stream).
+    /// The runtime tells the model something (agent stream).
     Nudged(Nudged),
     /// A tool is about to run (agent stream).
     ToolIntent(ToolIntent),
-    /// The call has its result (agent stream).
+    /// A tool call has its result (agent stream).
     ToolDone(ToolDone),
-    /// What a call does to files, and how they were (agent stream); or a copy that a plan or a person merges (session stream).
+    /// What a call does to files, and how they were (agent stream); or a worktree that a plan or a person merges
+    /// (session stream).
     FilesChanged(FilesChanged),
-    /// Files are about to be put back (session stream).
+    /// A rewind is about to restore files (session stream).
     Rewound(Rewound),
-    /// They were, as far as they could be (session stream).
+    /// The rewind has ended; it lists what it could not restore (session stream).
     RewindEnded(RewindEnded),
     /// A person must decide (agent stream).
     QuestionAsked(QuestionAsked),
-    /// They did, or nobody could (agent stream).
+    /// The question was answered, or could not be (agent stream).
     QuestionAnswered(QuestionAnswered),
     /// The lead writes a task down, to propose it later (agent stream).
     TaskDrafted(Task),
-    /// What it had written down has become a plan (agent stream).
+    /// The drafted tasks have become a plan (agent stream).
     PlanSubmitted(PlanSubmitted),
-    /// Somebody wants the window to be compacted now (agent stream).
+    /// The user asked to compact the window now (agent stream).
     CompactionAsked(CompactionAsked),
-    /// What came before is told in short from now on (agent stream).
+    /// Messages before a boundary are replaced by a summary from now on (agent stream).
     Compacted(Compacted),
-    /// It could not be: what is too much is left out instead (agent stream).
+    /// A compaction failed: the window is cut instead (agent stream).
     CompactionFailed(CompactionFailed),
-    /// The last compaction counts no more (agent stream).
+    /// The last compaction was undone (agent stream).
     Uncompacted(Uncompacted),
-    /// Somebody stopped the turn (agent stream).
+    /// The turn was stopped (agent stream).
     Interrupted(Interrupted),
     /// The turn is over (agent stream).
     TurnEnded(TurnEnded),
-    /// What the agent did in its copy is looked at (agent stream).
+    /// The user is asked about the changes in the agent's worktree (agent stream).
     ReviewBegun(ReviewBegun),
-    /// Somebody was asked something by letter (agent stream).
+    /// The agent has sent a request to another agent (agent stream).
     Requested(Requested),
-    /// They answered, or nobody waits any more (agent stream).
+    /// The request was answered, or has expired (agent stream).
     Responded(Responded),
-    /// A letter was not accepted (agent stream).
+    /// A message was not accepted (agent stream).
     LetterRefused(LetterRefused),
-    /// The agent is no more (agent stream).
+    /// The agent has ended (agent stream).
     AgentEnded(AgentEnded),
-    /// It may do what a person has allowed one of its team for the session (agent stream).
+    /// The agent gets a permission that a person granted to a member of its team for the session (agent stream).
     Granted(Granted),
-    /// A command of the agent's runs on in the background (agent stream).
+    /// A command of the agent continues in the background (agent stream).
     CommandBegun(CommandBegun),
-    /// It is over (agent stream).
+    /// A background command has ended (agent stream).
     CommandOver(CommandOver),
-    /// A plan is put before the user (plan stream).
+    /// A plan was proposed to the user (plan stream).
     PlanProposed(PlanProposed),
-    /// The user changed it before saying yes (plan stream).
+    /// The user edited the plan before approving it (plan stream).
     PlanEdited(PlanEdited),
-    /// A change to it could not be made (plan stream).
+    /// An edit of the plan was refused (plan stream).
     EditRefused(EditRefused),
-    /// A person must decide about it (plan stream).
+    /// A person must decide about the plan (plan stream).
     PlanAsked(PlanAsked),
-    /// They did, or a rule did (plan stream).
+    /// A person or a rule has decided (plan stream).
     PlanAnswered(PlanAnswered),
-    /// Nobody needs their answer any more (plan stream).
+    /// Questions about the plan no longer need an answer (plan stream).
     PlanUnasked(PlanUnasked),
-    /// Another plan was proposed in its place (plan stream).
+    /// Another plan was proposed to replace this one (plan stream).
     PlanRevised(PlanRevised),
-    /// That one was not approved (plan stream).
+    /// The replacement was not approved (plan stream).
     RevisionEnded(RevisionEnded),
-    /// There is more to spend (plan stream).
+    /// The budget has room again, or the user continues the stopped plan (plan stream).
     PlanResumed(PlanResumed),
-    /// Somebody stopped it, or a task of it (plan stream).
+    /// The plan, or a task of it, was stopped (plan stream).
     PlanStopped(PlanStopped),
-    /// The user left while it ran (plan stream).
+    /// The plan was paused because the user left (plan stream).
     PlanPaused(PlanPaused),
-    /// It is over (plan stream).
+    /// The plan has ended (plan stream).
     PlanEnded(PlanEnded),
-    /// A task is in its owner's mailbox (plan stream).
+    /// A task was put into its owner's mailbox (plan stream).
     TaskAssigned(TaskAssigned),
-    /// Its owner has begun (plan stream).
+    /// The owner has begun the task (plan stream).
     TaskStarted(TaskStarted),
-    /// What was seen before its owner could change anything (plan stream).
+    /// The state of the files before the owner could change anything (plan stream).
     TaskMarked(TaskMarked),
-    /// Its owner needs to know something (plan stream).
+    /// The owner has a question about the task (plan stream).
     TaskAsked(TaskAsked),
-    /// Its owner waits for a person (plan stream).
+    /// The owner waits for a person (plan stream).
     TaskHeld(TaskHeld),
-    /// They were told (plan stream).
+    /// The owner's question was answered (plan stream).
     TaskAnswered(TaskAnswered),
-    /// It is worked on again (plan stream).
+    /// The owner works on the task again (plan stream).
     TaskResumed(TaskResumed),
-    /// Its owner says that it is done (plan stream).
+    /// The owner reports that the task is done (plan stream).
     TaskReported(TaskReported),
-    /// It ended well (plan stream).
+    /// The task succeeded (plan stream).
     TaskDone(TaskDone),
-    /// An attempt at it failed (plan stream).
+    /// The owner was asked again after the end of the task, and answered (plan stream).
+    TaskCorrected(TaskCorrected),
+    /// An attempt at the task failed (plan stream).
     TaskFailed(TaskFailed),
-    /// It may be tried again (plan stream).
+    /// The task may be tried again (plan stream).
     TaskQueued(TaskQueued),
-    /// Its checks failed while others changed files, and run again once those are through (plan stream).
+    /// The checks failed while other tasks changed files; they run again when those tasks have ended (plan stream).
     TaskDeferred(TaskDeferred),
-    /// The lead adds a note to it (plan stream).
+    /// The lead added a note to the task (plan stream).
     TaskChanged(TaskChanged),
-    /// Somebody said what to do about its failure (plan stream).
+    /// It was decided what to do about the task's failure (plan stream).
     TaskRuled(TaskRuled),
-    /// It waits for money (plan stream).
+    /// The task waits for budget (plan stream).
     TaskPaused(TaskPaused),
-    /// It is left out (plan stream).
+    /// The task was skipped (plan stream).
     TaskSkipped(TaskSkipped),
-    /// It is given up (plan stream).
+    /// The task was cancelled (plan stream).
     TaskCancelled(TaskCancelled),
-    /// Whoever was at it has stopped (plan stream).
+    /// The owner has stopped working on the task (plan stream).
     TaskStopped(TaskStopped),
-    /// Something is remembered from now on (memory stream).
+    /// A fact was written to memory (memory stream).
     MemorySet(MemorySet),
-    /// Something is not remembered any more (memory stream).
+    /// A fact was removed from memory (memory stream).
     MemoryForgotten(MemoryForgotten),
-    /// What was said is looked at for what is worth remembering (session stream).
+    /// The conversation is searched for what is worth remembering (session stream).
     MemoryHanded(MemoryHanded),
-    /// What an expert answered may be used again (cache stream).
+    /// An expert's answer was cached (cache stream).
     CacheKept(CacheKept),
-    /// Some of it may not any more (cache stream).
+    /// Entries were removed from the cache (cache stream).
     CacheCleared(CacheCleared),
-    /// There is another task in the shared list (list stream).
+    /// A task was added to the shared list (list stream).
     ItemAdded(ItemAdded),
-    /// A task of the shared list says something else (list stream).
+    /// The text of a task of the shared list has changed (list stream).
     ItemWritten(ItemWritten),
-    /// A task of the shared list stands otherwise than before (list stream).
+    /// The status or the owner of a task of the shared list has changed (list stream).
     ItemMoved(ItemMoved),
-    /// A letter was put into a mailbox (mail stream).
+    /// A message was put into a mailbox (mail stream).
     Mailed(Envelope),
 }
 
-impl Event {
-    /// The name it has in the journal.
-    #[expect(clippy::too_many_lines, reason = "one line for each event")]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::SessionOpened(_) => "session_opened",
-            Self::Said(_) => "said",
-            Self::Withdrawn(_) => "withdrawn",
-            Self::Replied(_) => "replied",
-            Self::AgentStarted(_) => "agent_started",
-            Self::Configured(_) => "configured",
-            Self::Forked(_) => "forked",
-            Self::TurnStarted(_) => "turn_started",
-            Self::Steered(_) => "steered",
-            Self::LlmIntent(_) => "llm_intent",
-            Self::LlmEnded(_) => "llm_ended",
-            Self::Nudged(_) => "nudged",
-            Self::ToolIntent(_) => "tool_intent",
-            Self::ToolDone(_) => "tool_done",
-            Self::FilesChanged(_) => "files_changed",
-            Self::Rewound(_) => "rewound",
-            Self::RewindEnded(_) => "rewind_ended",
-            Self::QuestionAsked(_) => "question_asked",
-            Self::QuestionAnswered(_) => "question_answered",
-            Self::TaskDrafted(_) => "task_drafted",
-            Self::PlanSubmitted(_) => "plan_submitted",
-            Self::CompactionAsked(_) => "compaction_asked",
-            Self::Compacted(_) => "compacted",
-            Self::CompactionFailed(_) => "compaction_failed",
-            Self::Uncompacted(_) => "uncompacted",
-            Self::Interrupted(_) => "interrupted",
-            Self::TurnEnded(_) => "turn_ended",
-            Self::ReviewBegun(_) => "review_begun",
-            Self::Requested(_) => "requested",
-            Self::Responded(_) => "responded",
-            Self::LetterRefused(_) => "letter_refused",
-            Self::AgentEnded(_) => "agent_ended",
-            Self::Granted(_) => "granted",
-            Self::CommandBegun(_) => "command_begun",
-            Self::CommandOver(_) => "command_over",
-            Self::PlanProposed(_) => "plan_proposed",
-            Self::PlanEdited(_) => "plan_edited",
-            Self::EditRefused(_) => "edit_refused",
-            Self::PlanAsked(_) => "plan_asked",
-            Self::PlanAnswered(_) => "plan_answered",
-            Self::PlanUnasked(_) => "plan_unasked",
-            Self::PlanRevised(_) => "plan_revised",
-            Self::RevisionEnded(_) => "revision_ended",
-            Self::PlanResumed(_) => "plan_resumed",
-            Self::PlanStopped(_) => "plan_stopped",
-            Self::PlanPaused(_) => "plan_paused",
-            Self::PlanEnded(_) => "plan_ended",
-            Self::TaskAssigned(_) => "task_assigned",
-            Self::TaskStarted(_) => "task_started",
-            Self::TaskMarked(_) => "task_marked",
-            Self::TaskAsked(_) => "task_asked",
-            Self::TaskHeld(_) => "task_held",
-            Self::TaskAnswered(_) => "task_answered",
-            Self::TaskResumed(_) => "task_resumed",
-            Self::TaskReported(_) => "task_reported",
-            Self::TaskDone(_) => "task_done",
-            Self::TaskFailed(_) => "task_failed",
-            Self::TaskQueued(_) => "task_queued",
-            Self::TaskDeferred(_) => "task_deferred",
-            Self::TaskChanged(_) => "task_changed",
-            Self::TaskRuled(_) => "task_ruled",
-            Self::TaskPaused(_) => "task_paused",
-            Self::TaskSkipped(_) => "task_skipped",
-            Self::TaskCancelled(_) => "task_cancelled",
-            Self::TaskStopped(_) => "task_stopped",
-            Self::MemorySet(_) => "memory_set",
-            Self::MemoryForgotten(_) => "memory_forgotten",
-            Self::MemoryHanded(_) => "memory_handed",
-            Self::CacheKept(_) => "cache_kept",
-            Self::CacheCleared(_) => "cache_cleared",
-            Self::ItemAdded(_) => "item_added",
-            Self::ItemWritten(_) => "item_written",
-            Self::ItemMoved(_) => "item_moved",
-            Self::Mailed(_) => "mailed",
-        }
-    }
-}
-
-/// A session begins.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SessionOpened {
-    /// Which.
-    pub session: SessionId,
-    /// The agent that leads it.
-    pub lead: AgentId,
-    /// The directory it works in.
-    pub cwd: String,
-    /// Who opened it.
-    pub by: Principal,
-    /// The flags that chose its lead and its team.
-    #[serde(default, skip_serializing_if = "Choice::is_default")]
-    pub choice: Choice,
-}
-
-/// The flags with which a session's lead and team were chosen; a resumed session is led in the same way.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Choice {
-    /// `--agents`: a file, absolute, or the text itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub agents: Option<String>,
-    /// `--agent`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub agent: Option<String>,
-    /// `--solo`.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub solo: bool,
-    /// `--coordinator`.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub coordinator: bool,
-}
-
-impl Choice {
-    /// Whether no flag chose anything.
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-/// The user said something.
+/// A message from the user.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Said {
-    /// The letter that carries it to the lead.
+    /// The mailbox message that carries it to the lead.
     pub envelope: EnvelopeId,
-    /// The words.
     pub text: String,
-    /// Who said it, and where.
+    /// The person who wrote it, and the frontend it came through.
     pub by: Principal,
     /// The directory that the session works in.
     #[serde(default)]
@@ -338,18 +218,17 @@ pub struct Said {
 /// The user took a message back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Withdrawn {
-    /// The letter that carried it.
+    /// The mailbox message that carried it.
     pub envelope: EnvelopeId,
 }
 
-/// The user was answered.
+/// An answer to the user.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Replied {
-    /// The turn behind it.
+    /// The turn that produced it.
     pub turn: TurnId,
-    /// The words.
     pub text: String,
-    /// Whether they are the whole answer.
+    /// Whether the text is the whole answer.
     #[serde(default)]
     pub whole: bool,
 }
@@ -357,16 +236,15 @@ pub struct Replied {
 /// An agent begins to exist.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentStarted {
-    /// Which.
     pub agent: AgentId,
     /// The session it serves.
     pub session: SessionId,
-    /// What makes it itself.
+    /// Its role, prompt, tools and model.
     pub definition: Arc<Definition>,
-    /// What it was started for; nothing for a session's lead.
+    /// The task it was started for; `None` for a session's lead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignment: Option<Arc<Assignment>>,
-    /// What it works under from the beginning, where nobody configures it afterwards.
+    /// The settings it starts under, if no `Configured` event follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<Arc<Settings>>,
 }
@@ -374,12 +252,12 @@ pub struct AgentStarted {
 /// An agent works under these settings from now on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Configured {
-    /// All of them.
+    /// The complete settings.
     pub settings: Arc<Settings>,
-    /// What the agent is from now on, if it is written otherwise than before.
+    /// The new definition, if it has changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<Arc<Definition>>,
-    /// Who wants that; nobody, if it follows from what its session works under.
+    /// Who changed the settings; `None` if they follow from the session's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<By>,
 }
@@ -387,34 +265,33 @@ pub struct Configured {
 /// A turn begins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnStarted {
-    /// Which.
     pub turn: TurnId,
-    /// The letter it answers.
+    /// The message it answers.
     pub envelope: EnvelopeId,
-    /// What it says.
+    /// The content of that message.
     pub input: Vec<Part>,
-    /// What it is a part of, if somebody other than the user waits for the answer.
+    /// The task it belongs to, if another agent or a plan waits for the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignment: Option<Arc<Assignment>>,
-    /// What it is told from memory.
+    /// What was recalled from memory for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recall: Option<Recall>,
-    /// What it is told of files that were put back.
+    /// Notes about files that a rewind restored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rewound: Vec<Told>,
-    /// Further letters that it answers.
+    /// Further messages that it answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub letters: Vec<EnvelopeId>,
-    /// Nobody waits for what comes of it; only that it is over is told.
+    /// No agent waits for the answer: only the end of the turn is reported.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub quiet: bool,
-    /// How many letters of colleagues in a row led to it.
+    /// Number of consecutive messages from teammates that led to this turn.
     #[serde(default, skip_serializing_if = "crate::message::is_zero")]
     pub hops: u32,
 }
 
 impl TurnStarted {
-    /// What the model is told: the words, and beside them which files were put back and what was recalled.
+    /// The content for the model: the message, notes about restored files, and what was recalled.
     pub fn told(&self) -> Vec<Part> {
         let recalled = self.recall.iter().map(|recall| &recall.text).filter(|text| !text.is_empty());
         let beside = self.rewound.iter().map(|told| &told.text).chain(recalled);
@@ -425,11 +302,11 @@ impl TurnStarted {
 /// Messages of the user and the team that came during the turn, added before its next call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Steered {
-    /// The letters, oldest first.
+    /// The user's messages, oldest first.
     pub envelopes: Vec<EnvelopeId>,
-    /// What they say.
+    /// Content of these messages.
     pub input: Vec<Part>,
-    /// Messages of the team that are told with it.
+    /// Messages of the team that are added with them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub letters: Vec<EnvelopeId>,
 }
@@ -458,7 +335,7 @@ pub struct LlmIntent {
     pub attempt: u32,
     /// What is sent.
     pub request: RequestRef,
-    /// The model that is called, with the price it is settled at, whatever the settings say by then.
+    /// The model that is called, with the price that the call is settled at, even if the settings change meanwhile.
     pub model: Model,
     /// Whether the fallback model is the one called.
     #[serde(default)]
@@ -473,7 +350,7 @@ pub struct LlmIntent {
     /// The last call of a spent budget: no tools, hand back what there is.
     #[serde(default)]
     pub hand_back: bool,
-    /// The call is not for the turn itself: it sums up what is about to leave the window.
+    /// The call summarizes what is about to leave the window; it is not part of the turn's work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
 }
@@ -484,11 +361,11 @@ pub struct LlmIntent {
 pub enum Outcome {
     /// With an answer.
     Done(Answer),
-    /// Without one.
+    /// The call ended without an answer.
     Failed {
-        /// Why, typed.
+        /// The kind of failure.
         failure: Failure,
-        /// Why, in words.
+        /// The failure for people.
         detail: String,
         /// When it will be tried again, if it will.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -497,28 +374,26 @@ pub enum Outcome {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         parked: bool,
     },
-    /// Somebody stopped it; what had come is kept as plain text.
+    /// The call was stopped; the text received so far is kept.
     Cancelled {
-        /// The text so far.
+        /// The text received so far.
         partial: String,
-        /// What it had used, as far as known.
+        /// The usage so far, as far as known.
         usage: Usage,
     },
-    /// The process died while it ran. It may have been paid.
+    /// The process died during the call, which may have been charged.
     Lost,
 }
 
 /// The call ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LlmEnded {
-    /// Which call.
     pub call: u32,
-    /// How.
     pub outcome: Outcome,
     /// Milliseconds from sending to the last byte.
     #[serde(default)]
     pub ms: u64,
-    /// Whether it was made for a summary: its answer is then nobody's answer.
+    /// Whether it was made for a summary: its text is then not an answer to a message.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub summary: bool,
     /// The estimate that is charged if the provider did not report the usage.
@@ -526,20 +401,19 @@ pub struct LlmEnded {
     pub estimate: Option<Usage>,
 }
 
-/// The model is told something by us.
+/// A text from the runtime to the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Nudged {
-    /// The words.
     pub text: String,
 }
 
-/// On whose word a tool runs.
+/// What allowed a tool to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Approval {
-    /// A rule's.
+    /// The rule that allowed it.
     Rule(String),
-    /// The answer to a question.
+    /// A person's answer to a question.
     Question(QuestionId),
 }
 
@@ -548,38 +422,36 @@ pub enum Approval {
 pub struct ToolIntent {
     /// The key of the call: unique in the agent's stream.
     pub key: String,
-    /// The tool.
     pub tool: String,
     /// Hash of its input.
     pub input: Hash,
-    /// What a crash means for it.
+    /// Whether the call may be repeated after a crash.
     pub class: Class,
     /// On whose word.
     pub approval: Approval,
     /// What it will do.
     pub action: Action,
-    /// Whether a person has looked at this very action and said yes.
+    /// Whether a person has seen this very action and approved it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub attended: bool,
-    /// Every rule that took part in allowing it, in order, where there were several.
+    /// All rules that allowed it, in order, if there were several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<String>,
-    /// What kind of word each rule is, in order: of `rules`, or of the one in `approval`. Older entries do not say.
+    /// The kind of each rule in `rules`, or of the one in `approval`. Older entries do not record it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bases: Vec<policy::Basis>,
-    /// What whoever said yes said along with it, as the model is told it behind the results.
+    /// A comment that came with the approval; the model reads it after the tool results.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub words: String,
 }
 
-/// What was not allowed, and on whose word.
+/// An action that was not allowed, and who or what refused it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// The tool.
     pub tool: String,
-    /// The command, the path or the host: all of it.
+    /// The whole command, path or host.
     pub target: String,
-    /// Who, or which rule.
+    /// The person or the rule that refused it.
     pub by: By,
     /// What would let the call run.
     #[serde(default, skip_serializing_if = "policy::Recourse::is_default")]
@@ -590,15 +462,15 @@ pub struct Refusal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// It ran.
+    /// The tool ran.
     Ran,
-    /// It could not be run as asked (unknown tool, bad input): told to the model.
+    /// The call could not be run as asked (unknown tool, bad input); the model is told.
     Invalid,
     /// It was not allowed.
     Refused,
     /// It was stopped.
     Interrupted,
-    /// A crash left it open and nobody can tell whether it happened.
+    /// A crash interrupted the call: it is unknown whether it took effect.
     Unknown,
 }
 
@@ -609,37 +481,35 @@ pub struct ToolDone {
     pub key: String,
     /// How it ended.
     pub ending: Ending,
-    /// What the model is told.
+    /// The result for the model.
     pub content: Vec<Part>,
     /// Whether it failed.
     pub is_error: bool,
     /// Milliseconds it took.
     #[serde(default)]
     pub ms: u64,
-    /// What was not allowed, if it was refused.
+    /// The refused action, if the call was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Box<Refusal>>,
-    /// What whoever decided without anything being run said along with it, as the model is told it behind the results.
+    /// A comment that came with a decision without running the tool; the model reads it after the tool results.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub words: String,
 }
 
-/// A person must decide.
+/// A person must decide about a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QuestionAsked {
-    /// Which question.
     pub question: QuestionId,
     /// The call it is about.
     pub key: String,
-    /// The tool.
     pub tool: String,
     /// What would be done.
     pub action: Action,
-    /// What a crash means for it, once it runs.
+    /// Whether the call may be repeated after a crash.
     pub class: Class,
     /// The rule that asks.
     pub rule: String,
-    /// What a "yes, always" is remembered as.
+    /// The rule that "always allow" adds.
     #[serde(default)]
     pub memory: policy::Memory,
     /// What would let the call run without this question.
@@ -647,55 +517,52 @@ pub struct QuestionAsked {
     pub recourse: policy::Recourse,
 }
 
-/// They did, or nobody could.
+/// The question was answered, or could not be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QuestionAnswered {
-    /// Which question.
     pub question: QuestionId,
-    /// The answer.
     pub answer: policy::Answer,
 }
 
 /// The lead has proposed a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanSubmitted {
-    /// Which.
     pub plan: PlanId,
-    /// The call that did it.
+    /// The tool call that submitted it.
     pub key: String,
 }
 
-/// Somebody stopped the turn.
+/// The turn was stopped.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Interrupted {
-    /// Who, by a name.
+    /// Name of the person or component that stopped it.
     pub by: String,
-    /// What they are, which no name tells; entries of before do not say.
+    /// The kind of that person or component; older entries do not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub who: Option<By>,
-    /// Whether whoever is stopped ends with it, and is not to be gone on with.
+    /// Whether the agent ends with the turn and cannot be continued.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ends: bool,
-    /// What is left waiting by it; `None`: what waits is told at once.
+    /// The hold that a person's stop puts on the agent; `None`: unread messages begin the next turn at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held: Option<Held>,
+    pub held: Option<Hold>,
 }
 
-/// Whoever or whatever stops something: a name to tell, and what is behind it.
+/// The person or component that stops a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stopper {
-    /// The name.
+    /// The name for messages.
     pub name: String,
-    /// What they are, if that is known.
+    /// Its kind, if known.
     pub who: Option<By>,
-    /// Whether whoever is stopped ends with it.
+    /// Whether the agent ends with the turn.
     pub ends: bool,
-    /// What is left waiting by it.
-    pub held: Option<Held>,
+    /// The hold that the stop puts on the agent.
+    pub held: Option<Hold>,
 }
 
 impl Stopper {
-    /// A person, told by the door they came through.
+    /// A person, named by the frontend they used.
     pub fn person(by: &Principal) -> Self {
         Self { name: by.door.clone(), who: Some(By::person(by)), ends: false, held: None }
     }
@@ -713,40 +580,40 @@ impl From<&str> for Stopper {
 pub enum End {
     /// With an answer.
     Answered,
-    /// With a plan: what follows comes from the user and the team.
+    /// With a plan; the user and the team continue from there.
     Proposed,
     /// With an answer that `max_tokens` cut short.
     Truncated,
     /// The model would not answer.
     Refused,
-    /// The model said nothing, repeatedly.
+    /// The model returned no content, repeatedly.
     Empty,
-    /// The model never gave the structured answer it was asked for.
+    /// The model never gave the structured answer that was required.
     Unstructured,
     /// The model repeated itself.
     Looping,
     /// The round limit was reached.
     Rounds,
-    /// The budget was reached; what there was has been handed back.
+    /// The budget was reached; the turn handed back what it had.
     Budget,
-    /// Somebody stopped it.
+    /// It was stopped.
     Interrupted,
     /// The model could not be reached or refused the request.
     Failed {
-        /// Why, typed.
+        /// The kind of failure.
         failure: Failure,
-        /// Why, in words.
+        /// The failure for people.
         detail: String,
     },
-    /// A tool could not go on (disk full, walls broken).
+    /// A tool could not go on (disk full, sandbox broken).
     Broken {
-        /// Why, in words.
+        /// The failure for people.
         detail: String,
     },
 }
 
 impl End {
-    /// Whether the turn stopped at a limit or a failure that may be gone now: it can be continued.
+    /// Whether the turn stopped at a limit or a failure that may be gone now, so that it can be continued.
     pub fn is_unfinished(&self) -> bool {
         matches!(self, Self::Budget | Self::Rounds | Self::Truncated | Self::Interrupted | Self::Failed { .. })
     }
@@ -755,22 +622,20 @@ impl End {
 /// The turn is over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnEnded {
-    /// Which.
     pub turn: TurnId,
-    /// How.
     pub end: End,
     /// The answer's text, whole or partial.
     pub text: String,
-    /// The structured answer, where one was asked for.
+    /// The structured answer, if one was required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
     /// What the turn cost, by model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub charges: Vec<Charge>,
-    /// What there was too little of, where the budget ended it and it was not money.
+    /// The resource that ran out, if the budget ended the turn and it was not money.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub short: Option<Short>,
-    /// What of the budget that ended it is set aside for calls whose outcome is unknown, in nano-dollars.
+    /// Nano-dollars of that budget that are reserved for calls with an unknown outcome.
     #[serde(default, skip_serializing_if = "nothing")]
     pub unknown_nano: u64,
 }
@@ -780,18 +645,16 @@ fn nothing(nano: &u64) -> bool {
     *nano == 0
 }
 
-/// An agent's work is over, and what it did in a copy of its own is for the user to decide about: a turn without a model.
+/// An agent has finished, and the user decides about the changes in its worktree: a turn without a model call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReviewBegun {
-    /// The turn.
     pub turn: TurnId,
-    /// The copy.
     pub copy: String,
-    /// What is sent once that is decided, with what came of it behind its words.
+    /// The message to send after the decision, with the outcome appended to its text.
     pub letter: Box<Envelope>,
 }
 
-/// What there can be too little of besides money.
+/// Resources other than money that a budget limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Short {

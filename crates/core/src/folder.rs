@@ -1,7 +1,7 @@
-//! Folders of one's own: what agents keep outside the project, and what such a folder is called.
+//! Folders that agents keep outside the project, and their names.
 //!
-//! `@files` is a session's, and all of its agents share it; `@data` is that of one definition in one project, and outlives
-//! the session. Names only: nothing here looks at a disk.
+//! `@files` belongs to a session and is shared by its agents; `@data` belongs to one definition in one project and
+//! outlives the session. Names only: nothing here touches the disk.
 
 use crate::hash::Hash;
 use crate::id::SessionId;
@@ -11,20 +11,19 @@ const READABLE_CHARS_MAX: usize = 40;
 /// Hexadecimal digits that tell one such name from all others.
 const DIGITS: usize = 16;
 
-/// A folder of one's own.
+/// A folder that agents keep outside the project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Folder {
-    /// The session's.
+    /// The session's folder, shared by its agents.
     Files,
-    /// The definition's, in this project.
+    /// The folder of one definition in this project.
     Data,
 }
 
 impl Folder {
-    /// Both.
     pub const ALL: [Self; 2] = [Self::Files, Self::Data];
 
-    /// What a path in it begins with, as a model writes it.
+    /// First part of a path in it, as a model writes it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Files => "@files",
@@ -32,7 +31,7 @@ impl Folder {
         }
     }
 
-    /// Where all of its kind lie in the user's folder.
+    /// Parent of these folders in the user's folder.
     pub const fn home(self) -> &'static str {
         match self {
             Self::Files => "files",
@@ -68,7 +67,7 @@ pub fn data_of(project: &str) -> String {
     format!("{}/{}", Folder::Data.home(), slug(last, project))
 }
 
-/// A name that every file system takes and nothing else has: letters to read, and digits that stand for all of `whole`.
+/// A unique name that every file system accepts: readable letters, and digits of the hash of `whole`.
 fn slug(readable: &str, whole: &str) -> String {
     let safe = |letter: char| if letter.is_alphanumeric() { letter } else { '-' };
     let letters: String = readable.chars().take(READABLE_CHARS_MAX).map(safe).collect();
@@ -76,7 +75,7 @@ fn slug(readable: &str, whole: &str) -> String {
     format!("{letters}-{digits}")
 }
 
-/// The letters of such a name.
+/// The readable part of such a name.
 pub fn readable(slug: &str) -> &str {
     slug.rsplit_once('-').map_or(slug, |(letters, _)| letters)
 }

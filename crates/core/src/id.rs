@@ -100,7 +100,7 @@ id!(
     QuestionId, "ask"
 );
 id!(
-    /// A letter between addresses; also the key that makes sending twice harmless.
+    /// A message between addresses; also the key that makes sending twice harmless.
     EnvelopeId, "env"
 );
 id!(

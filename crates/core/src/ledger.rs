@@ -14,9 +14,7 @@ pub const NANO: u64 = 1_000_000_000;
 /// What a model's tokens cost, in nano-dollars each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Price {
-    /// Input tokens.
     pub input: u64,
-    /// Output tokens.
     pub output: u64,
     /// Input tokens read from the cache.
     pub cache_read: u64,
@@ -45,32 +43,39 @@ impl Price {
     }
 }
 
-/// Nano-dollars as dollars, for reading; whoever counts keeps whole nano-dollars.
+/// Nano-dollars as dollars, for display only; amounts are counted in whole nano-dollars.
 #[expect(clippy::cast_precision_loss, reason = "for people; a nano-dollar is nothing")]
 pub fn dollars(nano: u64) -> f64 {
     nano as f64 / NANO as f64
 }
 
 /// What some calls of one model used.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Charge {
     /// The model's name.
     pub model: String,
-    /// Settled calls.
     pub calls: u64,
-    /// Their tokens.
     pub usage: Usage,
     /// Nano-dollars, as far as the price is known; estimates included.
     pub nano: u64,
     /// The estimated part of them, for calls without reported usage.
     #[serde(default)]
     pub unknown_nano: u64,
+    /// Calls without a known price.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub unpriced_calls: u64,
+    /// The number of the last of these calls; 0 in journals that do not record it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub last_call: u32,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// The charge of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bill {
-    /// Tokens.
     pub usage: Usage,
     /// Nano-dollars; nothing without a price.
     pub nano: u64,
@@ -93,16 +98,15 @@ impl Bill {
         Self { unknown_nano: known.nano, ..known }
     }
 
-    /// For all that was set aside: of a call without an end in journals that tell no estimate.
+    /// For the whole reservation: a call without an end in a journal that records no estimate.
     pub fn reserved(nano: u64) -> Self {
         Self { usage: Usage::default(), nano, unknown_nano: nano, is_priced: true }
     }
 }
 
-/// What may still be used, where somebody else keeps count too.
+/// What other budgets, such as the plan's or the session's, leave for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Left {
-    /// Nano-dollars.
     pub nano: Option<u64>,
     /// Tokens, in and out.
     pub tokens: Option<u64>,
@@ -115,14 +119,12 @@ pub enum Grant {
     Call {
         /// `max_tokens` for the call, clamped to what remains.
         max_tokens: u32,
-        /// Reserved nano-dollars.
         nano: u64,
     },
     /// Only enough is left for one call without tools that hands back what there is.
     HandBack {
         /// `max_tokens` for that call.
         max_tokens: u32,
-        /// Reserved nano-dollars.
         nano: u64,
     },
     /// Nothing more can be bought.
@@ -134,7 +136,6 @@ pub enum Grant {
 pub struct Ledger {
     /// The cap in nano-dollars, if the user set one.
     pub cap_nano: Option<u64>,
-    /// Known spending.
     pub spent_nano: u64,
     /// Reserved by calls in flight.
     pub reserved_nano: u64,
@@ -153,7 +154,7 @@ impl Ledger {
         self.cap_nano.map(|cap| cap.saturating_sub(committed))
     }
 
-    /// The same under what others have left over.
+    /// Caps this ledger at what the other budgets leave.
     #[must_use]
     pub fn within(mut self, left: Left) -> Self {
         if let Some(left) = left.nano {

@@ -3,19 +3,23 @@
 //! Everything that decides lives here; nothing here can act. No IO, no tokio, no clock, no randomness: time and
 //! identities come in as arguments, so every decision can be tested as a table and replayed from the journal.
 //!
-//! Machines follow one shape: `decide(&self, Input, now) -> Vec<Event>`, `apply(&mut self, &Event)`,
+//! Machines follow one shape ([`machine::Machine`]): `decide(&self, Input, &Now) -> Vec<Event>`, `apply(&mut self, &Event)`,
 //! `pending(&self) -> Vec<Effect>`. The driver commits what was decided, applies it, then runs what is pending.
 //! Recovery folds `apply` over the log and runs `pending`; it never decides the past again.
 
+pub mod body;
 pub mod calling;
+pub mod channel;
 pub mod chat;
 pub mod context;
+pub mod cost;
 pub mod event;
 pub mod folder;
 pub mod hash;
 pub mod id;
 pub mod ledger;
 pub mod limits;
+pub mod machine;
 pub mod mates;
 pub mod memory;
 pub mod mention;
@@ -28,6 +32,7 @@ pub mod recovery;
 pub mod resume;
 pub mod rewind;
 pub mod secret;
+pub mod status;
 pub mod stop;
 pub mod tasks;
 pub mod team;

@@ -1,7 +1,7 @@
-//! Letters between addresses, and who may send them.
+//! Messages between addresses, and the roles of people.
 //!
-//! Users, agents and doors all have an address and a mailbox. An approval is a question in a user's mailbox and an
-//! answer in the agent's; there is no other channel. An envelope's id makes sending it twice harmless.
+//! Users, agents and plans have an address and a mailbox. An approval is a question in a user's mailbox and an answer
+//! in the agent's; there is no other way. The id of a message makes sending it twice harmless.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,61 +13,61 @@ use crate::mates::Life;
 /// A mailbox's name: `agent/<id>`, `user/<name>`.
 pub type Address = String;
 
-/// What a letter is about: the union of what users, leads, members and teammates say to each other.
+/// The kind of a message between users, leads, members and teammates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A user speaks to the lead.
+    /// A user writes to an agent.
     UserInput,
-    /// An agent waits for a person: said to whoever waits for the agent.
+    /// An agent waits for a person: told to the agent or plan that waits for it.
     PermissionRequest,
-    /// A person answers a question of an agent; whoever waits for the agent is told that it goes on.
+    /// A person answers a question of an agent; or the agent or plan that waits for it is told that it continues.
     PermissionResponse,
-    /// An agent is given something to do.
+    /// An agent is given a task.
     TaskAssign,
-    /// It is done with it, one way or another.
+    /// The result of a task, done or not.
     TaskResult,
     /// A task failed and the lead must say what to do.
     TaskFailed,
-    /// Whoever does a task needs to know something.
+    /// The owner of a task asks a question about it.
     NeedClarify,
-    /// The lead says something about a task: an answer, or what to do about its failure.
+    /// The lead answers a question about a task, or decides about its failure.
     TaskUpdate,
     /// A plan is proposed.
     PlanApprovalRequest,
-    /// A person says something about a plan; or the lead is told what they said.
+    /// A person answers about a plan; or the lead is told their answer.
     PlanApprovalResponse,
-    /// A plan is told that another one was proposed in its place, or that this one was not approved.
+    /// A plan is told that another one was proposed to replace it, or that the replacement was not approved.
     PlanRevised,
-    /// Every task of a plan is over.
+    /// All tasks of a plan have ended.
     AllTasksDone,
-    /// Somebody answers what an agent asked a colleague.
+    /// Text from one agent to another, such as the answer to a question.
     Text,
-    /// Somebody stops a plan, a task or an agent.
+    /// Stops a plan, a task or an agent.
     Shutdown,
-    /// A teammate has nothing to do, and why: its lead knows, and does nothing about it.
+    /// A teammate is idle, with the reason: recorded for its lead, which does not react.
     IdleNotification,
-    /// A teammate is asked to come to an end.
+    /// Asks a teammate to shut down.
     ShutdownRequest,
-    /// It does.
+    /// The teammate agrees to shut down.
     ShutdownApproved,
-    /// It does not, and why.
+    /// The teammate declines to shut down, with the reason.
     ShutdownRejected,
-    /// What a person has allowed one of them for the session, the others may from now on.
+    /// A permission that a person granted to one member for the session applies to the whole team.
     TeamPermissionUpdate,
-    /// A teammate is to work in another mode.
+    /// Changes a teammate's permission mode.
     ModeSetRequest,
-    /// A teammate waits for a person who lets it reach something outside its walls.
+    /// A teammate waits for a person's permission to reach something outside its sandbox.
     SandboxPermissionRequest,
-    /// They did, or did not.
+    /// The person's answer to that.
     SandboxPermissionResponse,
-    /// A teammate is no more.
+    /// A teammate has ended.
     TeammateTerminated,
-    /// A letter came back: nobody is there any more who could read it.
+    /// A message came back because its recipient has ended.
     Undelivered,
-    /// A user wants these teammates to begin.
+    /// A user asks to start teammates.
     TeamRequest,
-    /// The user has put files back: told with what they say next.
+    /// The user has rewound files: told with the user's next message.
     FilesRewound,
 }
 
@@ -105,7 +105,7 @@ impl Kind {
     }
 }
 
-/// What an agent is asked to do, and who waits for it: the head of a `task_assign` letter.
+/// A task for an agent, and the recipient of its result: the head of a `task_assign` message.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Assignment {
     /// Where the result goes.
@@ -118,27 +118,27 @@ pub struct Assignment {
     pub corrects: Option<PlanId>,
     /// The task's name in the plan; or the key of the call that delegated it.
     pub task: String,
-    /// Which attempt; of a call, how often it was spoken to.
+    /// Number of the attempt; for a call, how often the agent was written to.
     pub attempt: u32,
-    /// What it is about, in a few words, if somebody said.
+    /// A short title, if one was given.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
-    /// How many calls deep it is: those that a user or a plan gave it to are at none.
+    /// Depth of nested calls; 0 for a task from a user or a plan.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
-    /// What its answer is kept under, if it may be used again.
+    /// The cache key for its answer, if the answer may be cached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Box<Asked>>,
-    /// The skill that it carries out, if it does.
+    /// The skill that it runs, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<String>,
-    /// How long whoever was given it lives.
+    /// How long the agent that got it lives.
     #[serde(default, skip_serializing_if = "Life::is_call")]
     pub life: Life,
 }
 
 impl Assignment {
-    /// Whether a person waits for what comes of it.
+    /// Whether a person waits for the result.
     pub fn is_for_user(&self) -> bool {
         self.reply_to.starts_with("user/")
     }
@@ -148,46 +148,48 @@ pub(crate) fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// One letter.
+/// A message in a mailbox.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Envelope {
-    /// Unique; a second delivery under the same id changes nothing.
+    /// Unique: a second delivery under the same id changes nothing.
     pub id: EnvelopeId,
     /// Who sends it.
     pub from: Address,
     /// Whose mailbox it goes to.
     pub to: Address,
-    /// What it is about.
+    /// The kind of message.
     pub kind: Kind,
-    /// What it says; its shape depends on the kind.
+    /// Its content; the form depends on the kind.
     pub body: Value,
-    /// The letter it answers.
+    /// The message it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<EnvelopeId>,
-    /// What made it be sent.
+    /// The turn or the call that sent it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// When.
+    /// When it was sent.
     pub sent_at_ms: i64,
-    /// How many letters of colleagues led to it, each written because of the one before, since a person or the lead had a word.
+    /// Length of the chain of teammate messages that led to it, each written because of the one before, since a person
+    /// or the lead wrote.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hops: u32,
 }
 
 impl Envelope {
-    /// A letter that answers none.
+    /// A message that answers none.
     pub fn new(
         id: EnvelopeId,
         from: impl Into<Address>,
         to: impl Into<Address>,
         kind: Kind,
-        body: Value,
+        body: impl Into<Value>,
         sent_at_ms: i64,
     ) -> Self {
+        let body = body.into();
         Self { id, from: from.into(), to: to.into(), kind, body, reply_to: None, cause: None, sent_at_ms, hops: 0 }
     }
 
-    /// The same as the answer to another, if it is one.
+    /// The same message as the answer to another.
     pub fn answering(self, letter: impl Into<Option<EnvelopeId>>) -> Self {
         Self { reply_to: letter.into(), ..self }
     }
@@ -216,10 +218,10 @@ impl Role {
     }
 }
 
-/// On whose behalf a command is given.
+/// The person on whose behalf a command is given, and their rights.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Principal {
-    /// The face it came through: `terminal`, `headless` …
+    /// The frontend it came through: `terminal`, `headless` …
     pub door: String,
     /// The user behind it.
     pub user: String,

@@ -1,12 +1,12 @@
 //! The name that was probably meant.
 //!
-//! It only guesses, for a message; nothing is ever put right by a guess.
+//! For messages only: no code ever acts on the guess.
 
 use crate::limits::NAMES_TOLD_MAX;
 
 /// Bytes of a name that is compared; comparing takes time with the product of both lengths.
 const NAME_BYTES_MAX: usize = 64;
-/// Names that are compared; whoever has more of them gets no guess for the rest.
+/// Names that are compared; names beyond this number are never suggested.
 const NAMES_MAX: usize = 1_000;
 
 /// `, did you mean `x`?`, or nothing when none of the names is near.
@@ -34,7 +34,7 @@ pub fn nearest<'a>(asked: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
     near.min_by_key(|(slips, _)| *slips).map(|(_, name)| name)
 }
 
-/// The number of slips that make a name of what was asked for; none when they are simply different words.
+/// The number of typos that turn `asked` into `name`; `None` if they are different words.
 pub fn slips(asked: &str, name: &str) -> Option<usize> {
     if asked.is_empty() || asked.len().max(name.len()) > NAME_BYTES_MAX {
         return None;

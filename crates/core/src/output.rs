@@ -1,5 +1,4 @@
-//! The output of a command as a screen shows it: the lines that a terminal would show at the end, and an excerpt of
-//! them.
+//! The output of a command: the lines that a terminal would show at the end.
 
 use std::iter::Peekable;
 
@@ -101,29 +100,6 @@ impl Line {
     }
 }
 
-/// The beginning and the end of a text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Excerpt<'a> {
-    /// The first lines.
-    pub first: Vec<&'a str>,
-    /// How many are left out in between.
-    pub left_out: usize,
-    /// The last lines.
-    pub last: Vec<&'a str>,
-}
-
-/// At most so many lines of the beginning and of the end. Where only one line would be left out, it is shown: the note
-/// about it would take as much room. Empty lines at the end do not count.
-pub fn excerpt(text: &str, first_max: usize, last_max: usize) -> Excerpt<'_> {
-    let lines: Vec<&str> = text.trim_end().lines().collect();
-    let left_out = lines.len().saturating_sub(first_max.saturating_add(last_max));
-    if left_out <= 1 {
-        return Excerpt { first: lines, left_out: 0, last: Vec::new() };
-    }
-    let (first, rest) = lines.split_at(first_max);
-    Excerpt { first: first.to_vec(), left_out, last: rest.get(left_out..).unwrap_or_default().to_vec() }
-}
-
 /// The last bytes of an output that goes on.
 #[derive(Debug, Default)]
 pub struct Tail {
@@ -176,20 +152,6 @@ mod tests {
         ] {
             assert_eq!(rendered(printed), want, "{printed:?}");
         }
-    }
-
-    #[test]
-    fn an_excerpt_is_the_beginning_and_the_end() {
-        let lines: String = (1..=9).map(|number| format!("{number}\n")).collect();
-        let cut = |text, first, last| {
-            let Excerpt { first, left_out, last } = excerpt(text, first, last);
-            (first.join(","), left_out, last.join(","))
-        };
-        assert_eq!(cut(&lines, 2, 3), ("1,2".to_owned(), 4, "7,8,9".to_owned()));
-        assert_eq!(cut(&lines, 0, 5), (String::new(), 4, "5,6,7,8,9".to_owned()));
-        assert_eq!(cut("1\n2\n3\n4\n5\n6\n", 2, 3), ("1,2,3,4,5,6".to_owned(), 0, String::new()));
-        assert_eq!(cut("1\n\n\n", 2, 3), ("1".to_owned(), 0, String::new()));
-        assert_eq!(cut("", 2, 3), (String::new(), 0, String::new()));
     }
 
     #[test]

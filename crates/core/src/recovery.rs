@@ -1,7 +1,7 @@
-//! What to do about what went wrong: failed model calls, and tool calls that a crash left open.
+//! What to do about failed model calls, and about tool calls that a crash interrupted.
 //!
-//! The same tables serve a running turn and a restarted one. Waiting times come out as absolute times, so a retry
-//! that was pending when the process died is still pending, for the rest of its wait, in the next process.
+//! The same tables serve a running turn and a restarted one. Waiting times become absolute times, so a retry that was
+//! pending when the process died is still pending, for the rest of its wait, in the next process.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,13 +16,13 @@ pub enum Failure {
     Auth,
     /// Too many requests.
     RateLimited {
-        /// What the provider asked us to wait.
+        /// The wait that the provider asked for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after_ms: Option<u64>,
     },
     /// The provider cannot take more right now.
     Overloaded {
-        /// What the provider asked us to wait.
+        /// The wait that the provider asked for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after_ms: Option<u64>,
     },
@@ -32,7 +32,7 @@ pub enum Failure {
     InvalidRequest,
     /// The provider failed (5xx, 408).
     Server {
-        /// What the provider asked us to wait.
+        /// The wait that the provider asked for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after_ms: Option<u64>,
     },
@@ -42,11 +42,11 @@ pub enum Failure {
     Timeout,
     /// The stream ended without its closing event.
     Truncated,
-    /// A frame that nobody can read.
+    /// A frame of the stream could not be parsed.
     Malformed,
-    /// The answer is larger than one may be.
+    /// The answer exceeds the size limit.
     TooLarge,
-    /// Something here has to be corrected before anything can be asked: a proxy, or certificates.
+    /// The local setup must be corrected first: a proxy, or certificates.
     Setup,
     /// The recording that plays the model has no answer for this request.
     Unrecorded,
@@ -63,18 +63,18 @@ impl Failure {
             | Self::Timeout
             | Self::Truncated
             | Self::Malformed => true,
-            // The same question gets as much again, and is paid for again.
+            // The same request would get the same large answer, and be charged again.
             Self::TooLarge => false,
             Self::Auth | Self::ContextOverflow | Self::InvalidRequest | Self::Setup | Self::Unrecorded => false,
         }
     }
 
-    /// Whether the model server is not there, as far as can be seen from here: sooner or later the same request goes through.
+    /// Whether the model server seems to be unavailable: sooner or later the same request succeeds.
     pub fn is_outage(&self) -> bool {
         matches!(self, Self::Overloaded { .. } | Self::Server { .. } | Self::Network)
     }
 
-    /// Whether an answer had begun, or may have: what it cost is then unknown.
+    /// Whether an answer had begun, or may have: its cost is then unknown.
     pub fn may_have_cost(&self) -> bool {
         matches!(self, Self::Timeout | Self::Truncated | Self::Malformed | Self::TooLarge)
     }
@@ -97,14 +97,14 @@ pub enum Remedy {
         /// How long to wait.
         after_ms: u64,
     },
-    /// Wait until the model server is back: call again every now and then, however often that takes.
+    /// Wait until the model server is back: call again at intervals, without a limit.
     Park {
         /// How long to wait before the next try.
         after_ms: u64,
     },
-    /// Go on with the fallback model at once.
+    /// Continue with the fallback model at once.
     Fallback,
-    /// Forget the oldest half of the window and call again.
+    /// Remove the oldest half of the window and call again.
     Shrink,
     /// Give up and tell the user.
     GiveUp,
@@ -115,11 +115,11 @@ pub enum Remedy {
 pub struct Attempt {
     /// Failures of this call so far, this one not counted.
     pub failed_before: u32,
-    /// How many retries are allowed.
+    /// Allowed number of retries.
     pub retries_max: u32,
     /// Whether another model may take over (it has not yet).
     pub fallback: bool,
-    /// Whether the call may wait for a server that is away, as long as it takes.
+    /// Whether the call may wait without a limit for a server that is unavailable.
     pub can_park: bool,
     /// Whether the window can still be made smaller for this call.
     pub can_shrink: bool,
@@ -136,7 +136,7 @@ pub fn remedy(failure: &Failure, attempt: Attempt) -> Remedy {
     if failure.is_passing() && attempt.failed_before < attempt.retries_max {
         let backoff = RETRY_BASE_MS << attempt.failed_before.min(16);
         let wait = failure.retry_after_ms().unwrap_or(0);
-        // A provider that wants more patience than we have is as good as down.
+        // A provider that asks for a longer wait than the limit counts as unavailable.
         if wait <= RETRY_AFTER_MS_MAX {
             let base = backoff.max(wait);
             return Remedy::Retry { after_ms: base + u64::from(attempt.jitter) % (backoff / 4) };
@@ -160,7 +160,7 @@ pub fn remedy(failure: &Failure, attempt: Attempt) -> Remedy {
 pub enum Reopen {
     /// Run it (again); tools that can compare or look up do so first.
     Run,
-    /// Tell the model that nobody knows whether it happened.
+    /// Tell the model that it is unknown whether the call took effect.
     Unknown,
 }
 

@@ -1,54 +1,74 @@
-//! The words that stop a turn: a rule, so that nobody waits for a model to understand them. And what a stop leaves waiting.
+//! A stop by a person: the words that say it, the hold that it puts on an agent, and the note that tells a model of it.
+//!
+//! There are three stops. A session stop is written to the mailbox of every agent of the session and holds all of them. A
+//! stop of one agent holds that agent. An interrupted turn (Esc, a time limit, a caller that was stopped) holds nothing.
+//! An agent on hold begins no turn before a message comes that is newer than the stop.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::id::{EnvelopeId, TurnId};
-use crate::message::Envelope;
+use crate::message::{Envelope, Kind};
 use crate::policy::By;
 
 /// All of them, in small letters.
 const WORDS: [&str; 5] = ["stop", "/stop", "打断", "停", "停止"];
 
-/// Whether a whole message says nothing but that. While nothing runs it is a message like any other.
+/// Whether a message consists of a stop word alone. While nothing runs it is a message like any other.
 pub fn is_stop(message: &str) -> bool {
     let message = message.trim();
     WORDS.iter().any(|word| message.eq_ignore_ascii_case(word))
 }
 
-/// What a person's stop leaves waiting, until something comes that is newer than the stop: then all of it is told.
+/// A person's stop of an agent. It lasts until a message comes that is newer than the stop: that message begins a turn,
+/// and the turn reads the messages on hold, too. Until then the agent takes no task from the shared list either.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Held {
-    /// The letters that had come.
+pub struct Hold {
+    /// The messages that were unread when the stop was read.
     pub letters: Vec<EnvelopeId>,
-    /// Where everybody was stopped: what turns that began before this one write is no news either.
+    /// Of a session stop: messages that agents write in turns older than this one are on hold, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<TurnId>,
-    /// How many entries the shared list had, for whoever takes tasks by itself: what was added or given to it later is newer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub listed: Option<u64>,
+    /// When the stop was written; entries of earlier releases do not say.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub at_ms: i64,
 }
 
-/// A turn that is newer than one that is known, whatever the clock says.
+fn is_zero(at_ms: &i64) -> bool {
+    *at_ms == 0
+}
+
+/// A turn id that is newer than a known one, also after the clock was set back.
 pub fn newer(fresh: TurnId, known: TurnId) -> TurnId {
     if fresh > known { fresh } else { TurnId::new(Uuid::from_u128(known.uuid().as_u128().saturating_add(1))) }
 }
 
-impl Held {
-    /// What another stop leaves waiting besides: the second lets nothing go that the first has held.
+impl Hold {
+    /// Adds a second stop: it releases no message of the first.
     pub fn add(&mut self, other: &Self) {
         let fresh = other.letters.iter().filter(|letter| !self.letters.contains(letter));
         let fresh: Vec<EnvelopeId> = fresh.copied().collect();
         self.letters.extend(fresh);
         self.since = self.since.max(other.since);
-        self.listed = self.listed.max(other.listed);
+        self.at_ms = self.at_ms.max(other.at_ms);
     }
 
-    /// Whether a letter waits with the others.
+    /// Whether a message is not newer than the stop.
     pub fn holds(&self, letter: &Envelope) -> bool {
         let turn = letter.cause.as_deref().and_then(|cause| cause.parse::<TurnId>().ok());
         self.letters.contains(&letter.id) || turn.zip(self.since).is_some_and(|(turn, since)| turn < since)
     }
+}
+
+/// The field of a teammate's report about a stopped turn in which the model had said nothing yet.
+pub const SILENT: &str = "silent";
+/// The text of such a report in earlier releases, which had no field for it.
+const SILENT_TEXT: &str = "it was stopped";
+
+/// Whether a message only reports that a teammate was stopped: the note says so for all of them.
+pub fn is_bare_report(letter: &Envelope) -> bool {
+    let is_silent = || letter.result().silent || letter.text() == SILENT_TEXT;
+    letter.kind == Kind::TaskResult && letter.mate().is_some() && letter.is_stopped() && is_silent()
 }
 
 /// The cause of a stop, in words for a model.
@@ -131,7 +151,6 @@ mod tests {
             assert_eq!(note(own, mates, goes_on), want, "{own:?} {mates:?} {goes_on}");
         }
     }
-    use crate::message::Kind;
 
     #[test]
     fn what_is_newer_than_a_stop_does_not_wait_with_what_is_older() {
@@ -142,8 +161,8 @@ mod tests {
             Envelope { cause: cause.map(|cause| cause.to_string()), ..letter }
         };
         let letters = vec![EnvelopeId::new(Uuid::from_u128(1))];
-        let alone = Held { letters: letters.clone(), ..Held::default() };
-        let all = Held { letters, since: Some(turn(5)), listed: None };
+        let alone = Hold { letters: letters.clone(), ..Hold::default() };
+        let all = Hold { letters, since: Some(turn(5)), at_ms: 0 };
         // Which letter, written in which turn; whether it waits where one was stopped, and where everybody was.
         let table = [
             (1, None, true, true),
@@ -163,12 +182,12 @@ mod tests {
     fn a_second_stop_lets_nothing_go_that_the_first_has_held() {
         let letter = |number| EnvelopeId::new(Uuid::from_u128(number));
         let turn = |number| Some(TurnId::new(Uuid::from_u128(number)));
-        let mut held = Held { letters: vec![letter(1)], since: turn(5), listed: Some(3) };
+        let mut held = Hold { letters: vec![letter(1)], since: turn(5), at_ms: 4 };
         let first = held.clone();
-        held.add(&Held::default());
+        held.add(&Hold::default());
         assert_eq!(held, first);
-        held.add(&Held { letters: vec![letter(1), letter(2)], since: turn(7), listed: Some(2) });
-        assert_eq!(held, Held { letters: vec![letter(1), letter(2)], since: turn(7), listed: Some(3) });
+        held.add(&Hold { letters: vec![letter(1), letter(2)], since: turn(7), at_ms: 3 });
+        assert_eq!(held, Hold { letters: vec![letter(1), letter(2)], since: turn(7), at_ms: 4 });
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! Who is on the team: what defines an agent, and the settings it works under.
+//! The team: what defines an agent, and the settings it works under.
 //!
-//! A definition is data (from a file, a flag or the built-in set); the settings are what the configuration, the
-//! flags and the catalogue make of it once. Both are journalled, so a run can be understood without today's files.
+//! A definition is data (from a file, a flag or the built-in set); the settings are resolved once from the
+//! configuration, the flags and the model catalogue. Both are journalled, so a run can be understood without today's
+//! files.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,14 +25,14 @@ pub struct Model {
     pub context_tokens: u64,
     /// Tokens that one answer may have.
     pub max_tokens: u32,
-    /// Tokens it may think with (0: it does not think aloud).
+    /// Tokens for thinking; 0 turns thinking off.
     #[serde(default)]
     pub thinking_tokens: u32,
-    /// What it costs; `None` if nobody knows.
+    /// Its price; `None` if unknown.
     pub price: Option<Price>,
 }
 
-/// What an agent works under.
+/// The settings that an agent works under.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     /// The model that answers.
@@ -39,9 +40,9 @@ pub struct Settings {
     /// The model that takes over when the first cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Model>,
-    /// How freely it may act.
+    /// Its permission mode.
     pub mode: Mode,
-    /// The modes of those it works for: it is never freer than they are.
+    /// The modes of the agents that it works for: it is never freer than they are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub within: Vec<Mode>,
     /// What settings files and flags allow, ask about and deny.
@@ -60,38 +61,40 @@ pub struct Settings {
     /// Whether the turn must end in the `structured_output` tool.
     #[serde(default)]
     pub structured: bool,
-    /// What it may never do, whoever says yes.
+    /// What it may never do, even with an approval.
     #[serde(default, skip_serializing_if = "Constraints::is_empty")]
     pub constraints: Constraints,
-    /// Whether an approved plan stands behind this agent's work.
+    /// Whether its work belongs to an approved plan.
     #[serde(default)]
     pub approved: bool,
-    /// Whether it corrects what it did for an approved plan: it may change the files that its task owns, and nothing more.
+    /// Whether it corrects its work for an approved plan: it may change the files that its task owns, and nothing
+    /// more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub corrects: bool,
     /// Globs of the paths that its task owns; `None`: no restriction, an empty list: it owns nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owns: Option<Vec<String>>,
-    /// The approved checks of its task: it may run them word for word without a question, also outside `allowed_commands`.
+    /// The approved checks of its task: it may run exactly these without a question, even outside `allowed_commands`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Vec<String>>,
     /// The project's own test commands: they need no question, and `allowed_commands` holds for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<Vec<String>>,
-    /// When and by whom what is old is summed up.
+    /// When a conversation is compacted, and by which model.
     #[serde(default)]
     pub compaction: Compaction,
-    /// How long one turn of a lead may work; unlike `constraints.timeout_ms` it does not bound the agents that it calls.
+    /// How long one turn of a lead may work; unlike `constraints.timeout_ms` it does not limit the agents that it
+    /// calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_ms: Option<u64>,
 }
 
-/// When and by whom what is old is summed up.
+/// When a conversation is compacted, and by which model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compaction {
-    /// The share of the window, in percent, from which on; `0`: only when somebody asks.
+    /// Share of the window in percent at which it is compacted; `0`: only when the user asks.
     pub at_percent: u64,
-    /// The model that does; the one that answers, if none is named.
+    /// The model that writes the summary; `None` for the agent's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Model>,
 }
@@ -127,7 +130,7 @@ impl Settings {
         }
     }
 
-    /// What actions are judged by, before anybody has granted anything.
+    /// The rules that actions are judged by, without any grants.
     pub fn rules(&self) -> Rules<'_> {
         Rules {
             within: &self.within,
@@ -141,13 +144,13 @@ impl Settings {
         }
     }
 
-    /// The same under a member's constraints, which also bound what one answer may cost.
+    /// These settings limited by a member's constraints, which also limit the tokens of one answer.
     #[must_use]
     pub fn under(mut self, constraints: &Constraints) -> Self {
         if let Some(most) = constraints.max_tokens {
             for model in std::iter::once(&mut self.model).chain(&mut self.fallback) {
                 model.max_tokens = model.max_tokens.min(most);
-                // Thoughts count as tokens of the answer, and must leave room for it.
+                // Thinking counts as output, and must leave room for the answer.
                 if model.thinking_tokens >= model.max_tokens {
                     model.thinking_tokens = 0;
                 }
@@ -159,8 +162,8 @@ impl Settings {
 }
 
 impl Settings {
-    /// The same under a lead's constraints. Its time stands still while it waits for agents that it has called, so it is a
-    /// bound of its own turns and not of theirs.
+    /// These settings limited by a lead's constraints. Its time does not run while it waits for agents that it has
+    /// called, so its timeout limits its own turns and not theirs.
     #[must_use]
     pub fn leading_under(self, constraints: &Constraints) -> Self {
         let own = Constraints { timeout_ms: None, ..constraints.clone() };
@@ -180,25 +183,25 @@ pub struct Constraints {
     /// The folders it sees, relative to the root; `None` or `.`: everything, an empty list: nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_dirs: Option<Vec<String>>,
-    /// Globs of names that it neither sees nor touches, in any case.
+    /// Globs of names that it neither sees nor touches, in upper or lower case.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blocked_patterns: Vec<String>,
     /// Globs of the files it may change; `None`: all that it sees, an empty list: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_patterns: Option<Vec<String>>,
-    /// Further lists of such globs, of whoever it works for: each of them must name a file that it changes.
+    /// Write patterns of the agents that it works for: each list must match a file that it changes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub write_within: Vec<Vec<String>>,
-    /// Whether it changes nothing: neither its tools nor its commands find anything that they could write.
+    /// Whether it changes nothing: neither its tools nor its commands can write anything.
     #[serde(skip_serializing_if = "is_false")]
     pub read_only: bool,
-    /// The commands it may run, each by its first words; `None`: nothing is said about commands.
+    /// The commands it may run, each by its first words; `None`: no limit here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_commands: Option<Vec<String>>,
-    /// Whether that list came with the project: it takes away, and vouches for nothing.
+    /// Whether that list came with the project: then it only restricts, and is not taken as a permission.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub foreign_commands: bool,
-    /// Hosts it may get pages from without asking; `*.example.org` is everything below that name.
+    /// Hosts it may fetch from without asking; `*.example.org` is everything below that name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_hosts: Vec<String>,
     /// Tokens that one answer may have.
@@ -219,14 +222,12 @@ impl Constraints {
 /// A server of tools that a member brings along.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpServer {
-    /// What its tools are filed under.
+    /// Prefix of its tools' names.
     pub name: String,
-    /// The program.
     pub command: String,
-    /// Its arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Variables it is started with. They may hold keys: never written down, never shown.
+    /// Environment variables. They may hold keys: never written down, never shown.
     #[serde(skip)]
     pub env: BTreeMap<String, String>,
 }
@@ -243,10 +244,10 @@ impl fmt::Debug for McpServer {
     }
 }
 
-/// One of the team: who it is, what answers for it, and what it may never do.
+/// A member of the team: its definition, model and constraints.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
-    /// Its name, role, words and tools.
+    /// Its name, role, prompt and tools.
     pub definition: Definition,
     /// The model it asks for; `None`: the session's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -254,83 +255,95 @@ pub struct Member {
     /// Servers of further tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mcp_servers: Vec<McpServer>,
-    /// What it may never do.
+    /// What it may never do, even with an approval.
     #[serde(default, skip_serializing_if = "Constraints::is_empty")]
     pub constraints: Constraints,
 }
 
-/// What makes an agent itself, whatever file or flag it was read from.
+/// What defines an agent, independent of the file or flag it was read from.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Definition {
-    /// What it is called.
+    /// The name that others use.
     pub name: String,
     /// What it does.
     pub role: String,
-    /// The words it is given first.
+    /// The first part of its system text.
     pub prompt: String,
     /// The tools it may use.
     pub tools: Vec<String>,
-    /// Tools of these that its requests do not describe; a call by name works.
+    /// Sources of further tools (MCP servers) that it may use, by name. What a source offers may change between turns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<String>,
+    /// Tools that its requests do not describe, some by a pattern that ends in `*`; a call by name works.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden_tools: Vec<String>,
-    /// What may be done by calling it; empty if nobody said.
+    /// What it can be called for; empty if the definition does not say.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// What it is in a team.
+    /// Its place in a team.
     #[serde(default, skip_serializing_if = "Place::is_member")]
     pub place: Place,
-    /// Whether it comes with the program; no file can say so of itself.
+    /// Whether it is built in; no file can claim this.
     #[serde(default, skip_serializing_if = "is_false")]
     pub builtin: bool,
-    /// Whether it is built in, or the user's own file defines it; a project's file cannot say so.
+    /// Whether it is built in or defined by the user's own file; a project's file cannot claim this.
     #[serde(default, skip_serializing_if = "is_false")]
     pub trusted: bool,
-    /// Tools that are taken from it, whatever else says it has them.
+    /// Tools that it never has, even if another list names them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disallowed_tools: Vec<String>,
-    /// Whom it may call; `None`: nothing is said about that.
+    /// The agents that it may call; `None`: no limit here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may_call: Option<Vec<String>>,
-    /// Skills whose whole text it is given.
+    /// Skills whose whole text is in its prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<String>,
-    /// Whether it works in a copy of the repository.
+    /// Whether it works in a worktree.
     #[serde(default, skip_serializing_if = "Isolation::is_none")]
     pub isolation: Isolation,
-    /// Whether whoever calls it goes on without waiting.
+    /// Whether its caller continues without waiting.
     #[serde(default, skip_serializing_if = "is_false")]
     pub background: bool,
-    /// How long what it found may be used again, and for which calls.
+    /// How long its answers may be reused, and for which calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Cache>,
-    /// What it is painted in.
+    /// Its color on screen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub color: Option<String>,
-    /// Whether it has every tool that somebody who is called may have, because nobody listed any; `tools` is empty then.
+    /// Whether it has every tool that a called agent may have, because its definition lists none; `tools` is then
+    /// empty.
     #[serde(default, skip_serializing_if = "is_false")]
     pub inherits_tools: bool,
-    /// Model rounds per call; `None`: as its caller.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rounds_max: Option<u32>,
-    /// How freely it may act. It counts where it is stricter than the caller's.
+    /// Its permission mode. It applies if it is stricter than the caller's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// How hard its model thinks; `None`: as its caller's.
+    /// How it works on a task.
+    #[serde(flatten)]
+    pub work: Work,
+}
+
+/// How an agent works on a task. A stored definition has these fields beside the others.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Work {
+    /// Model rounds per call; `None`: the caller's limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds_max: Option<u32>,
+    /// How much its model thinks; `None`: as its caller's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
-    /// Where it keeps what it learns; `None`: nowhere.
+    /// Where it keeps its notes; `None`: nowhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
-    /// What it is told first when the user talks to it directly; empty: nothing.
+    /// The first message when the user talks to it directly; empty for none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub initial_prompt: String,
-    /// What one call of it may use, within what its caller has.
+    /// What one call of it may use, within its caller's budget.
     #[serde(default, skip_serializing_if = "Allotment::is_empty")]
     pub budget: Allotment,
-    /// Globs of the paths that are its own; `None`: nothing is said about that.
+    /// Globs of the paths that it owns; `None`: no restriction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owns: Option<Vec<String>>,
-    /// The JSON Schema that its answer has to fit; `None`: it answers in words.
+    /// The JSON Schema of its answer; `None`: it answers with text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
 }
@@ -339,16 +352,16 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// What an agent is in a team.
+/// The place of an agent in a team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
     /// Talks to the user.
     Lead,
-    /// Owns tasks of plans, and may be given something to do.
+    /// Owns tasks of plans, and can be called.
     #[default]
     Member,
-    /// Speaks when it is called, and is no owner of tasks.
+    /// Answers calls, and owns no tasks.
     Expert,
 }
 
@@ -365,7 +378,7 @@ pub enum Isolation {
     /// Into the project.
     #[default]
     None,
-    /// Into its own copy of the repository, until somebody accepts them.
+    /// Into its own worktree, until the user accepts them.
     Worktree,
 }
 
@@ -376,21 +389,17 @@ impl Isolation {
     }
 }
 
-/// How hard a model thinks.
+/// How much a model thinks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effort {
-    /// Hardly.
     Low,
-    /// As usual.
     Medium,
-    /// Hard.
     High,
-    /// Harder.
     Xhigh,
-    /// As hard as it can.
+    /// As much as it can.
     Max,
-    /// With so many tokens.
+    /// With this many tokens.
     Tokens(u32),
 }
 
@@ -417,20 +426,20 @@ impl Effort {
     }
 }
 
-/// Where an agent keeps what it learns.
+/// Where an agent keeps its notes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Memory {
-    /// With the user, for all projects.
+    /// In the user's folder, for all projects.
     User,
-    /// With the project, for everybody who works on it.
+    /// In the project, for everyone who works on it.
     Project,
-    /// With the project, for this user.
+    /// In the project, for this user only.
     Local,
 }
 
 impl Memory {
-    /// Every place with its name.
+    /// All variants with their names.
     pub const NAMES: [(&str, Memory); 3] =
         [("user", Memory::User), ("project", Memory::Project), ("local", Memory::Local)];
 }
@@ -445,7 +454,7 @@ pub struct Allotment {
     /// Tokens, in and out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Time.
+    /// Milliseconds on the clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall_ms: Option<u64>,
 }
@@ -457,17 +466,17 @@ impl Allotment {
     }
 }
 
-/// How long what an expert found may be used again.
+/// How long an expert's answers may be reused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cache {
-    /// Seconds.
+    /// Seconds for which an answer may be reused.
     pub ttl_s: u64,
-    /// The arguments whose values tell one thing from another.
+    /// The arguments that are part of the cache key; empty for all.
     pub keys: Vec<String>,
 }
 
 impl Definition {
-    /// How freely it acts in a session of this mode: its own where that is stricter.
+    /// Its mode in a session of this mode: its own if that is stricter.
     pub fn mode_in(&self, session: Mode) -> Mode {
         self.mode.filter(|own| own.is_stricter(session)).unwrap_or(session)
     }

@@ -19,7 +19,7 @@ const NON_JOINER: char = '\u{200c}';
 /// Ask for an emoji's colours, or for its plain form.
 const SELECTORS: [char; 2] = ['\u{fe0e}', '\u{fe0f}'];
 
-/// A text of others, fit for a message: one line, nothing hidden, not too long.
+/// A text from outside, fit for a message: one line, no hidden characters, limited length.
 pub fn quote(text: &str) -> String {
     let mut quoted = String::new();
     for letter in text.chars().take(QUOTE_MAX) {
@@ -35,8 +35,8 @@ pub fn quote(text: &str) -> String {
     quoted
 }
 
-/// The text with everything written out that would act on a terminal, turn text around or not be seen at all. A person
-/// who must decide sees what is there; a tab and a line's end stay.
+/// The text with all characters escaped that would act on a terminal, reverse text or be invisible, so that a person
+/// who decides sees everything. Tabs and line ends stay.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for (letter, is_seen) in judged(text) {
@@ -179,7 +179,6 @@ pub struct Page<'t> {
     pub number: usize,
     /// The number of pages.
     pub of: usize,
-    /// Its text.
     pub text: &'t str,
 }
 

@@ -1,25 +1,24 @@
-//! What a run without a chat does about the questions of its agents: the user cannot be asked while it runs.
+//! What a run without a chat does about questions of its agents, as the user cannot be asked during the run.
 //!
-//! A question to the user and a change of a file wait in the user's inbox, and the run ends with them. Any other call that
-//! needs a yes is refused: the agent can do without it and says so. A user who goes on with new words is heard first: the
-//! words answer a question that waited, and stand in for a decision about any other call.
+//! A question to the user and a change of a file wait in the user's inbox, and the run ends with them. Any other call
+//! that needs an approval is refused: the agent can do without it and reports that. If the user continues with a new
+//! message, the message comes first: it answers a question that waited, and replaces a decision about any other call.
 
 use crate::policy::{Answer, By, Deed, Recourse};
-use crate::verdict::Exit;
 
-/// What becomes of a question that an agent asks during the run.
+/// What happens to a question that an agent asks during the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question {
     /// It waits in the inbox.
     Waits,
-    /// It is refused at once, and the agent goes on.
+    /// It is refused at once, and the agent continues.
     Refused,
     /// Another agent answers it.
     Left,
 }
 
-/// Decides about a question that an agent asks. A run that listens for further messages does not end with a question, so
-/// nothing waits in it.
+/// Decides about a question that an agent asks. A run that listens for further messages does not end with a question,
+/// so nothing waits in it.
 pub fn on_question(deed: Deed, listens: bool) -> Question {
     match deed {
         Deed::Ask | Deed::Write if !listens => Question::Waits,
@@ -27,33 +26,19 @@ pub fn on_question(deed: Deed, listens: bool) -> Question {
     }
 }
 
-/// Decides about a question that waited when the session was opened again. Words of the user, in this run or in one that
-/// listens for them, reach the agent before anything else is said to it.
+/// Decides about a question that waited when the session was opened again. A message of the user, given with this run
+/// or expected by a run that listens, reaches the agent before anything else.
 pub fn on_reopening(deed: Deed, brings_words: bool) -> Question {
     match deed {
-        // The plan of a teammate is its lead's to answer.
+        // The lead answers the plan of its teammate.
         Deed::Propose => Question::Left,
         _ if brings_words => Question::Waits,
         deed => on_question(deed, false),
     }
 }
 
-/// What a signal does to a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Signal {
-    /// The lead's turn is interrupted, and the run ends with it.
-    Interrupts,
-    /// The run is left at once; a plan that runs is paused by that.
-    Leaves,
-}
-
-/// Decides what a signal does. Only the first Ctrl-C interrupts, and only where no plan runs.
-pub fn on_signal(exit: Exit, is_stopped: bool, runs_plan: bool) -> Signal {
-    if exit == Exit::Interrupted && !is_stopped && !runs_plan { Signal::Interrupts } else { Signal::Leaves }
-}
-
 impl Answer {
-    /// The refusal of a call that needs a yes, with what would have helped.
+    /// The refusal of a call that needs an approval, with what would have helped.
     pub fn unattended(deed: Deed, recourse: Recourse) -> Self {
         let why = match (recourse, deed) {
             (Recourse::Person | Recourse::Nothing, _) => {
@@ -70,8 +55,8 @@ impl Answer {
         Self::new(false, By::Nobody(why.to_owned()))
     }
 
-    /// The user's words where a question waited: they answer a question to the user; any other call is put off, and its agent
-    /// reads them.
+    /// The user's message where a question waited: it answers a question to the user; any other call is postponed, and
+    /// its agent reads the message.
     pub fn in_words(deed: Deed, words: String, by: By) -> Self {
         let is_answer = deed == Deed::Ask;
         Self { comment: words, put_off: !is_answer, ..Self::new(is_answer, by) }
@@ -113,19 +98,6 @@ mod tests {
         for (deed, recourse, words) in table {
             let By::Nobody(why) = Answer::unattended(deed, recourse).by else { panic!("{deed:?}") };
             assert!(why.contains(words), "{deed:?} {recourse:?}: {why}");
-        }
-    }
-
-    #[test]
-    fn only_the_first_ctrl_c_interrupts_and_a_plan_is_paused() {
-        let table = [
-            (Exit::Interrupted, false, false, Signal::Interrupts),
-            (Exit::Interrupted, true, false, Signal::Leaves),
-            (Exit::Interrupted, false, true, Signal::Leaves),
-            (Exit::Terminated, false, false, Signal::Leaves),
-        ];
-        for (exit, is_stopped, runs_plan, want) in table {
-            assert_eq!(on_signal(exit, is_stopped, runs_plan), want, "{exit:?}");
         }
     }
 

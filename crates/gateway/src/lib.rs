@@ -1,1 +1,11 @@
-//! Connections to the outside world. Empty: `tests/frontend.rs` shows what one needs.
+//! Connections to the outside world.
+//!
+//! A [`Channel`] connects one account of a messaging service. The [`Gateway`] opens a session per chat, commits each message before
+//! the channel acknowledges it, and sends what the outbox holds. Both see the team only through `TeamHandle`.
+
+mod channel;
+mod gateway;
+mod sender;
+
+pub use channel::{Channel, ChannelError, Incoming, SendError};
+pub use gateway::{Gateway, GatewayError};

@@ -105,7 +105,7 @@ async fn a_frontend_opens_asks_follows_attaches_and_leaves() {
     let wire = json!({"costs": {"session": session, "since_ms": 0}});
     let reply = team.query(serde_json::from_value::<Query>(wire).unwrap()).await.unwrap();
     let Reply::Costs(costs) = &reply else { panic!("{reply:?}") };
-    assert_eq!(costs.iter().map(|cost| cost.calls).sum::<u64>(), 2);
+    assert_eq!(costs.iter().map(|cost| cost.charge.calls).sum::<u64>(), 2);
     assert_eq!(serde_json::to_value(&reply).unwrap()["costs"][0]["name"], "max");
     team.shutdown().await.unwrap();
 }

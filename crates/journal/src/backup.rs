@@ -1,8 +1,8 @@
-//! A copy of the journal somewhere else, and back again.
+//! Backs up the journal into one file, and restores it.
 //!
-//! A backup is one file that needs nothing beside it. It is made while others work, and looked at before it counts: a
-//! copy of a damaged journal is no backup. Restoring looks at the copy first, and only replaces a journal that nobody
-//! has open.
+//! A backup is made while other processes write, and needs no second file. It is verified before it is kept: a copy of
+//! a damaged journal is no backup. Restoring verifies the backup first, and refuses while a process has the journal
+//! open.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -19,11 +19,11 @@ impl Journal {
     /// Copies the journal into a new file, while it is in use. The copy is checked; one that does not hold is not kept.
     pub fn backup(&self, to: &Path) -> Result<Report, JournalError> {
         let Engine::Sqlite(sqlite) = &self.engine else { return Err(JournalError::Absent { path: to.to_owned() }) };
-        // Of one that is not kept the report says what is wrong.
+        // If the copy is not kept, the report says what is wrong with it.
         sqlite.backup(to, |made| Self::look(made)?.verify())
     }
 
-    /// A journal in a file of any name, such as a backup, for those who only look.
+    /// Opens a journal in a file of any name, such as a backup, for reading.
     pub fn look(file: &Path) -> Result<Self, JournalError> {
         if fs::metadata(file).is_ok_and(|file| file.len() > 0) {
             return Ok(Self { engine: Engine::Sqlite(Arc::new(Sqlite::look(file)?)) });
@@ -31,11 +31,12 @@ impl Journal {
         Err(JournalError::Absent { path: file.to_owned() })
     }
 
-    /// Replaces the journal in a folder by a backup. What was there is kept in the file of that name, if there was
-    /// anything. Nothing is changed if the backup does not hold, as the report then says, or if somebody uses the journal.
+    /// Replaces the journal in `dir` by the backup `from`. The old journal, if there is one, is kept in the file
+    /// `kept`. Changes nothing if the backup is damaged (the report lists its faults) or if a process uses the
+    /// journal.
     pub async fn restore(dir: &Path, from: &Path, kept: &Path) -> Result<Report, JournalError> {
         let log = sqlite::log_of(from);
-        // A young one may still be in its write-ahead log alone.
+        // A new journal may have all its entries in the write-ahead log still.
         let holds = |path: &Path| fs::metadata(path).is_ok_and(|file| file.len() > 0);
         if !from.exists() || !(holds(from) || holds(&log)) {
             return Err(JournalError::Absent { path: from.to_owned() });
@@ -48,11 +49,12 @@ impl Journal {
             let by = format!("`{}` (process {} on `{}`)", by.what, by.pid, by.host);
             return Err(JournalError::InUse { path, by });
         }
-        // A copy beside it is opened as any journal is: an older one becomes one of today, and the backup stays as it is.
+        // A copy is opened instead of the backup, because opening migrates an older version; the backup stays
+        // unchanged.
         let beside = Beside::make(dir)?;
         let file = beside.0.join(sqlite::FILE);
         take(from, &file)?;
-        // What was copied from beside a killed program has its last entries in there.
+        // If the backup is a raw copy of a killed program's files, its last entries are in the write-ahead log.
         if log.exists() {
             take(&log, &beside.0.join(sqlite::LOG))?;
         }
@@ -73,7 +75,7 @@ impl Journal {
     }
 }
 
-/// Copies a file. Wherever it lay, it is the user's alone from now on.
+/// Copies a file and makes the copy private to the user.
 fn take(from: &Path, to: &Path) -> Result<(), JournalError> {
     let read = fs::File::open(from);
     read.map_err(|error| JournalError::Io { path: from.to_owned(), detail: error.to_string() })?;
@@ -81,7 +83,7 @@ fn take(from: &Path, to: &Path) -> Result<(), JournalError> {
     copied.map_err(|error| sqlite::failed(to, &error))
 }
 
-/// A folder for the time of a restoration.
+/// A temporary folder for one restore, removed on drop.
 struct Beside(PathBuf);
 
 impl Beside {
@@ -95,12 +97,12 @@ impl Beside {
 
 impl Drop for Beside {
     fn drop(&mut self) {
-        // What is left behind is in nobody's way.
+        // A folder that cannot be removed does no harm.
         drop(fs::remove_dir_all(&self.0));
     }
 }
 
-/// Who has a file open, in words, where the system tells.
+/// The processes that have a file open, as text; found through `/proc`.
 fn holders(path: &Path) -> String {
     let holds = |process: &Path| {
         let files = fs::read_dir(process.join("fd")).ok()?;

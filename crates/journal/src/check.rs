@@ -1,7 +1,7 @@
-//! Looking at entries while they are read: each by itself, and as the one that must follow the one before.
+//! Checks entries while they are read: each against its own hash, and against the entry before it in its stream.
 //!
-//! Whoever shows an entry as evidence has to know whether it is as it was written. A check is told of entries in their
-//! order and keeps only where each stream is, so that nothing is read twice. `verify` checks the whole log with it.
+//! A `Check` gets entries in log order and keeps only the head of each stream, so that a reader can show entries as
+//! evidence without reading the log twice. `verify` checks the whole log with it.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -45,7 +45,6 @@ pub enum Detail {
     Payload,
     /// The payload of so many entries is gone.
     PayloadGone {
-        /// Its hash.
         hash: Hash,
         /// How many entries have it.
         entries: u64,
@@ -55,24 +54,11 @@ pub enum Detail {
     /// The entry before it was another.
     Link,
     /// Entries of the log that are not there.
-    Gap {
-        /// The first.
-        from: u64,
-        /// The last.
-        to: u64,
-    },
+    Gap { from: u64, to: u64 },
     /// Entries of the stream that are not there.
-    StreamGap {
-        /// The first.
-        from: u64,
-        /// The last.
-        to: u64,
-    },
+    StreamGap { from: u64, to: u64 },
     /// Another entry of the stream must be here.
-    Place {
-        /// Which.
-        expected: u64,
-    },
+    Place { expected: u64 },
     /// A seal that says nothing.
     SealUnread,
     /// A seal over other entries than there are.
@@ -87,12 +73,7 @@ pub enum Detail {
     /// The stream has no head.
     NoHead,
     /// Entries that cannot be read; without a last one, nothing behind the first can.
-    Unread {
-        /// The first.
-        from: u64,
-        /// The last.
-        to: Option<u64>,
-    },
+    Unread { from: u64, to: Option<u64> },
     /// The file is shorter than it says.
     Short {
         /// Bytes that are there.
@@ -104,7 +85,6 @@ pub enum Detail {
     Schema {
         /// What kind of object.
         object: String,
-        /// Its name.
         name: String,
         /// How it differs.
         change: SchemaChange,
@@ -204,45 +184,45 @@ impl Serialize for Detail {
 /// Looks at entries in the order of the log.
 #[derive(Debug)]
 pub struct Check {
-    /// Where each stream is.
+    /// The last entry that was met of each stream.
     heads: HashMap<String, Head>,
     /// Whether every stream is met from its first entry on.
     from_start: bool,
-    /// The entry before; nothing where only some streams are looked at, which leaves gaps.
+    /// The number of the last entry; `None` if only some streams are read, where gaps are normal.
     last_seq: Option<u64>,
-    /// What a seal at this point would have to say, where that is known.
+    /// The seal that would have to stand here, if it is known.
     unsealed: Option<Seal>,
-    /// What tombstones speak of, where that is known.
+    /// The payloads that tombstones account for, if they could be read.
     buried: Option<HashSet<Hash>>,
-    /// What damage hides, once there is some.
+    /// The entries that damage hides, if any were met.
     hidden: Option<Hidden>,
 }
 
 /// Entries that could not be read.
 #[derive(Debug, Default)]
 struct Hidden {
-    /// Those that no stream was found to lack yet.
+    /// Hidden entries that do not explain a gap of a stream yet.
     entries: u64,
-    /// Streams that were met behind the last of them: what these lack is known.
+    /// Streams that were met after the last hidden entry: damage does not explain a later gap in them.
     met: HashSet<String>,
 }
 
 impl Journal {
-    /// A check for whoever walks over the log behind this entry.
+    /// A check for the log after this entry.
     pub fn check_behind(&self, after_seq: u64) -> Check {
         let from_start = after_seq == 0;
         let unsealed = from_start.then(|| Seal::after(None));
         Check { from_start, last_seq: Some(after_seq), unsealed, ..self.check_streams() }
     }
 
-    /// A check for whoever walks over some of the streams, each from its beginning.
+    /// A check for some of the streams, each read from its first entry.
     pub fn check_streams(&self) -> Check {
-        // Where the tombstones cannot be read, nobody can say what is gone rightly.
+        // Without readable tombstones a lost payload looks like an erased one, so none is reported.
         let buried = self.buried().ok();
         Check { heads: HashMap::new(), from_start: true, last_seq: None, unsealed: None, buried, hidden: None }
     }
 
-    /// The payloads that tombstones speak of.
+    /// The payloads that tombstones account for.
     fn buried(&self) -> Result<HashSet<Hash>, JournalError> {
         let (mut buried, mut after) = (HashSet::new(), 0);
         loop {
@@ -255,7 +235,7 @@ impl Journal {
 }
 
 impl Check {
-    /// For the whole log, by somebody who accounts for what is gone.
+    /// A check for the whole log, for a caller that accounts for missing payloads itself.
     pub(crate) fn whole() -> Self {
         let unsealed = Some(Seal::after(None));
         Self { heads: HashMap::new(), from_start: true, last_seq: Some(0), unsealed, buried: None, hidden: None }
@@ -285,14 +265,15 @@ impl Check {
         faults
     }
 
-    /// Passes over entries that cannot be read; any stream may go on behind them further on than it was left.
+    /// Passes over entries that cannot be read; a stream may continue after them with a gap.
     pub fn skip(&mut self, from: u64, to: Option<u64>) {
         let hidden = self.hidden.get_or_insert_default();
         let entries = to.map_or(u64::MAX, |to| to.saturating_sub(from).saturating_add(1));
         hidden.entries = hidden.entries.saturating_add(entries);
         hidden.met.clear();
         self.last_seq = self.last_seq.and(to);
-        // The next seal covers what nobody has seen; from there on its own word counts.
+        // The next seal covers entries that were not read, so it cannot be compared; later seals build on what it
+        // says.
         self.unsealed = None;
     }
 
@@ -301,7 +282,7 @@ impl Check {
         self.hidden.is_some()
     }
 
-    /// Whether what a stream lacks is among what could not be read. Each entry accounts for one.
+    /// Whether the entries that a stream lacks can be hidden ones. Each hidden entry explains one missing entry.
     pub(crate) fn is_hidden(&mut self, stream: &str, lacking: u64) -> bool {
         let Some(hidden) = self.hidden.as_mut().filter(|hidden| !hidden.met.contains(stream)) else { return false };
         let left = hidden.entries.checked_sub(lacking);
@@ -309,12 +290,12 @@ impl Check {
         left.is_some()
     }
 
-    /// Where each stream was left.
+    /// The last entry that was met of each stream.
     pub(crate) fn take_heads(&mut self) -> HashMap<String, Head> {
         std::mem::take(&mut self.heads)
     }
 
-    /// The sequence has no gaps where one process at a time writes.
+    /// Entry numbers have no gaps: the write transaction assigns them.
     fn place(&self, entry: &Entry) -> Option<Detail> {
         let from = self.last_seq?.saturating_add(1);
         (entry.seq > from).then(|| Detail::Gap { from, to: entry.seq - 1 })
@@ -336,7 +317,7 @@ impl Check {
     fn link(&mut self, entry: &Entry) -> Option<Detail> {
         let head = match self.heads.get(&entry.stream) {
             Some(head) => *head,
-            // What came before was not looked at.
+            // Earlier entries of the stream were not read.
             None if !self.from_start && entry.stream_seq > 1 => return None,
             None => Head::default(),
         };
@@ -361,7 +342,7 @@ impl Check {
             self.unsealed = found.map(|found| Seal::after(Some(&found)));
             return Some(Detail::SealUnread);
         };
-        // From here on the seal's own word counts, so that one fault is not told again by every later seal.
+        // Later seals build on what this seal says, so that they do not report the same fault again.
         self.unsealed = Some(Seal::after(Some(&says)));
         let range = |seal: Seal| (seal.count, seal.from_seq, seal.to_seq);
         let found = found.filter(|found| says != *found)?;

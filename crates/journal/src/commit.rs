@@ -30,7 +30,7 @@ pub enum Strength {
 pub enum Expect {
     /// Its last entry is this one (0: it has none). A lost race is a `Conflict`.
     At(u64),
-    /// Nothing: many write to it.
+    /// No expectation: the stream has many writers.
     Any,
 }
 
@@ -45,7 +45,6 @@ pub struct Append {
     pub version: u32,
     /// What happened, as JSON; the journal does not look inside.
     pub payload: Vec<u8>,
-    /// Who did it.
     pub actor: String,
     /// What made it happen.
     pub cause: Option<String>,
@@ -56,7 +55,6 @@ pub struct Append {
 pub struct Fence {
     /// What is owned: a session, a plan, an agent.
     pub resource: String,
-    /// By whom.
     pub worker: WorkerId,
     /// The epoch that the claim gave.
     pub epoch: u64,
@@ -90,7 +88,6 @@ pub enum Projection {
     Delete {
         /// The kind of row.
         table: Cow<'static, str>,
-        /// Its key.
         key: String,
     },
     /// Keeps a folded state, so that the next fold starts from there. One per stream.
@@ -106,21 +103,20 @@ pub enum Projection {
     },
 }
 
-/// One transaction.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Commit {
     /// What it must survive once acknowledged.
     pub strength: Strength,
-    /// Whether it may wait a moment for others to share its transaction: one of a crowd's.
+    /// Whether it may wait briefly for other commits to share its transaction, as when many agents wait at once.
     #[serde(default)]
     pub patient: bool,
     /// What must hold of the streams.
     pub expect: Vec<(String, Expect)>,
-    /// Who must still own what.
+    /// The ownership that must still hold.
     pub fence: Option<Fence>,
     /// When it was decided.
     pub at_ms: i64,
-    /// Who takes mail, sets timers and moves the outbox here.
+    /// The actor that is recorded for acks, timers and outbox changes.
     pub actor: String,
     /// Facts, in order.
     pub appends: Vec<Append>,
@@ -128,9 +124,9 @@ pub struct Commit {
     pub blobs: Vec<Vec<u8>>,
     /// Rows derived from the facts.
     pub projections: Vec<Projection>,
-    /// Letters into mailboxes; one whose id is known changes nothing.
+    /// Messages to put into mailboxes; one whose id is known changes nothing.
     pub sends: Vec<Envelope>,
-    /// Letters taken out; one already taken changes nothing.
+    /// Messages to acknowledge; one that is acknowledged already changes nothing.
     pub acks: Vec<EnvelopeId>,
     /// Timers set, cancelled, fired.
     pub timers: Vec<TimerOp>,

@@ -13,7 +13,6 @@ use crate::{Engine, sqlite};
 pub struct Drift {
     /// Its table: `mail`, `timer`, `part`, `snapshot`, or a caller's own.
     pub table: String,
-    /// Its key.
     pub key: String,
     /// What is wrong with it.
     pub how: How,
@@ -84,7 +83,7 @@ impl Journal {
     }
 }
 
-/// Whether two states are the same, in whatever order their fields are written.
+/// Whether two states are equal as JSON, regardless of the order of their fields.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     let read = |bytes| serde_json::from_slice::<serde_json::Value>(bytes).ok();
     one == other || read(one).is_some_and(|one| read(other).is_some_and(|other| one == other))

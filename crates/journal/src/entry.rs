@@ -22,7 +22,6 @@ pub struct Entry {
     pub stream_seq: u64,
     /// When it was decided.
     pub at_ms: i64,
-    /// Who did it.
     pub actor: String,
     /// What made it happen.
     pub cause: Option<String>,

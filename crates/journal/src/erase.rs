@@ -1,8 +1,9 @@
-//! Erasing payloads: retention without breaking the chain.
+//! Erases payloads without breaking the hash chain.
 //!
-//! A tombstone entry says which payloads were erased, by whom and why; the entries keep their hashes. A payload is
-//! content, so it goes wherever it occurs. Letters, timers and parts that it was go with it, and so do the kept states of its
-//! streams; of other rows the caller says what becomes. Of rows that are deleted or overwritten nothing is left in the file.
+//! A tombstone entry says which payloads were erased, for which actor and why; the entries keep their hashes. A
+//! payload is erased from every entry that has it, along with the mail, timer and outbox rows derived from it and the
+//! snapshots of its streams. The caller says what becomes of its own rows. The file keeps no bytes of rows that are
+//! deleted or overwritten.
 
 use std::borrow::Cow;
 
@@ -16,19 +17,26 @@ use crate::error::JournalError;
 use crate::own::ERASED;
 use crate::plan::encode;
 
-/// A wish to erase payloads.
+/// A request to erase payloads.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Erase {
-    /// Their hashes.
     pub payloads: Vec<Hash>,
-    /// Who wants it.
+    /// The actor that asks for it.
     pub actor: String,
-    /// Why.
     pub reason: String,
-    /// When.
+    /// The sessions that are forgotten with it, if it forgets whole ones.
+    pub forgotten: Option<ForgottenSessions>,
     pub at_ms: i64,
-    /// What becomes of the caller's rows that followed from them, in the same transaction.
+    /// Changes of the caller's rows that were derived from the payloads, in the same transaction.
     pub rows: Vec<Projection>,
+}
+
+/// Sessions that were forgotten.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForgottenSessions {
+    pub sessions: Vec<String>,
+    /// The person who asked for it, and the frontend.
+    pub by: String,
 }
 
 /// What a tombstone says.
@@ -36,6 +44,8 @@ pub struct Erase {
 pub(crate) struct Tombstone {
     pub(crate) payloads: Vec<Hash>,
     pub(crate) reason: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) forgotten: Option<ForgottenSessions>,
 }
 
 impl Tombstone {
@@ -47,9 +57,9 @@ impl Tombstone {
 }
 
 impl Erase {
-    /// The tombstone.
     pub(crate) fn append(&self) -> Result<Append, JournalError> {
-        let tombstone = Tombstone { payloads: self.payloads.clone(), reason: self.reason.clone() };
+        let (payloads, reason) = (self.payloads.clone(), self.reason.clone());
+        let tombstone = Tombstone { payloads, reason, forgotten: self.forgotten.clone() };
         Ok(Append {
             stream: ERASED.to_owned(),
             event: Cow::Borrowed("erased"),

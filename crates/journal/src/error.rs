@@ -13,12 +13,11 @@ use crate::worker::WorkerInfo;
 /// Why the journal did not do what was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JournalError {
-    /// Somebody else wrote to the stream first.
+    /// Another writer appended to the stream first.
     #[error(
-        "stream `{stream}` is at {found}, not at {expected}: somebody else wrote first; read it again and decide anew"
+        "stream `{stream}` is at {found}, not at {expected}: another writer was first; read it again and decide anew"
     )]
     Conflict {
-        /// The stream.
         stream: String,
         /// Where it should have been.
         expected: u64,
@@ -30,39 +29,28 @@ pub enum JournalError {
     Fenced {
         /// What was owned.
         resource: String,
-        /// Who owns it now, if anyone.
+        /// The worker that owns it now, if there is one.
         owner: Option<WorkerId>,
     },
-    /// Somebody who is alive owns it.
+    /// A live worker owns it.
     #[error("`{resource}` is owned by `{}` (process {} on `{}`): go on there, or stop it first", by.what, by.pid, by.host)]
     Owned {
         /// What was to be claimed.
         resource: String,
-        /// The owner.
         by: Box<WorkerInfo>,
     },
-    /// The timer was fired or cancelled by somebody else.
+    /// The timer was already fired or cancelled, for example by another process.
     #[error("timer `{timer}` is gone: it was fired or cancelled already; do nothing")]
-    Gone {
-        /// Its key.
-        timer: String,
-    },
-    /// No such letter was ever sent.
+    Gone { timer: String },
+    /// No message was ever sent under this id.
     #[error("no letter `{id}` was ever sent: acknowledge only what `pending_mail` returned")]
-    UnknownMail {
-        /// The letter.
-        id: EnvelopeId,
-    },
+    UnknownMail { id: EnvelopeId },
     /// No such part is in the outbox.
     #[error("no part `{part}` is in the outbox: put it there first")]
-    UnknownPart {
-        /// The part.
-        part: String,
-    },
+    UnknownPart { part: String },
     /// The part is not where it would have to be.
     #[error("part `{part}` is `{from}` and cannot become `{to}`: read the outbox again")]
     IllegalMove {
-        /// The part.
         part: String,
         /// Where it is.
         from: PartState,
@@ -71,32 +59,16 @@ pub enum JournalError {
     },
     /// The stream is written by the journal alone.
     #[error("stream `{stream}` is the journal's own: use sends, acks, timers, outbox or erase")]
-    Reserved {
-        /// The stream.
-        stream: String,
-    },
+    Reserved { stream: String },
     /// A payload, blob or state beyond the bound.
     #[error("{bytes} bytes are too many for one payload (at most {max}): split it")]
-    TooBig {
-        /// Its size.
-        bytes: usize,
-        /// The bound.
-        max: usize,
-    },
+    TooBig { bytes: usize, max: usize },
     /// Something stored or to be stored is not the JSON it should be.
     #[error("{what} is not valid: {detail}; run `max-team audit verify`")]
-    Malformed {
-        /// What.
-        what: String,
-        /// Why.
-        detail: String,
-    },
+    Malformed { what: String, detail: String },
     /// No space is left.
     #[error("no space left for `{path}`: nothing of this was stored; free some space and try again")]
-    DiskFull {
-        /// The database.
-        path: PathBuf,
-    },
+    DiskFull { path: PathBuf },
     /// The place cannot be written to.
     #[error(
         "cannot write `{path}`: {detail}; make it writable for this user, or set `MAX_TEAM_HOME` to a place that is"
@@ -123,16 +95,12 @@ pub enum JournalError {
     },
     /// Something is there already, and is not overwritten.
     #[error("`{path}` is already there and was left as it is: name another file, or move this one away")]
-    Exists {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Somebody works with the journal that is to be replaced.
+    Exists { path: PathBuf },
+    /// Another process uses the journal that is to be replaced.
     #[error("`{path}` is in use by {by}: stop it first (`max-team ps`, `max-team stop`), then try again")]
     InUse {
-        /// The database.
         path: PathBuf,
-        /// Who, in words.
+        /// The processes, as text.
         by: String,
     },
     /// The file is damaged, or no journal at all.
@@ -140,7 +108,6 @@ pub enum JournalError {
         "`{path}` is damaged: {detail}; `max-team audit verify` tells more; restore a copy, or move the file aside to start anew"
     )]
     Corrupt {
-        /// The database.
         path: PathBuf,
         /// What was found.
         detail: String,
@@ -157,19 +124,14 @@ pub enum JournalError {
     /// A newer program wrote it.
     #[error("`{path}` has version {found}, this program knows {known}: it was left untouched; update max-team")]
     Newer {
-        /// The database.
         path: PathBuf,
-        /// Its version.
         found: i64,
         /// The newest version that this program knows.
         known: i64,
     },
     /// Another process holds the write lock for too long.
     #[error("`{path}` is being written by another process: try again; if it stays so, look for a stuck `max-team`")]
-    Busy {
-        /// The database.
-        path: PathBuf,
-    },
+    Busy { path: PathBuf },
     /// The journal has been closed.
     #[error("the journal is closed: open it again")]
     Closed,

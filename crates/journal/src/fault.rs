@@ -1,8 +1,8 @@
-//! Fault injection: a handle in memory whose process dies at a commit, waits before one, or whose journal has a bug.
+//! Fault injection for tests: a journal in memory whose process dies at a commit, waits before one, or that has a bug.
 //!
-//! Whoever waits for a commit at which the process dies does nothing about it, as if it had been killed in between.
-//! Only tests ask for it; a handle that nobody doomed pays for one look at a lock. The bugs are not here: whoever plants
-//! one says what becomes of a commit. Reading goes on, for it leaves no trace.
+//! A caller that awaits the commit at which the process dies waits for ever, as if it had been killed. A handle
+//! without faults pays for one lock per commit. The test that plants a bug says what becomes of each commit. Reads go
+//! on, because they leave no trace.
 
 use std::fmt;
 use std::future::{Future, pending, poll_fn};
@@ -17,11 +17,11 @@ use crate::memory::Tables;
 /// How a process ends at a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Death {
-    /// It is stored; neither it nor any later one returns.
+    /// The commit is stored, but neither it nor any later commit returns.
     After,
-    /// It came and is not stored: of what was done since the one before, nothing is written.
+    /// The commit is not stored.
     Before,
-    /// It is not stored, and nothing else since the last full commit is there any more either.
+    /// The commit is not stored, and all commits since the last one of full strength are lost.
     PowerCut,
 }
 
@@ -29,13 +29,13 @@ pub enum Death {
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "it lives for one step of a test")]
 pub enum Bent {
-    /// These, in transactions of their own; a process can die in between.
+    /// These commits instead, each in its own transaction; the process can die in between.
     Apart(Vec<Commit>),
-    /// It is acknowledged before it is stored: gone if the process dies before the next one is.
+    /// It is acknowledged before it is stored: it is lost if the process dies before the next commit is stored.
     Early(Commit),
 }
 
-/// How a handle's process lives.
+/// The faults of one handle, and whether its simulated process has died.
 pub(crate) struct Life {
     faults: Mutex<Faults>,
     dead: watch::Sender<bool>,
@@ -43,9 +43,9 @@ pub(crate) struct Life {
 
 #[derive(Default)]
 struct Faults {
-    /// How it ends, and the commits until then.
+    /// How the process dies, and the commits until then.
     doom: Option<(Death, u64)>,
-    /// What is left after its death, if that is not simply everything.
+    /// The tables after the death, if they differ from those before it.
     left: Option<Box<Tables>>,
     wait: Option<Box<dyn FnMut() -> u32 + Send>>,
     bend: Option<Box<dyn FnMut(Commit) -> Bent + Send>>,
@@ -71,14 +71,14 @@ impl Default for Life {
 }
 
 impl Life {
-    /// Ends with the commit of this number from now on; the future ends then too.
+    /// Dies at the n-th commit from now on; the future ends then, too.
     pub(crate) fn end(&self, death: Death, commit: u64, tables: &Tables) -> impl Future<Output = ()> + Send + use<> {
         let mut faults = self.faults();
         faults.doom = Some((death, commit));
         faults.left = (death == Death::PowerCut).then(|| Box::new(tables.clone()));
         let mut dead = self.dead.subscribe();
         async move {
-            // The handles may be gone by then: nobody is left to die.
+            // If all handles are dropped first, the process never dies, and this future never ends.
             if dead.wait_for(|dead| *dead).await.is_err() {
                 pending::<()>().await;
             }
@@ -93,14 +93,14 @@ impl Life {
         self.faults().bend = Some(Box::new(bend));
     }
 
-    /// Returns only to the living.
+    /// Returns if the process is alive; waits for ever if it has died.
     pub(crate) async fn go_on(&self) {
         if *self.dead.borrow() {
             pending::<()>().await;
         }
     }
 
-    /// A commit has come: lets others go first if the handle was told to, and says what is stored of it.
+    /// Takes a commit: yields to other tasks if the handle was told to, and returns what is to be stored of it.
     pub(crate) async fn arrive(&self, commit: Commit) -> Vec<Step> {
         let mut turns = self.faults().wait.as_mut().map_or(0, |wait| wait());
         poll_fn(|cx| {
@@ -123,7 +123,7 @@ impl Life {
         }
     }
 
-    /// Before a commit is stored. Whoever dies of it does so here, and stores nothing.
+    /// Called before a commit is stored. Returns false if the process dies here: the commit is not stored.
     pub(crate) fn before(&self, step: &Step, tables: &mut Tables) -> bool {
         let mut faults = self.faults();
         match faults.doom {
@@ -139,7 +139,7 @@ impl Life {
         true
     }
 
-    /// After it was stored.
+    /// Called after a commit was stored; the process may die here.
     pub(crate) fn after(&self, step: Kept, tables: &mut Tables) {
         let mut faults = self.faults();
         let Some((death, left)) = faults.doom else { return };

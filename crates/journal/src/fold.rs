@@ -13,7 +13,6 @@ use crate::limits::FOLD_ENTRIES_MAX;
 /// A state and the last entry inside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folded<S> {
-    /// The state.
     pub state: S,
     /// The last entry inside it; what the next commit expects the stream to be at.
     pub stream_seq: u64,

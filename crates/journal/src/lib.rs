@@ -48,7 +48,7 @@ pub use self::check::{Check, Detail, FaultKind, SchemaChange};
 pub use self::commit::{Append, Commit, Committed, Expect, Fence, Projection, Strength};
 pub use self::drift::{Drift, Drifted, How};
 pub use self::entry::Entry;
-pub use self::erase::Erase;
+pub use self::erase::{Erase, ForgottenSessions};
 pub use self::error::JournalError;
 pub use self::fault::{Bent, Death};
 pub use self::fold::Folded;
@@ -78,7 +78,7 @@ enum Engine {
     Memory(Arc<Memory>),
 }
 
-/// A commit on its way.
+/// A commit that was handed over and may not be stored yet.
 #[derive(Debug)]
 #[must_use = "nothing is known to be stored before it says so"]
 pub struct Submitted(Way);
@@ -87,7 +87,7 @@ pub struct Submitted(Way);
 enum Way {
     /// The writer will answer.
     Queued(oneshot::Receiver<Result<Committed, JournalError>>),
-    /// It is there.
+    /// It is stored already.
     Stored(Arc<Memory>, Committed),
 }
 
@@ -104,23 +104,23 @@ impl Submitted {
     }
 }
 
-/// A folder with a journal in it.
+/// Returns the folder if a journal is in it.
 fn there(dir: PathBuf) -> Result<PathBuf, JournalError> {
     let holds = |name: &str| std::fs::metadata(dir.join(name)).is_ok_and(|file| file.len() > 0);
-    // A young one may still be in its write-ahead log alone.
+    // A new journal may have all its entries in the write-ahead log still.
     let is_there = holds(sqlite::FILE) || holds(sqlite::LOG);
     if is_there { Ok(dir) } else { Err(JournalError::Absent { path: dir.join(sqlite::FILE) }) }
 }
 
-/// Beginning and end.
+/// Opening and closing.
 impl Journal {
-    /// Opens the journal in a folder; makes both if they are not there. Any number of processes may.
+    /// Opens the journal in a folder; creates both if they are missing. Any number of processes may open it.
     pub fn open(dir: impl Into<PathBuf>, options: Options) -> Result<Self, JournalError> {
         Ok(Self { engine: Engine::Sqlite(Arc::new(Sqlite::open(dir.into(), options)?)) })
     }
 
-    /// The same for those who mostly look: where nothing can be written, what is there can still be read, and whoever writes
-    /// is told why not.
+    /// Like `open`, but where nothing can be written the journal is opened for reading, and writes fail with the
+    /// reason.
     pub fn open_to_look(dir: impl Into<PathBuf>, options: Options) -> Result<Self, JournalError> {
         let dir = dir.into();
         match Self::open(&dir, options) {
@@ -131,8 +131,8 @@ impl Journal {
         }
     }
 
-    /// Why nothing can be written to it, if it was opened to be looked at where that is so: then nobody rings for what others
-    /// write either.
+    /// Why nothing can be written, if the journal was opened for reading for that reason. Such a journal does not
+    /// notice what other processes write.
     pub fn unwritable(&self) -> Option<JournalError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.unwritable(),
@@ -140,23 +140,23 @@ impl Journal {
         }
     }
 
-    /// Opens a journal that is there, and makes none.
+    /// Opens an existing journal; creates none.
     pub fn find(dir: impl Into<PathBuf>, options: Options) -> Result<Self, JournalError> {
         Self::open(there(dir.into())?, options)
     }
 
-    /// The same for those who only look: what is kept where nothing can be written is read all the same.
+    /// Like `find`, but also opens a journal that can only be read.
     pub fn find_to_look(dir: impl Into<PathBuf>) -> Result<Self, JournalError> {
         Self::open_to_look(there(dir.into())?, Options::default())
     }
 
-    /// The same for those who look at evidence: a journal that has lost its end can be read as far as it goes. What is
-    /// wrong with the file is among the faults that `verify` finds.
+    /// Like `find_to_look`, but also opens a damaged file, as far as it can be read. `verify` reports what is wrong
+    /// with it.
     pub fn examine(dir: impl Into<PathBuf>) -> Result<Self, JournalError> {
         match Self::find_to_look(dir) {
             Err(JournalError::Corrupt { path, detail }) => match Sqlite::examine(&path, &detail) {
                 Ok(sqlite) => Ok(Self { engine: Engine::Sqlite(Arc::new(sqlite)) }),
-                // What was found first says more.
+                // The first error says more.
                 Err(_) => Err(JournalError::Corrupt { path, detail }),
             },
             found => found,
@@ -168,8 +168,8 @@ impl Journal {
         Self { engine: Engine::Memory(Arc::default()) }
     }
 
-    /// A journal in memory that holds a piece of another's log, with all that follows from it: to look at it without
-    /// touching the other. Entries get the numbers from 1 on, in the order given.
+    /// A journal in memory with a copy of these entries and the rows derived from them, to examine a log without
+    /// touching it. Entries are numbered from 1 in the given order.
     pub fn replica(log: Vec<Entry>, project: impl Fn(&Entry) -> Vec<Projection>) -> Result<Self, JournalError> {
         let memory = Memory::of_log(log);
         memory.rebuild(project)?;
@@ -195,15 +195,14 @@ impl Journal {
     }
 }
 
-/// Writing.
 impl Journal {
-    /// Stores a commit, all of it or nothing. Once it was handed over it goes on even if the future is dropped.
+    /// Stores a commit, all of it or nothing. Dropping the future after the hand-over does not cancel the commit.
     pub async fn commit(&self, commit: Commit) -> Result<Committed, JournalError> {
         self.submit(commit).await?.stored().await
     }
 
-    /// Hands a commit over without waiting until it is stored. Commits are stored in the order they were handed over
-    /// in: whoever acknowledges a letter of this one in a later one is refused if this one is.
+    /// Hands a commit over without waiting until it is stored. Commits are stored in the order in which they are
+    /// handed over: a later commit that acknowledges a message of this one is refused if this one is.
     pub async fn submit(&self, commit: Commit) -> Result<Submitted, JournalError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => Ok(Submitted(Way::Queued(sqlite.submit_commit(commit).await?))),
@@ -211,12 +210,12 @@ impl Journal {
         }
     }
 
-    /// The same for a thread that may wait; also inside a runtime, whose other tasks then wait too.
+    /// Like `commit`, but blocks the thread; inside a runtime its other tasks wait, too.
     pub fn commit_blocking(&self, commit: Commit) -> Result<Committed, JournalError> {
         block_on(self.commit(commit))
     }
 
-    /// Begins to be a worker: what it claims stays its own until the value is dropped or the process dies.
+    /// Starts a worker. It owns what it claims until the value is dropped or the process dies.
     pub fn worker(&self, info: WorkerInfo) -> Result<Worker, JournalError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.worker(info),
@@ -233,7 +232,7 @@ impl Journal {
         }
     }
 
-    /// Gives a claim back; one that is no longer held is left alone.
+    /// Gives a claim back; does nothing if the worker no longer holds it.
     pub async fn release(&self, resource: &str, worker: &Worker, epoch: u64) -> Result<(), JournalError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.release(resource.to_owned(), worker.id(), epoch).await,
@@ -241,13 +240,13 @@ impl Journal {
         }
     }
 
-    /// Erases payloads wherever they occur, under a tombstone; returns in how many entries.
+    /// Erases payloads from every entry that has them, and records a tombstone; returns the number of entries.
     pub async fn erase(&self, erase: Erase) -> Result<u64, JournalError> {
         self.erase_as(move || Ok(erase.clone())).await
     }
 
-    /// Erases what is decided on inside the transaction: whatever `decide` reads of this journal is how it is when the
-    /// payloads go, as nobody can write in between.
+    /// Like `erase`, but decides inside the transaction: nothing is written between what `decide` reads and the
+    /// erasure.
     pub async fn erase_as<E: From<JournalError> + Send + 'static>(
         &self,
         decide: impl Fn() -> Result<Erase, E> + Send + 'static,
@@ -258,8 +257,8 @@ impl Journal {
         }
     }
 
-    /// Gives the space that nothing is in any more back to the system; returns how many bytes. It copies the whole
-    /// database: other writers wait as long as it takes, or give up as `Busy`. Nothing, while another worker is alive.
+    /// Returns unused space of the file to the system; says how many bytes. It copies the whole database: other
+    /// writers wait until it ends, or fail with `Busy`. Does nothing while a worker is alive.
     pub fn compact(&self) -> Result<u64, JournalError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.compact(),
@@ -275,8 +274,8 @@ impl Journal {
         }
     }
 
-    /// Derives mail, timers, outbox and projections from the log again; snapshots are dropped. Meant for a journal
-    /// that nobody else is using: other writers wait as long as it takes, or give up as `Busy`.
+    /// Derives mail, timers, outbox and projections from the log again; drops snapshots. Meant for a journal that no
+    /// other process uses: other writers wait until it ends, or fail with `Busy`.
     pub fn rebuild(&self, project: impl Fn(&Entry) -> Vec<Projection>) -> Result<(), JournalError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.rebuild(project),
@@ -285,10 +284,10 @@ impl Journal {
     }
 }
 
-/// Faults, for tests. Only in memory: on a disk a process can be killed for good, and these do nothing.
+/// Faults, for tests. Only in memory; on disk they do nothing, because a test can kill a real process there.
 impl Journal {
-    /// Lets whoever uses this handle and its clones die at the commit of this number from now on; the future ends at
-    /// that moment. What is reopened lives on.
+    /// Simulates the death of the process that uses this handle and its clones, at the n-th commit from now on; the
+    /// future ends at that moment. Reopened handles live on.
     pub fn die(&self, death: Death, commit: u64) -> impl Future<Output = ()> + Send + 'static {
         let end = match &self.engine {
             Engine::Sqlite(_) => None,
@@ -302,14 +301,14 @@ impl Journal {
         }
     }
 
-    /// Lets so many others go first before each commit is handed over.
+    /// Before each commit is handed over, yields as often as `wait` says, so that other tasks go first.
     pub fn wait_before(&self, wait: impl FnMut() -> u32 + Send + 'static) {
         if let Engine::Memory(memory) = &self.engine {
             memory.life().wait_before(wait);
         }
     }
 
-    /// Plants a bug: this is done with each commit, whatever it asks for.
+    /// Plants a bug: `bend` decides what is stored of each commit.
     pub fn bend(&self, bend: impl FnMut(Commit) -> Bent + Send + 'static) {
         if let Engine::Memory(memory) = &self.engine {
             memory.life().bend(bend);
@@ -404,7 +403,7 @@ impl Journal {
         }
     }
 
-    /// The letters in a mailbox that nobody has taken, oldest first.
+    /// The messages in a mailbox that are not acknowledged, oldest first.
     pub fn pending_mail(&self, address: &str) -> Result<Vec<Envelope>, JournalError> {
         let entries = match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(|db| db.pending_mail(address))?,
@@ -412,7 +411,7 @@ impl Journal {
         };
         let mut letters = Vec::with_capacity(entries.len());
         for entry in &entries {
-            // A letter that was erased before it was taken has nothing to say.
+            // A message that was erased before it was acknowledged has no content.
             let Some(payload) = entry.payload.as_deref() else { continue };
             if let Event::Mailed(envelope) = own::parse(entry, payload)? {
                 letters.push(envelope);
@@ -421,7 +420,7 @@ impl Journal {
         Ok(letters)
     }
 
-    /// How many letters wait in a mailbox.
+    /// How many messages wait in a mailbox.
     pub fn count_mail(&self, address: &str) -> Result<usize, JournalError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(|db| db.count_mail(address)),
@@ -429,7 +428,7 @@ impl Journal {
         }
     }
 
-    /// The addresses in whose mailboxes letters wait.
+    /// The addresses whose mailboxes have waiting messages.
     pub fn mailboxes(&self) -> Result<Vec<String>, JournalError> {
         let streams = match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(|db| db.mailboxes())?,
@@ -438,12 +437,12 @@ impl Journal {
         Ok(streams.iter().filter_map(|stream| own::mail_address(stream)).map(str::to_owned).collect())
     }
 
-    /// Whether a letter was ever sent under this id.
+    /// Whether a message was ever sent under this id.
     pub fn has_mail(&self, id: EnvelopeId) -> Result<bool, JournalError> {
         Ok(self.addressee(id)?.is_some())
     }
 
-    /// The address that the letter with this id was sent to, read or not.
+    /// The address that the message with this id was sent to, acknowledged or not.
     pub fn addressee(&self, id: EnvelopeId) -> Result<Option<String>, JournalError> {
         let letter = match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(|db| db.letter(id))?,
@@ -468,7 +467,7 @@ impl Journal {
         }
     }
 
-    /// The living worker that owns something; one that died owns nothing.
+    /// The live worker that owns a resource; a dead one owns nothing.
     pub fn owner(&self, resource: &str) -> Result<Option<WorkerInfo>, JournalError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.owner(resource),
@@ -493,11 +492,11 @@ impl Journal {
         }
     }
 
-    /// The outbox's parts in a state, in the order they were put there.
-    pub fn outbox(&self, state: PartState, limit: usize) -> Result<Vec<Part>, JournalError> {
+    /// The outbox's parts in a state whose address begins with `to`, in the order they were put there.
+    pub fn outbox(&self, state: PartState, to: &str, limit: usize) -> Result<Vec<Part>, JournalError> {
         match &self.engine {
-            Engine::Sqlite(sqlite) => sqlite.read(|db| db.outbox(state, limit)),
-            Engine::Memory(memory) => memory.open_tables()?.outbox(state, limit),
+            Engine::Sqlite(sqlite) => sqlite.read(|db| db.outbox(state, to, limit)),
+            Engine::Memory(memory) => memory.open_tables()?.outbox(state, to, limit),
         }
     }
 
@@ -526,7 +525,7 @@ impl Journal {
         }
     }
 
-    /// What kept the file from being opened as any other is.
+    /// Why the file could not be opened normally.
     fn broken(&self) -> Option<&Detail> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.broken(),
@@ -549,7 +548,7 @@ impl Journal {
         }
     }
 
-    /// Blobs that are not what they are named after; those that are the payload of an entry are among them.
+    /// Blobs whose bytes do not match their hash, including payloads of entries.
     fn false_blobs(&self) -> Result<Vec<Hash>, JournalError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(sqlite::Db::false_blobs),
@@ -565,7 +564,8 @@ impl Journal {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(|db| db.scan(after_seq, each)),
             Engine::Memory(memory) => {
-                // Whoever is told of an entry may look things up, which nobody can while the tables are held.
+                // `each` may read the journal, which is impossible while the tables are locked: so the entries are
+                // collected first.
                 let mut found = Vec::new();
                 memory.open_tables()?.scan(after_seq, &mut |entry| {
                     found.push(entry);
@@ -581,7 +581,7 @@ impl Journal {
         }
     }
 
-    /// The log behind an entry, past what cannot be read of it.
+    /// Walks over the log after an entry, and skips what cannot be read.
     fn scan_past(
         &self,
         after_seq: u64,
@@ -593,7 +593,7 @@ impl Journal {
         }
     }
 
-    /// The whole log, past what cannot be read of it, then the streams' heads, over one state of the store.
+    /// Walks over the whole log, skips what cannot be read, and returns the streams' heads of the same state.
     fn scan_with_heads(&self, each: &mut dyn FnMut(Walked<'_>)) -> Result<Vec<(String, Head)>, JournalError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(|db| {

@@ -1,8 +1,7 @@
 //! The engine without a disk: for simulation and tests.
 //!
-//! It follows the same plan as the others and stores what the plan says in maps. It outlives its handles for as long
-//! as any of them exists, so a simulated crash drops the team and keeps the store. It survives nothing else, and
-//! makes no difference between the strengths.
+//! It stores what `plan` says in maps, as the other engine does in tables. It lives as long as one of its handles, so
+//! a simulated crash drops the team and keeps the store. All strengths are the same here.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -180,8 +179,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Whoever decides reads these tables, and could not while they are held: what was decided counts if nothing was
-    /// written meanwhile.
+    /// `decide` reads these tables, which is impossible while they are locked. So its decision counts only if nothing
+    /// was written meanwhile; otherwise it decides again.
     pub(crate) fn erase<E: From<JournalError>>(&self, decide: impl Fn() -> Result<Erase, E>) -> Result<u64, E> {
         for _ in 0..ERASE_TRIES_MAX {
             let seen = self.open_tables()?.last_seq();
@@ -277,9 +276,9 @@ fn join(all: &mut Committed, committed: Committed) {
     }
 }
 
-/// Writing.
 impl Tables {
-    /// Everything is again as it was then; who is alive and owns what is not a matter of the log.
+    /// Restores an earlier state of the log and its rows. Owners and live workers stay, because they are not part of
+    /// the log.
     pub(crate) fn fall_back(&mut self, then: Self) {
         let (owners, workers) = (std::mem::take(&mut self.owners), std::mem::take(&mut self.workers));
         *self = Self { owners, workers, ..then };
@@ -311,7 +310,7 @@ impl Tables {
         writes.rows.into_iter().for_each(|row| self.rows.change(row));
     }
 
-    /// Takes away the rows of our own that follow from what was erased, as they would not be made again.
+    /// Removes the journal's own rows that were derived from erased entries: a rebuild would not make them.
     fn unlist(&mut self, payloads: &[Hash]) {
         let is_gone = |entry: &&Entry| {
             let spared = entry.stream == own::SEAL || entry.stream == own::ERASED;
@@ -389,7 +388,6 @@ impl Rows {
     }
 }
 
-/// Reading.
 impl Tables {
     pub(crate) fn last_seq(&self) -> u64 {
         self.entries.last().map_or(0, |entry| entry.seq)
@@ -517,12 +515,13 @@ impl Tables {
             .collect()
     }
 
-    pub(crate) fn outbox(&self, state: PartState, limit: usize) -> Result<Vec<Part>, JournalError> {
+    pub(crate) fn outbox(&self, state: PartState, to: &str, limit: usize) -> Result<Vec<Part>, JournalError> {
         let in_state = self.rows.parts.values().filter(|part| part.state == state);
         let mut parts: Vec<_> = in_state.map(|part| (part.seq, part.native.clone())).collect();
         parts.sort_unstable();
-        parts.truncate(limit);
+        let stream = own::outbox_stream(to);
         let found = parts.into_iter().filter_map(|(seq, native)| Some((self.entry(seq)?, native)));
+        let found = found.filter(|(entry, _)| entry.stream.starts_with(&stream)).take(limit);
         found.filter_map(|(entry, native)| Part::of(&entry, state, native).transpose()).collect()
     }
 }

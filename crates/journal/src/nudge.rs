@@ -1,8 +1,9 @@
-//! Waking the watchers of other processes.
+//! Wakes the watchers of other processes.
 //!
-//! Every process that watches binds a datagram socket in the workers' folder; whoever commits sends one byte to each
-//! of the others. A nudge is a hint: it may be lost or come twice, for the log is the truth. A process that watches
-//! nothing has no socket, and a writer that is alone pays for one look at the folder's time stamp.
+//! Each process that watches binds a datagram socket in the workers' folder; a process that commits sends one byte to
+//! the sockets of the others. A nudge is a hint: it may be lost or come twice, because watchers read the log itself. A
+//! process that watches nothing has no socket, and a writer without watchers only looks at the folder's modification
+//! time.
 
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
@@ -17,12 +18,12 @@ use std::time::{Duration, SystemTime};
 
 use crate::watch::Bell;
 
-/// A change of the folder younger than this may share its time stamp with another one that is yet to come.
+/// A younger modification time is not trusted: a change yet to come may get the same one.
 const FRESH: Duration = Duration::from_millis(100);
 /// The longest path that a socket's address holds on every system we run on.
 const ADDRESS_BYTES_MAX: usize = 100;
 
-/// This handle's ear: silent until somebody watches.
+/// The socket on which this handle hears nudges; bound once something watches.
 #[derive(Debug)]
 pub(crate) struct Ear {
     folder: PathBuf,
@@ -32,19 +33,19 @@ pub(crate) struct Ear {
 }
 
 impl Ear {
-    /// An ear under a name of its own.
+    /// Chooses a random name; binds nothing yet.
     pub(crate) fn new(folder: PathBuf) -> Self {
         let name = format!("{:016x}.sock", RandomState::new().hash_one(std::process::id()));
         Self { folder, name, listening: Mutex::new(false), deaf: Arc::default() }
     }
 
-    /// Starts to listen, once; every nudge rings the bells.
+    /// Binds the socket, once; every nudge then rings the bells.
     pub(crate) fn listen(&self, bells: [&Arc<Bell>; 2]) -> io::Result<()> {
         let mut listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
         if *listening {
             return Ok(());
         }
-        // Under another name first: between its making and its first byte, a socket looks dead to a sender.
+        // Bound under another name first: a sender takes a socket that cannot receive yet for dead and removes it.
         let making = self.name.replace(".sock", ".new");
         let ear = reach(&self.folder, &making, |path| UnixDatagram::bind(path))?;
         fs::rename(self.folder.join(&making), self.folder.join(&self.name))?;
@@ -66,7 +67,7 @@ impl Drop for Ear {
             return;
         }
         self.deaf.store(true, Ordering::Release);
-        // The last nudge is our own: it lets the listening thread go.
+        // This last nudge is our own: it ends the listening thread.
         if let Some(mouth) = mouth() {
             drop(reach(&self.folder, &self.name, |path| mouth.send_to(b"n", path)));
         }
@@ -85,12 +86,12 @@ pub(crate) struct Nudger {
 }
 
 impl Nudger {
-    /// Nudges everyone but this ear.
+    /// Nudges all sockets except this handle's own.
     pub(crate) fn new(own: &Ear) -> Self {
         Self { folder: own.folder.clone(), own: own.name.clone(), mouth: None, seen: None, others: Vec::new() }
     }
 
-    /// Tells the others that the log has grown.
+    /// Tells the other processes that the log has grown.
     pub(crate) fn nudge(&mut self) {
         self.look();
         if self.others.is_empty() {
@@ -106,19 +107,19 @@ impl Nudger {
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                     drop(fs::remove_file(self.folder.join(other)));
                 }
-                // Told; or its queue is full, so it will be awake anyway; or it has just left.
+                // Sent; or its queue is full, so it wakes anyway; or it has just been removed.
                 _ => {}
             }
         }
     }
 
-    /// Lists the others again if the folder has changed since.
+    /// Lists the other sockets again if the folder has changed.
     fn look(&mut self) {
         let changed = fs::metadata(&self.folder).and_then(|folder| folder.modified()).ok();
         if changed.is_some() && changed == self.seen {
             return;
         }
-        // A stamp from the future (a clock was set back) proves as little as a fresh one.
+        // A time in the future (the clock was set back) is not trusted either.
         let is_fresh = changed.is_some_and(|changed| changed.elapsed().map_or(true, |age| age < FRESH));
         self.seen = changed.filter(|_| !is_fresh);
         self.others.clear();
@@ -128,12 +129,12 @@ impl Nudger {
     }
 }
 
-/// What nudges go out through; it never waits.
+/// The socket that sends nudges; it never blocks.
 fn mouth() -> Option<UnixDatagram> {
     UnixDatagram::unbound().ok().filter(|mouth| mouth.set_nonblocking(true).is_ok())
 }
 
-/// Uses a socket's path; one that is too long for an address goes through the folder's descriptor.
+/// Calls `run` with a socket's path; one that is too long for an address goes through the folder's descriptor.
 fn reach<T>(folder: &Path, name: &str, run: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
     let path = folder.join(name);
     if path.as_os_str().len() <= ADDRESS_BYTES_MAX {

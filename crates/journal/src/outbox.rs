@@ -19,55 +19,38 @@ use crate::own::Own;
 pub enum OutboxOp {
     /// It waits to be sent; a second one under the same id changes nothing.
     Put {
-        /// Its key.
         id: String,
         /// Where to, `<channel>:<chat>`: entries go to the stream `outbox/<to>`.
         to: String,
         /// What to send; its shape is the channel's.
         body: Value,
     },
-    /// It is about to leave.
-    Sending {
-        /// Its key.
-        id: String,
-    },
+    /// It is about to be sent.
+    Sending { id: String },
     /// The other side has it.
     Sent {
-        /// Its key.
         id: String,
         /// The other side's name for it.
         native: String,
     },
-    /// Nobody can tell whether the other side has it.
-    Unknown {
-        /// Its key.
-        id: String,
-    },
-    /// It did not leave, or is to leave again whatever happened before.
-    Retry {
-        /// Its key.
-        id: String,
-    },
+    /// It is unknown whether the other side has it.
+    Unknown { id: String },
+    /// It was not sent, or is to be sent again although it may have been.
+    Retry { id: String },
     /// It will never be sent.
-    Dead {
-        /// Its key.
-        id: String,
-        /// Why.
-        reason: String,
-    },
+    Dead { id: String, reason: String },
 }
 
 /// How far a part has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartState {
-    /// It waits.
     Pending,
-    /// It is leaving.
+    /// It is being sent.
     Sending,
     /// The other side has it.
     Sent,
-    /// Nobody can tell.
+    /// It is unknown whether the other side has it.
     Unknown,
     /// It will never be sent.
     Dead,
@@ -76,7 +59,6 @@ pub enum PartState {
 /// A message part in the outbox.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Part {
-    /// Its key.
     pub id: String,
     /// The entry that put it there; parts leave in this order.
     pub seq: u64,

@@ -61,19 +61,19 @@ pub(crate) fn is_reserved(stream: &str) -> bool {
 /// A change of one row.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Row {
-    /// A letter waits; who for is the stream of its entry.
+    /// A message waits; the stream of its entry names the mailbox.
     Mail { id: EnvelopeId, seq: u64 },
-    /// It was taken.
+    /// The message was acknowledged.
     Taken { id: EnvelopeId, seq: u64 },
-    /// A timer is set; what for is in its entry.
+    /// A timer is set; its entry says what for.
     Timer { id: String, due_at_ms: i64, seq: u64 },
-    /// It is no longer.
+    /// The timer was fired or cancelled.
     NoTimer { id: String },
-    /// A part waits; where to is the stream of its entry.
+    /// A part waits to be sent; the stream of its entry says where to.
     Part { id: String, seq: u64 },
-    /// It went on.
+    /// The part's state changed.
     PartMoved { id: String, state: PartState, native: Option<String> },
-    /// What the caller derived.
+    /// A row that the caller derived.
     Projection(Projection),
 }
 
@@ -124,7 +124,7 @@ impl Own {
     }
 }
 
-/// Reads a payload of ours.
+/// Parses a payload that the journal wrote.
 pub(crate) fn parse<T: DeserializeOwned>(entry: &Entry, payload: &[u8]) -> Result<T, JournalError> {
     serde_json::from_slice(payload).map_err(|error| JournalError::Malformed {
         what: format!("entry {} (`{}` in `{}`)", entry.seq, entry.event, entry.stream),

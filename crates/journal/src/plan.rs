@@ -1,8 +1,8 @@
 //! From a commit to the rows it writes: the rules of a transaction, once for every engine.
 //!
-//! `plan` looks things up, checks every expectation and chains the entries. It writes nothing: when it fails the
-//! transaction has not been touched, and the other commits of a group go on. The engine then stores what it says
-//! without a thought of its own.
+//! `plan` looks things up, checks every expectation and chains the entries. It writes nothing: if it fails, the
+//! transaction is untouched, and the other commits of a group go on. The engine then stores exactly what the plan
+//! says.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -32,7 +32,7 @@ pub(crate) enum Look<'a> {
     Memory(&'a Tables),
 }
 
-/// A letter that was sent: its mailbox's stream, and whether it was taken.
+/// A message that was sent: the stream of its mailbox, and whether it was acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Letter {
     pub(crate) stream: String,
@@ -156,7 +156,7 @@ pub(crate) fn plan_own(append: Append, at_ms: i64, look: Look<'_>) -> Result<Wri
 }
 
 impl Writes {
-    /// Whether these entries call for a seal. The sequence itself does the counting, so that no row has to.
+    /// Whether a multiple of `SEAL_EVERY` is among these entries, so that a seal is due. This needs no stored counter.
     pub(crate) fn is_seal_due(&self) -> bool {
         match (self.entries.first(), self.entries.last()) {
             (Some(first), Some(last)) => last.seq / SEAL_EVERY > first.seq.saturating_sub(1) / SEAL_EVERY,
@@ -191,7 +191,7 @@ fn check_fence(fence: &Fence, look: Look<'_>) -> Result<(), JournalError> {
     Err(JournalError::Fenced { resource: fence.resource.clone(), owner: owner.worker })
 }
 
-/// A commit half way: what it will write so far, and what it has looked up or changed itself.
+/// A commit that is being planned: what it writes so far, and what it has looked up or changed.
 struct Plan<'a> {
     look: Look<'a>,
     at_ms: i64,
@@ -270,7 +270,7 @@ impl Plan<'_> {
         Ok(())
     }
 
-    /// One entry per mailbox lists all that was taken from it.
+    /// Writes one entry per mailbox that lists all messages acknowledged there.
     fn ack(&mut self, ids: Vec<EnvelopeId>) -> Result<(), JournalError> {
         let mut boxes: BTreeMap<String, Vec<EnvelopeId>> = BTreeMap::new();
         for id in ids {
@@ -326,7 +326,7 @@ impl Plan<'_> {
     }
 }
 
-/// Writes a payload of ours.
+/// Encodes a payload that the journal writes.
 pub(crate) fn encode(what: &str, value: &impl Serialize) -> Result<Vec<u8>, JournalError> {
     serde_json::to_vec(value)
         .map_err(|error| JournalError::Malformed { what: what.to_owned(), detail: error.to_string() })

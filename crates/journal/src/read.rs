@@ -4,16 +4,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::entry::Entry;
 
-/// What somebody meets who walks over a log that may be damaged.
+/// One step of a walk over a log that may be damaged.
 #[derive(Debug)]
 pub enum Walked<'a> {
     /// The next entry that can be read.
     Entry(&'a Entry),
-    /// Entries that cannot be.
+    /// Entries that cannot be read.
     Unread {
-        /// The first.
         from: u64,
-        /// The last; without one, nothing behind the first can be read.
+        /// The last of them; `None` if nothing after the first can be read.
         to: Option<u64>,
     },
 }
@@ -32,7 +31,6 @@ pub struct Snapshot {
 /// A projected row in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Item {
-    /// Its key.
     pub key: String,
     /// What the list is sorted by.
     pub sort_ms: i64,

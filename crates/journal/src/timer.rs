@@ -1,7 +1,7 @@
 //! Timers: rows that fire by the transaction that deletes them.
 //!
-//! Two processes may both see a timer due; only one of them can commit `Fire`. This module holds the words; it has
-//! no clock and wakes nobody.
+//! Two processes may both see a timer due; only one of them can commit `Fire`. This module holds the types; it has no
+//! clock and wakes no process.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,33 +16,26 @@ use crate::own::Own;
 pub enum TimerOp {
     /// It is set, or moved if it was already set.
     Set {
-        /// Its key, `<whose>/<which>`: entries go to the stream `timer/<whose>`.
+        /// Its key, `<owner>/<name>`: entries go to the stream `timer/<owner>`.
         id: String,
         /// When it is due.
         due_at_ms: i64,
-        /// What whoever fires it needs to know.
+        /// Data for the process that fires it.
         payload: Value,
     },
-    /// It is no longer wanted; one that is not there is no error.
-    Cancel {
-        /// Its key.
-        id: String,
-    },
-    /// It is acted upon in this commit; one that is not there is `Gone`.
-    Fire {
-        /// Its key.
-        id: String,
-    },
+    /// It is no longer wanted; cancelling one that is not set is no error.
+    Cancel { id: String },
+    /// It is acted upon in this commit, which fails with `Gone` if the timer is not set.
+    Fire { id: String },
 }
 
 /// A timer that is set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Timer {
-    /// Its key.
     pub id: String,
     /// When it is due.
     pub due_at_ms: i64,
-    /// What whoever fires it needs to know.
+    /// Data for the process that fires it.
     pub payload: Value,
 }
 
@@ -63,7 +56,7 @@ impl TimerOp {
         }
     }
 
-    /// The stream of whoever the timer belongs to: one writer each, so that nothing global serialises.
+    /// The stream of the timer's owner: each has one writer, so that timers of different owners never conflict.
     pub(crate) fn stream(&self) -> String {
         let whose = self.id().split('/').next().unwrap_or_default();
         format!("timer/{whose}")

@@ -1,9 +1,9 @@
-//! Checking the whole log: every hash, every link, every seal, every payload.
+//! Checks the whole log: every hash, every link, every seal, every payload.
 //!
-//! It walks once, in reading order, and keeps only where each stream is. It finds every edited, missing or reordered
-//! entry, except what a forger does to the entries behind the last seal while also rewriting the streams' heads:
-//! against that only a copy, or a seal ([`ExternalSeal`]), that is kept elsewhere helps. Entries that a damaged page hides are told of, and those behind them are
-//! checked as ever. It repairs nothing.
+//! It walks once, in log order, and keeps only the head of each stream. It finds every edited, missing or reordered
+//! entry, with one exception: entries after the last seal can be forged together with the heads of their streams. Only
+//! a copy or a seal ([`ExternalSeal`]) that is kept elsewhere reveals that. Entries that a damaged page hides are
+//! reported, and those after them are checked as usual. It repairs nothing.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,6 @@ pub struct Fault {
     pub stream: String,
     /// What is wrong.
     pub kind: FaultKind,
-    /// What exactly.
     pub detail: Detail,
 }
 
@@ -76,7 +75,7 @@ impl Journal {
         audit.found(lines)?;
         match walked {
             Ok(heads) => Ok(audit.finish(heads)),
-            // Where the heads cannot be read, nobody knows of streams other than those that were met.
+            // Without the heads, only the streams that were met can be counted.
             Err(error) => {
                 audit.found(Err(error))?;
                 audit.report.streams = audit.check.take_heads().len() as u64;
@@ -96,7 +95,7 @@ impl Fault {
 struct Audit {
     report: Report,
     check: Check,
-    /// Payloads that are gone and that no tombstone has spoken of yet.
+    /// Payloads that are missing and that no tombstone has accounted for yet.
     lost: BTreeMap<Hash, Lost>,
     /// A seal that was kept elsewhere, and the digest of the log where that seal ends.
     seal: Option<(ExternalSeal, Option<Hash>)>,
@@ -130,7 +129,7 @@ impl Audit {
         self.report.faults.push(fault);
     }
 
-    /// What is wrong beside the entries. A check that trips over a broken file has found that it is.
+    /// Adds faults that belong to no entry. If a check fails because the file is damaged, that is the fault it found.
     fn found(&mut self, found: Result<Vec<Detail>, JournalError>) -> Result<(), JournalError> {
         let details = match found {
             Err(JournalError::Corrupt { detail, .. }) => vec![Detail::File(detail)],
@@ -138,7 +137,7 @@ impl Audit {
             found => found?,
         };
         for detail in details {
-            // Whoever reads a damaged page is told the same.
+            // Every check that reads a damaged page fails with the same text: it is listed once.
             if self.report.faults.iter().all(|known| known.detail != detail) {
                 self.fault(Fault::new(0, "", detail));
             }
@@ -146,7 +145,7 @@ impl Audit {
         Ok(())
     }
 
-    /// Entries that are hidden by damage; the walk goes on behind them.
+    /// Reports entries that damage hides; the walk goes on after them.
     fn unread(&mut self, from: u64, to: Option<u64>) {
         self.check.skip(from, to);
         self.fault(Fault::new(0, "", Detail::Unread { from, to }));
@@ -166,7 +165,7 @@ impl Audit {
             let first = || Lost { entries: 0, seq: entry.seq, stream: entry.stream.clone() };
             self.lost.entry(entry.payload_hash).or_insert_with(first).entries += 1;
         }
-        // A tombstone accounts for what is gone before it.
+        // A tombstone accounts for missing payloads of earlier entries.
         if entry.stream == own::ERASED {
             for hash in Tombstone::of(entry) {
                 self.report.erased += self.lost.remove(&hash).map_or(0, |lost| lost.entries);
@@ -175,11 +174,11 @@ impl Audit {
         self.report.seals += u64::from(entry.stream == own::SEAL);
     }
 
-    /// A stream's head tells what its last entries cannot: that there were more.
+    /// Compares the streams with their heads: a head shows that its stream lacks its last entries.
     fn finish(mut self, heads: Vec<(String, Head)>) -> Report {
         let mut check = std::mem::replace(&mut self.check, Check::whole());
         for (hash, Lost { entries, seq, stream }) in std::mem::take(&mut self.lost) {
-            // Where tombstones may be hidden, nobody can say what is gone rightly.
+            // Tombstones may be hidden, so a missing payload proves nothing.
             if !check.has_skipped() {
                 self.fault(Fault::new(seq, stream, Detail::PayloadGone { hash, entries }));
             }
@@ -194,7 +193,7 @@ impl Audit {
             let found = left.remove(&stream).unwrap_or_default();
             let lacking = head.stream_seq.saturating_sub(found.stream_seq);
             if lacking > 0 && check.is_hidden(&stream, lacking) {
-                // What is hidden is told of already.
+                // It is reported as hidden already.
             } else if lacking > 0 {
                 let detail = Detail::StreamGap { from: found.stream_seq + 1, to: head.stream_seq };
                 self.fault(Fault::new(0, stream, detail));

@@ -1,8 +1,8 @@
-//! Who owns what: a worker is a process, and it is alive as long as it holds the lock on its own file.
+//! Ownership: a worker is a process, and it is alive as long as it holds the lock on its own file.
 //!
 //! The kernel drops the lock when the process dies, however it dies, so an idle team renews nothing and a dead one
-//! blocks nobody. A file lock belongs to an open file, not to a process: two workers in one process are two workers.
-//! On the memory engine a set in the process plays the part of the files.
+//! blocks no other process. A file lock belongs to an open file, not to a process: one process can have two workers.
+//! On the memory engine a set in the process replaces the files.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
@@ -22,13 +22,11 @@ use crate::plan::encode;
 pub struct WorkerInfo {
     /// Its identity, new with every start.
     pub id: WorkerId,
-    /// Its process.
     pub pid: u32,
-    /// The machine.
     pub host: String,
     /// When it started.
     pub started_at_ms: i64,
-    /// What it is, in words: `chat in /path`.
+    /// What it is, as text: `chat in /path`.
     pub what: String,
 }
 
@@ -53,7 +51,6 @@ enum Hold {
 }
 
 impl Worker {
-    /// Its identity.
     pub fn id(&self) -> WorkerId {
         self.info.id
     }
@@ -63,7 +60,7 @@ impl Worker {
         &self.info
     }
 
-    /// Begins a life that other processes can see.
+    /// Starts a worker that other processes can see.
     pub(crate) fn start_in(workers: &Path, info: WorkerInfo) -> Result<Self, JournalError> {
         sweep(workers);
         let path = lock_path(workers, info.id);
@@ -71,18 +68,18 @@ impl Worker {
         Ok(Self { info, hold: Hold::File { path, lock } })
     }
 
-    /// Begins a life inside this process.
+    /// Starts a worker inside this process, for the memory engine.
     pub(crate) fn start_within(store: Arc<Store>, info: WorkerInfo) -> Self {
         store.tables().begin(info.clone());
         Self { info, hold: Hold::Memory(store) }
     }
 
-    /// Owns nothing any more, as if it had died: whoever claims what it had gets it. This writes nothing, so it can be done
-    /// where what is owned cannot be given back.
+    /// Gives up all ownership, as if the process had died: other workers can claim its resources. This writes nothing
+    /// to the journal, so it works where a release cannot be stored.
     pub fn rest(&self) {
         match &self.hold {
             Hold::File { path, lock } => {
-                // A missing file is a dead worker as well, so the order does not matter and neither does a failure.
+                // A missing file means a dead worker, too, so neither the order nor a failure matters.
                 drop(fs::remove_file(path));
                 drop(lock.lock().unwrap_or_else(PoisonError::into_inner).take());
             }
@@ -90,13 +87,13 @@ impl Worker {
         }
     }
 
-    /// Lives again, if it has rested. What nobody has taken meanwhile is still its own.
+    /// Ends the rest. Resources that no other worker has claimed meanwhile are still its own.
     pub fn revive(&self) -> Result<(), JournalError> {
         match &self.hold {
             Hold::File { path, lock } => {
                 let mut lock = lock.lock().unwrap_or_else(PoisonError::into_inner);
                 if lock.is_none() {
-                    // What could not be removed when it went to rest is a dead worker's.
+                    // A file that could not be removed then is not locked, so it counts as a dead worker's.
                     path.parent().into_iter().for_each(sweep);
                     *lock = Some(begin(path, &self.info)?);
                 }
@@ -116,7 +113,7 @@ impl Drop for Worker {
 /// Makes and locks a worker's file.
 fn begin(path: &Path, info: &WorkerInfo) -> Result<File, JournalError> {
     let text = encode("a worker", info)?;
-    // Under another name first, for a file that can be locked is a dead worker's.
+    // Locked under another name first, because an unlocked file counts as a dead worker's.
     let making = path.with_extension("new");
     let make = || {
         if path.exists() {
@@ -133,7 +130,7 @@ fn begin(path: &Path, info: &WorkerInfo) -> Result<File, JournalError> {
     })
 }
 
-/// Looks whether a worker is alive; removes what a dead one has left.
+/// Whether a worker is alive; removes the file of a dead one.
 pub(crate) fn alive(workers: &Path, id: WorkerId) -> Result<Option<WorkerInfo>, JournalError> {
     let path = lock_path(workers, id);
     let failed = |error: io::Error| JournalError::Io { path: path.clone(), detail: error.to_string() };
@@ -157,7 +154,7 @@ pub(crate) fn alive(workers: &Path, id: WorkerId) -> Result<Option<WorkerInfo>, 
     }
 }
 
-/// Removes a dead worker's file. One that has rested may live again under the same name meanwhile: that file is another.
+/// Removes a dead worker's file, unless the worker has revived meanwhile and made a new file of the same name.
 fn bury(path: &Path, dead: &File) {
     let place = |file: fs::Metadata| (file.dev(), file.ino());
     let is_same = fs::metadata(path).is_ok_and(|there| dead.metadata().is_ok_and(|dead| place(there) == place(dead)));
@@ -166,7 +163,7 @@ fn bury(path: &Path, dead: &File) {
     }
 }
 
-/// Removes what dead workers have left; whatever cannot be looked at stays.
+/// Removes the files of dead workers; files that cannot be examined stay.
 fn sweep(workers: &Path) {
     living(workers);
 }

@@ -1,6 +1,6 @@
-//! The bytes of a request, in three pieces of which the largest is everybody's.
+//! The bytes of a request, in three pieces; agents share the largest.
 //!
-//! System text and tools are the bulk of most requests and the same for every agent that is told the same; they are
+//! System text and tools are the bulk of most requests, and equal for all agents with the same instructions: they are
 //! encoded once and go from there to the socket, however many calls are under way.
 
 use std::convert::Infallible;
@@ -31,8 +31,7 @@ impl Body {
         self.pieces.concat()
     }
 
-    /// What an HTTP client sends.
-    /// `is_sent` is set once a connection begins to take it.
+    /// The body for an HTTP client. `is_sent` is set once a connection begins to take it.
     pub(crate) fn to_http(&self, is_sent: &Arc<AtomicBool>) -> Outgoing {
         Outgoing { pieces: self.pieces.clone(), sent: 0, is_sent: Arc::clone(is_sent) }
     }

@@ -14,15 +14,12 @@ use thiserror::Error;
 pub enum Delta<'a> {
     /// Nothing is sent for so long, to keep to the provider's requests per minute.
     Waiting(Duration),
-    /// More text.
     Text(&'a str),
-    /// More thinking.
     Thinking(&'a str),
     /// A tool call begins.
     ToolStart {
         /// The provider's id for the call.
         id: &'a str,
-        /// The tool.
         name: &'a str,
     },
     /// More of the input of the tool call that began last; not valid JSON by itself.
@@ -31,16 +28,14 @@ pub enum Delta<'a> {
     Usage(Usage),
 }
 
-/// Who listens to deltas.
+/// The callback that receives deltas.
 pub(crate) type Sink<'s> = dyn FnMut(Delta<'_>) + Send + 's;
 
 /// How a call ends without an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CallError {
-    /// It failed.
     #[error("{detail}")]
     Failed {
-        /// Why, typed.
         failure: Failure,
         /// Why, in words: what happened, what the provider said, what to do next.
         detail: String,
@@ -49,7 +44,7 @@ pub enum CallError {
         /// How much of an answer had come.
         streamed: Streamed,
     },
-    /// Somebody stopped it.
+    /// The caller cancelled it.
     #[error("cancelled")]
     Cancelled {
         /// The text so far.
@@ -60,13 +55,13 @@ pub enum CallError {
 }
 
 impl CallError {
-    /// A failure that no provider has been asked about.
+    /// A failure without a request to a provider.
     pub(crate) fn failed(failure: Failure, detail: impl Into<String>) -> Self {
         Self::Failed { failure, detail: detail.into(), request_id: None, streamed: Streamed::default() }
     }
 }
 
-/// A failure on its way out; the client adds who, and the request's id.
+/// A failure inside the client, which adds the provider's name and the request's id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) failure: Failure,

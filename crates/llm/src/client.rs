@@ -1,11 +1,11 @@
 //! One attempt at a call, over HTTP.
 //!
-//! All agents share the connections of `lines`. Redirects are never followed (the key would travel along), servers on
-//! this machine are never reached through a proxy, nothing is retried but a request that nobody has read: its kept
-//! connection turned out to be dead before a byte of it was sent, or the other side has refused it unread. What may
-//! have been read may be billed, and is only sent again by the caller, which journals it. `idle_timeout` bounds the wait for the
-//! first byte and between bytes, `progress_timeout` the time without new content, also if keep-alive bytes arrive. The
-//! whole answer has no time limit.
+//! All agents share the connections of `lines`. Redirects are never followed (the key would travel along), and servers
+//! on this machine are never reached through a proxy. A request is sent again only if the server has not read it: a
+//! kept connection was dead before the first byte was sent, or the server refused the request unread. A request that
+//! may have been read may be billed; only the caller repeats it, and journals that. `idle_timeout` bounds the wait for
+//! the first byte and between bytes, `progress_timeout` the time without new content, also if keep-alive bytes arrive.
+//! The whole answer has no time limit.
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -78,7 +78,7 @@ impl Client {
         Self { inner: Arc::new(Inner { idle_timeout, progress_timeout, lines: Lines::new(cert_file) }) }
     }
 
-    /// Does the work of the first use ahead of it. For a moment when nobody waits.
+    /// Does the work of the first call ahead of time, while no call waits for it.
     pub fn warm(&self, endpoint: &Endpoint) {
         self.inner.lines.warm(endpoint);
     }
@@ -153,8 +153,8 @@ impl Client {
         }
     }
 
-    /// Sends the request and waits for the head of the response. A kept connection may have been closed by the other
-    /// side while it lay idle; a request that has not gone out over such a one is sent once more, as is one that was
+    /// Sends the request and waits for the head of the response. The server may have closed a kept connection while it
+    /// was idle: a request of which nothing was sent over such a connection is sent once more, and so is one that was
     /// refused unread.
     async fn send(
         &self,
@@ -294,8 +294,8 @@ fn causes<'e>(
     std::iter::successors(error.source(), |error| (**error).source())
 }
 
-/// Whether the other side has said, over HTTP/2, that it took no notice of the request: it refused this one, or leaves
-/// the connection in peace. The words are h2's, and a test holds us to them.
+/// Whether the server said, over HTTP/2, that it did not process the request: it refused this request, or closes the
+/// connection without an error. The texts are those of h2, and a test checks them.
 fn was_refused(error: &hyper::Error) -> bool {
     causes(error).any(|error| {
         let words = error.to_string();
@@ -304,7 +304,7 @@ fn was_refused(error: &hyper::Error) -> bool {
     })
 }
 
-/// Somebody who waited in vain behind a proxy should know of it.
+/// Adds to an error that the request went through a proxy, which may be the cause.
 fn through(fault: Fault, proxy: &str) -> Fault {
     Fault { detail: format!("{}; it was asked for through the proxy `{proxy}`", fault.detail), ..fault }
 }
@@ -318,7 +318,7 @@ fn passed_on(fault: Fault, status: u16, proxy: &str) -> Fault {
     }
 }
 
-/// A proxy has refused by itself.
+/// The error for a refusal by the proxy itself.
 fn refused_by(proxy: &str, status: u16) -> Fault {
     let (failure, advice) = match status {
         407 => (
@@ -326,8 +326,8 @@ fn refused_by(proxy: &str, status: u16) -> Fault {
             "it wants a name and a password, or others; write `NAME:PASSWORD@` before its host in `HTTPS_PROXY`, \
              `HTTP_PROXY` or `ALL_PROXY`",
         ),
-        408 | 429 | 500..=599 => (Failure::Network, "try later, or ask whoever runs the proxy"),
-        _ => (Failure::Setup, "ask whoever runs the proxy to let this host through, or name the host in `NO_PROXY`"),
+        408 | 429 | 500..=599 => (Failure::Network, "try later, or ask the proxy's operator"),
+        _ => (Failure::Setup, "ask the proxy's operator to let this host through, or name the host in `NO_PROXY`"),
     };
     Fault::new(failure, format!("the proxy `{proxy}` answered with HTTP {status}; {advice}"))
 }

@@ -1,8 +1,8 @@
 //! Where a provider's requests go, and with which key.
 //!
-//! Base addresses are taken as people write them: with or without a trailing slash, with or without the version.
-//! Keys live here and nowhere else; they never show in debug output, and [`Endpoint::redact`] takes them out of
-//! whatever a server echoes.
+//! Base addresses are taken as people write them: with or without a trailing slash, with or without the version. Keys
+//! live here and nowhere else; they never show in debug output, and [`Endpoint::redact`] removes them from text that a
+//! server echoes.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -32,12 +32,10 @@ pub enum KeyStyle {
 /// Why an endpoint cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BadEndpoint {
-    /// The address is none.
+    /// The address is not valid.
     #[error("`{url}` is not an address for `{provider}`: {problem}")]
     Url {
-        /// The provider.
         provider: String,
-        /// The address.
         url: String,
         /// What is wrong with it.
         problem: String,
@@ -45,7 +43,6 @@ pub enum BadEndpoint {
     /// A header cannot be sent.
     #[error("the header `{name}` for `{provider}` cannot be sent: it holds characters that headers may not")]
     Header {
-        /// The provider.
         provider: String,
         /// The header; its value stays secret.
         name: String,
@@ -126,7 +123,7 @@ impl Endpoint {
         &self.host
     }
 
-    /// Whom connections to it are shared with.
+    /// Endpoints of the same origin share connections.
     pub(crate) fn origin(&self) -> &str {
         &self.origin
     }

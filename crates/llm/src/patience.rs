@@ -1,7 +1,7 @@
-//! How long nothing may come, and how long nothing new.
+//! Bounds the time without bytes, and the time without new content.
 //!
-//! An answer is some hundred pieces, and an alarm per piece would cost more than to read it. So there is one alarm per
-//! answer: when it rings and something has come meanwhile, it is set anew.
+//! An answer has some hundred pieces, and a timer per piece would cost more than reading it. So there is one timer per
+//! answer: when it fires and something has come meanwhile, it is set again.
 
 use std::pin::{Pin, pin};
 use std::time::Duration;
@@ -12,12 +12,12 @@ use tokio::time::{Instant, Sleep};
 
 use crate::call::Fault;
 
-/// The patience with one answer.
+/// The timeouts of one answer.
 #[derive(Debug)]
 pub(crate) struct Patience<'a> {
     idle_max: Duration,
     progress_max: Duration,
-    /// Since when something is waited for.
+    /// Since when the next piece is awaited.
     since: Instant,
     /// The last progress, once an answer is coming in.
     progress: Option<Progress>,
@@ -32,7 +32,7 @@ struct Progress {
 }
 
 impl<'a> Patience<'a> {
-    /// With an alarm after `idle_max`. The same time is allowed for bytes without new content.
+    /// The alarm first fires after `idle_max`; `progress_max` is at least as long.
     pub(crate) fn new(idle_max: Duration, progress_max: Duration, alarm: Pin<&'a mut Sleep>) -> Self {
         let progress_max = progress_max.max(idle_max);
         Self { idle_max, progress_max, since: Instant::now(), progress: None, alarm }
@@ -65,7 +65,7 @@ impl<'a> Patience<'a> {
         }
     }
 
-    /// When the first bound is over; a fault, if one is.
+    /// When the next bound ends; a fault, if one has ended.
     fn overdue(&self) -> Result<Instant, Fault> {
         let now = Instant::now();
         let idle_due = self.since + self.idle_max;

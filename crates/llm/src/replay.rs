@@ -170,13 +170,13 @@ impl Replay {
         })
     }
 
-    /// Who answers a request: the member at its task, the member, or everybody's one voice.
+    /// The answers for a speaker: those of the member at its task, of the member, or the common ones.
     fn voice(&self, speaker: &str) -> &Voice {
         let name = speaker.split_once('/').map_or(speaker, |(name, _)| name);
         self.members.get(speaker).or_else(|| self.members.get(name)).unwrap_or(&self.lead)
     }
 
-    /// The same without pauses, for where nobody watches.
+    /// The same without pauses, for runs that no user watches.
     #[must_use]
     pub fn at_once(mut self) -> Self {
         self.pause = Duration::ZERO;

@@ -11,7 +11,6 @@ use memchr::memchr2;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// One event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Event<'p> {
     /// Its `event` field; empty if it had none.
@@ -24,7 +23,7 @@ pub(crate) struct Event<'p> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooLarge;
 
-/// The state between two pieces. An answer is some hundred events in a row: the room that one took serves the next.
+/// The state between two pieces. An answer is some hundred events in a row, so the buffers are reused.
 #[derive(Debug, Default)]
 pub(crate) struct Parser {
     /// The line that has not ended yet.
@@ -81,7 +80,7 @@ impl Parser {
     }
 }
 
-/// The characters of some bytes. What is whole is looked through at once, not character by character.
+/// The text of some bytes. Valid UTF-8 is checked as a whole, not character by character.
 fn decoded(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }

@@ -22,7 +22,6 @@ const DATA: [&str; 5] = ["enum", "const", "default", "examples", "required"];
 /// A tool as a model hears of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// Its name.
     pub name: String,
     /// What it does and when to use it.
     pub description: String,

@@ -46,7 +46,7 @@ pub struct Transcript {
 }
 
 /// What stands between a request's settings and its messages: the system text and the tools, up to the bracket that
-/// opens the messages. The same bytes for all who are told the same, and never copied.
+/// opens the messages. Agents with the same instructions share these bytes, which are never copied.
 #[derive(Debug)]
 pub struct Head {
     pub(crate) bytes: Bytes,

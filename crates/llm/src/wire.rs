@@ -22,7 +22,6 @@ pub enum Thinking {
     Budget,
     /// Anthropic, newer: `thinking: {type: adaptive}`; a budget is refused there.
     Adaptive,
-    /// OpenAI: `reasoning_effort`.
     Effort,
     /// OpenAI, newest: over chat completions a request with tools must say `reasoning_effort: none`.
     EffortWithoutTools,
@@ -97,6 +96,5 @@ pub struct Request {
     pub speaker: Arc<str>,
     /// Tokens that the answer may have; a recorded model claims no more.
     pub max_tokens: u32,
-    /// The body.
     pub body: Body,
 }

@@ -7,6 +7,7 @@ mod agents;
 mod cache;
 mod desk;
 mod files;
+mod groups;
 mod keep;
 mod mates;
 mod memory;
@@ -23,7 +24,8 @@ mod worktrees;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use max_team_core::near::nearest;
 use max_team_core::plan::event::Approve;
 use max_team_core::policy::Mode;
@@ -62,7 +64,13 @@ pub(crate) struct Cli {
 
 /// What was given on the command line.
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
-    Cli::try_parse_from(spelled_out(command_first(std::env::args_os().collect())))
+    let words = spelled_out(command_first(std::env::args_os().collect()));
+    match Cli::try_parse_from(words.clone()) {
+        Err(help) if help.kind() == ErrorKind::DisplayHelp => {
+            Cli::from_arg_matches(&groups::grouped().try_get_matches_from(words)?)
+        }
+        parsed => parsed,
+    }
 }
 
 /// The same with the name of a command before the flags of that command that stand in front of it (`--base-url URL run FILE`): the
@@ -150,16 +158,9 @@ pub(crate) fn unquoted(words: impl Iterator<Item = String>) -> Option<String> {
     (prompt.len() > 1 && !is_command).then(|| prompt.join(" "))
 }
 
-/// How to talk: the flags of chat, headless and demo.
+/// What a run without a chat reads and prints.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct Talk {
-    /// Start the chat with this message
-    #[arg(value_name = "PROMPT")]
-    pub(crate) prompt: Option<String>,
-    /// Answer one prompt and exit; standard input, if piped, is added as context. `-p ""` with -c goes on with
-    /// what was interrupted
-    #[arg(short = 'p', long = "print", value_name = "PROMPT", num_args = 0..=1, default_missing_value = "", conflicts_with = "prompt", allow_hyphen_values = true)]
-    pub(crate) print: Option<String>,
+pub(crate) struct Formats {
     /// How to print the answer of -p
     #[arg(long, value_enum, default_value_t = Format::Text, requires = "print")]
     pub(crate) output_format: Format,
@@ -171,6 +172,20 @@ pub(crate) struct Talk {
     /// With stream-json: also emit pieces of answers as they come
     #[arg(long, requires = "print")]
     pub(crate) include_partial_messages: bool,
+}
+
+/// How to talk: the flags of chat, headless and demo.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Talk {
+    /// Start the chat with this message
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Option<String>,
+    /// Answer one prompt and exit; standard input, if piped, is added as context. `-p ""` with -c goes on with
+    /// what was interrupted
+    #[arg(short = 'p', long = "print", value_name = "PROMPT", num_args = 0..=1, default_missing_value = "", conflicts_with = "prompt", allow_hyphen_values = true)]
+    pub(crate) print: Option<String>,
+    #[command(flatten)]
+    pub(crate) formats: Formats,
     /// Continue the last session of this directory
     #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
     pub(crate) continue_last: bool,
@@ -204,7 +219,7 @@ pub(crate) struct Talk {
     /// A JSON Schema (text, or @FILE) that the answer must follow
     #[arg(long, value_name = "SCHEMA", requires = "print")]
     pub(crate) json_schema: Option<String>,
-    /// No colours
+    /// Print without colours
     #[arg(long)]
     pub(crate) no_color: bool,
     /// Language of the interface; with any command, before or behind its name
@@ -223,7 +238,7 @@ pub(crate) struct Talk {
 /// Everything that is not talking.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show the team at work without a key: recorded models, real tools, a scratch project
+    /// Show the team at work without a key: recorded models, real tools
     Demo(Demo),
     /// Let Max write a plan file; nothing runs
     Plan {
@@ -269,7 +284,7 @@ pub(crate) enum Command {
     Approve(Yes),
     /// Reject a question or plan, with a reason
     Deny(No),
-    /// Stop a plan, a task or a session
+    /// Stop a session or an agent, or give up a plan or a task
     Stop(Halt),
     /// List agents and what they are doing
     Ps(Ps),
@@ -292,7 +307,7 @@ pub(crate) enum Command {
     Plans(Plans),
     /// Show a session as a tree: calls, tools, tokens, cost, approvals
     Trace(Trace),
-    /// Replay a recorded run offline, or compare it with the current configuration (--strict)
+    /// Replay a run offline, or compare it with the current configuration (--strict)
     Replay(Box<Replay>),
     /// Continue from any point of a run, in a new session and worktree
     Fork(Box<Fork>),
@@ -350,7 +365,7 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Print a completion script
     Completion {
-        /// The shell
+        /// Shell to complete commands in
         shell: clap_complete::Shell,
     },
     /// Print the manual page
@@ -438,7 +453,7 @@ pub(crate) struct Demo {
     /// Afterwards, write the run into this file: `max-team replay FILE` plays it anywhere
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// No colours
+    /// Print without colours
     #[arg(long)]
     pub(crate) no_color: bool,
 }
@@ -459,7 +474,7 @@ pub(crate) enum Config {
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Tools {
-    /// List them
+    /// List the tools
     List {
         /// As JSON, with their schemas
         #[arg(long)]
@@ -513,7 +528,7 @@ pub(crate) enum Input {
 /// How -p prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Format {
-    /// The answer
+    /// Print the answer only
     #[default]
     Text,
     /// One JSON object at the end

@@ -168,7 +168,7 @@ pub(crate) fn open(place: &Place, router: Router) -> Result<Open, Stop> {
     let key_source = "none".to_owned();
     let catalog = Arc::new(Catalog::builtin().clone());
     let chosen = Chosen { model, fallback: None, fast: None, key_source, router, catalog };
-    // What was recorded knows nobody whom the user has added since.
+    // The recording was made without the user's own agents and settings.
     let place = Place { env: place.env.of_nobody(), ..place.clone() };
     let (led, _) = team::read(None, &place)?;
     let (approve, max_parallel) = (Approve::Plan, PARALLEL_DEFAULT);

@@ -2,8 +2,7 @@
 
 use clap::CommandFactory;
 use max_team_core::near::nearest;
-use max_team_journal::Journal;
-use max_team_runtime::{Census, Which};
+use max_team_runtime::{TeamReader, Which};
 use max_team_workspace::config::Override;
 use max_team_workspace::exit::{Exit, Stop};
 use max_team_workspace::setup::session;
@@ -13,7 +12,7 @@ use crate::stdin;
 
 /// Flags and words that cannot be meant as they stand.
 pub(crate) fn check(talk: &Talk) -> Result<(), Stop> {
-    if talk.print.is_none() && talk.output_format != Format::Text {
+    if talk.print.is_none() && talk.formats.output_format != Format::Text {
         return Err(Stop::said(Exit::Usage, |lang| lang.format_needs_print().to_owned()));
     }
     let Some(word) = talk.prompt.as_deref().filter(|prompt| !prompt.contains(char::is_whitespace)) else {
@@ -57,11 +56,11 @@ pub(crate) fn overrides(talk: &Talk) -> Vec<Override> {
 }
 
 /// Which session the flags ask for.
-pub(crate) fn which(talk: &Talk, journal: &Journal) -> Result<Which, Stop> {
+pub(crate) fn which(talk: &Talk, team: &TeamReader) -> Result<Which, Stop> {
     match (&talk.resume, talk.continue_last) {
         (Some(id), _) => {
             let which = if talk.before_compaction { Which::Before } else { Which::Id };
-            session(&Census::new(journal), id).map(which)
+            session(team, id).map(which)
         }
         (None, true) => Ok(Which::Latest),
         (None, false) => Ok(Which::New),

@@ -1,7 +1,7 @@
-//! `max-team`: arguments, settings, faces and commands over one `TeamHandle`.
+//! `max-team`: arguments, settings, frontends and commands over one `TeamHandle`.
 //!
 //! Start-up does only what the command needs: `--version` and `--help` touch nothing; talking reads the settings,
-//! opens the journal and prepares the connection side by side, and asks nobody before the user has spoken.
+//! opens the journal and prepares the connection side by side, and calls no model before the user has spoken.
 
 mod args;
 mod commands;
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     crash::contain();
     if std::env::args_os().nth(1).is_some_and(|word| word == DOCUMENT_READER) {
         max_team_sandbox::close_inherited();
-        // Nobody reads what this process could say beside its answer.
+        // The parent reads only the answer, so errors are not printed.
         return code(if document::serve().is_ok() { Exit::Ok } else { Exit::Failed });
     }
     let cli = match args::parse() {
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
                 headless::talk(&spoken().reserved(name));
                 return code(exit);
             }
-            // Nobody left to tell if this fails.
+            // If this fails, there is no other place to report it.
             drop(error.print());
             if exit == Exit::Usage && args::wants_json(words()) {
                 print_failure(exit, error.to_string().trim_end().to_owned());
@@ -74,7 +74,7 @@ fn main() -> ExitCode {
     let wants_json = args::wants_json(words());
     match run(cli) {
         Ok(exit) => code(exit),
-        // Whoever read the output has gone; there is nobody to tell.
+        // The reader of the output is gone, so nothing is printed.
         Err(error) if error.downcast_ref::<std::io::Error>().is_some_and(is_broken_pipe) => code(Exit::Failed),
         Err(error) => {
             headless::talk(&told(&error, spoken(lang)));

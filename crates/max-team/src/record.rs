@@ -6,9 +6,9 @@ use std::path::Path;
 
 use max_team_core::id::SessionId;
 use max_team_core::team::{Place as Seat, Settings};
-use max_team_journal::{Journal, JournalError};
 use max_team_runtime::replay::{BadTape, Tape};
-use max_team_runtime::{Census, Sessions};
+use max_team_runtime::storage::{Journal, JournalError};
+use max_team_runtime::{TeamReader, query};
 use tempfile::NamedTempFile;
 
 use crate::args::{Talk, TeamFlags};
@@ -17,33 +17,35 @@ use max_team_workspace::setup::{self, Place};
 use max_team_workspace::skills;
 use max_team_workspace::words::Lang;
 
-/// The run that somebody means: a file, or a session of the journal; the session last used without a name.
+/// The run to use: a file, or a session of the journal; without a name, the session last used.
 pub(crate) fn find(place: &Place, run: Option<&str>) -> Result<Tape, Stop> {
     if let Some(file) = run.map(|run| place.cwd.join(run)).filter(|path| path.is_file()) {
         return read(&file);
     }
-    // Whoever only looks makes no journal.
+    // Reading must not create a journal.
     let journal = Journal::find_to_look(&place.home).map_err(|error| match (run, &error) {
         (Some(run), JournalError::Absent { .. }) => Stop::said(Exit::Failed, |lang| lang.no_run(run)),
         _ => setup::stop(&error),
     })?;
+    let team = TeamReader::new(journal);
     let session = match run {
         Some(run) => {
-            let known = setup::known(&Census::new(&journal), run)?;
+            let known = setup::known(&team, run)?;
             known.ok_or_else(|| Stop::said(Exit::Failed, |lang| lang.no_run(run)))?
         }
-        None => latest(&journal)?,
+        None => latest(&team)?,
     };
-    Tape::of(&journal, session).map_err(setup::failed)
+    team.tape(session).map_err(setup::failed)
 }
 
 /// A session of the journal.
 pub(crate) fn of(place: &Place, session: SessionId) -> Result<Tape, Stop> {
     let journal = Journal::find_to_look(&place.home).map_err(|error| setup::stop(&error))?;
-    Tape::of(&journal, session).map_err(setup::failed)
+    TeamReader::new(journal).tape(session).map_err(setup::failed)
 }
 
-/// How whoever led a run is talked to today: alone, if they had hands of their own or carried out a skill, or with a team.
+/// The flags that talk today to the agent that led a recorded run: alone, if it had tools of its own or ran a skill,
+/// or with a team.
 pub(crate) fn talk(tape: &Tape, team: TeamFlags, coordinator: bool) -> Result<(Talk, Settings), Stop> {
     let (led, settings) = tape.led().map_err(setup::failed)?;
     let skill = skills::of(&led).map(str::to_owned);
@@ -54,8 +56,8 @@ pub(crate) fn talk(tape: &Tape, team: TeamFlags, coordinator: bool) -> Result<(T
 }
 
 /// The session last used.
-pub(crate) fn latest(journal: &Journal) -> Result<SessionId, Stop> {
-    let last = Sessions::new(journal).last_used().map_err(setup::failed)?;
+pub(crate) fn latest(team: &TeamReader) -> Result<SessionId, Stop> {
+    let last = team.ask(query::LastUsedSession {}).map_err(setup::failed)?;
     let none = || Stop::said(Exit::Failed, |lang| lang.no_sessions_yet().to_owned());
     last.map(|row| row.session).ok_or_else(none)
 }
@@ -75,7 +77,7 @@ pub(crate) fn check(path: &Path, force: bool) -> Result<(), Stop> {
         let name = path.display().to_string();
         return Err(Stop::said(Exit::Usage, |lang| lang.tape_exists(&name)));
     }
-    // Nobody waits for a run that cannot be written down.
+    // Fails before the run starts, not after it.
     begin(path).map(drop)
 }
 

@@ -23,7 +23,7 @@ impl Signals {
 
     /// One that has come already.
     pub(crate) async fn come(&mut self) -> Option<Exit> {
-        // Whoever waits lets the system say what has come.
+        // Lets the runtime collect signals that have already arrived.
         tokio::task::yield_now().await;
         tokio::select! {
             biased;

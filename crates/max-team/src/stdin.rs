@@ -18,7 +18,7 @@ use max_team_workspace::named;
 /// How long an open pipe may stay silent when there is a prompt anyway.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
 
-/// Whether somebody hands something in: a pipe or a file, not a terminal and not nothing.
+/// Whether input is piped in: from a pipe, socket or file, not from a terminal or `/dev/null`.
 pub(crate) fn is_piped() -> bool {
     let kind = rustix::fs::fstat(std::io::stdin()).map(|stat| FileType::from_raw_mode(stat.st_mode));
     matches!(kind, Ok(FileType::Fifo | FileType::RegularFile | FileType::Socket))
@@ -53,12 +53,12 @@ fn piped(optional: bool) -> Result<String, Stop> {
         return Ok(String::new());
     }
     let (sender, receiver) = mpsc::channel();
-    // Its own thread, because a pipe that nobody closes cannot be waited for with a deadline.
+    // Its own thread, because a read from an open pipe has no deadline.
     std::thread::spawn(move || {
         let mut first = [0; 1];
         let read = input.lock().read(&mut first);
         let begun = matches!(read, Ok(1));
-        // If nobody listens any more, the program has gone on without.
+        // If the receiver is gone, the program has gone on without the input.
         drop(sender.send(Ok(None)));
         let mut bytes = if begun { first.to_vec() } else { Vec::new() };
         let rest = match read {

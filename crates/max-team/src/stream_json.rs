@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use max_team_core::chat::{Message, Part, Usage};
 use max_team_core::context::summary::{Compacted, Why};
+use max_team_core::cost::{SessionCost, Spending};
 use max_team_core::event::{Event, LlmEnded, Outcome, TurnEnded};
 use max_team_core::id::{QuestionId, SessionId};
 use max_team_core::ledger::dollars;
 use max_team_core::rewind::MovedFile;
 use max_team_core::turn::call_key;
-use max_team_runtime::{Delta, Open, Opened, Recovered, Status, StreamEvent, What, new_id};
+use max_team_runtime::{Delta, Open, Opened, Recovered, StreamEvent, What, new_id};
 use serde_json::{Map, Value, json};
 
 use crate::headless::{Verdict, end_name};
@@ -59,7 +60,7 @@ pub(crate) fn of_stream(event: &StreamEvent) -> Option<Value> {
 /// often the current call has failed.
 pub(crate) struct Lines {
     session: SessionId,
-    /// The call that they are made for, if somebody was called.
+    /// The tool call that these lines belong to, for a called agent.
     parent: Option<String>,
     retries_max: u32,
     failures: u32,
@@ -72,12 +73,12 @@ impl Lines {
         Self { session, parent: None, retries_max, failures: 0, ids: HashMap::new() }
     }
 
-    /// The same for somebody who works for a call.
+    /// The lines of an agent that works for a call.
     pub(crate) fn of_call(&self, parent: String) -> Self {
         Self { parent: Some(parent), ..Self::new(self.session, self.retries_max) }
     }
 
-    /// Whether an event of somebody who was called has a line like one of the lead's.
+    /// Whether this event of a called agent has a line, like one of the lead's.
     pub(crate) fn tells(event: &Event) -> bool {
         match event {
             Event::ToolDone(_) => true,
@@ -257,8 +258,8 @@ pub(crate) struct RunResult<'a> {
     pub(crate) denials: &'a [Value],
     /// Protected files that commands made without approval, and that were moved away.
     pub(crate) moved: &'a [MovedFile],
-    /// The cost; `None` if it was not known in time.
-    pub(crate) status: Option<&'a Status>,
+    /// The cost of the session; `None` if it could not be followed.
+    pub(crate) cost: Option<&'a SessionCost>,
     /// Agents that were stopped and have begun nothing since.
     pub(crate) stopped: &'a [&'a str],
     /// Whether it was answered before the run.
@@ -268,7 +269,7 @@ pub(crate) struct RunResult<'a> {
 impl<'a> RunResult<'a> {
     /// The result of a run that failed before its session was open.
     pub(crate) fn early(verdict: &'a Verdict) -> Self {
-        let (session, ended, question, first_ms, status) = (None, None, None, None, None);
+        let (session, ended, question, first_ms, cost) = (None, None, None, None, None);
         let (rounds, duration_ms, api_ms, denials, moved, stopped) =
             (0, 0, 0, [].as_slice(), [].as_slice(), [].as_slice());
         let repeated = false;
@@ -283,7 +284,7 @@ impl<'a> RunResult<'a> {
             first_ms,
             denials,
             moved,
-            status,
+            cost,
             stopped,
             repeated,
         }
@@ -291,24 +292,20 @@ impl<'a> RunResult<'a> {
 
     pub(crate) fn json(&self) -> Value {
         let Verdict { exit, reason, error, plan } = self.verdict;
-        let ledger = self.status.map(|status| &status.ledger);
-        // A model without a price has no known cost; zero would be a claim. Without a session nothing was spent.
-        let spent = |status: &Status| dollars(status.ledger.spent_nano.saturating_add(status.others_nano));
-        let cost = match self.status {
-            Some(status) => (status.ledger.unpriced_calls == 0).then(|| spent(status)),
-            None => self.session.is_none().then_some(0.0),
-        };
-        let used = self.status.map(Status::usage).or(self.session.is_none().then(Usage::default)).map(usage);
-        let models = self.status.map(Status::usage_by_model).unwrap_or_default();
-        let of_models: Map<String, Value> = models.into_iter().map(|(model, used)| (model, usage(used))).collect();
+        // Without a session nothing was spent; with one that could not be followed, the cost is not known.
+        let nothing = || self.session.is_none().then(Spending::default);
+        let spent = self.cost.map(SessionCost::total).or_else(nothing);
+        let models = self.cost.map(SessionCost::by_model).unwrap_or_default();
+        let of_models: Map<String, Value> = models.into_iter().map(|(model, sum)| (model, usage(sum.usage))).collect();
         json!({
             "type": "result", "subtype": self.verdict.subtype(), "is_error": *exit != Exit::Ok, "exit_code": *exit as u8,
             "result": self.ended.map_or("", |ended| &ended.text), "error": error,
             "structured_output": self.ended.and_then(|ended| ended.structured.as_ref()),
             "session_id": self.session, "uuid": new_id(), "plan": plan, "question": self.question,
             "num_turns": self.rounds, "duration_ms": self.duration_ms, "duration_api_ms": self.api_ms,
-            "ttft_ms": self.first_ms, "total_cost_usd": cost,
-            "unknown_cost_usd": dollars(ledger.map_or(0, |ledger| ledger.unknown_nano)), "usage": used,
+            "ttft_ms": self.first_ms, "total_cost_usd": spent.and_then(|sum| sum.known_nano()).map(dollars),
+            "unknown_cost_usd": dollars(spent.map_or(0, |sum| sum.unknown_nano)),
+            "usage": spent.map(|sum| usage(sum.usage)),
             "modelUsage": of_models, "stop_reason": self.ended.map(|ended| end_name(&ended.end)),
             "terminal_reason": reason, "permission_denials": self.denials, "moved_files": self.moved, "stopped": self.stopped,
             "answered_before": self.repeated,

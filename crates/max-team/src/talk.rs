@@ -1,7 +1,7 @@
-//! Talking: chat, headless and demo are one path with different faces and models.
+//! Talking: chat, headless and demo are one path with different frontends and models.
 //!
-//! Settings → model → journal (while the connection is prepared on another thread) → house → face. Whatever way the
-//! face ends, sessions are parked and the journal is closed before the program is.
+//! Settings → model → journal (while the connection is prepared on another thread) → house → frontend. However the
+//! frontend ends, sessions are parked and the journal is closed before the program ends.
 
 mod fork;
 
@@ -15,16 +15,15 @@ use max_team_core::event::{Choice, End, Event};
 use max_team_core::id::SessionId;
 use max_team_core::plan::Draft;
 use max_team_core::team::Settings;
-use max_team_journal::Journal;
 use max_team_runtime::skills::{Catalogue, Contract};
-use max_team_runtime::{Census, Open, Sessions, Spawn, TeamHandle, Which};
+use max_team_runtime::{Open, Spawn, TeamHandle, TeamReader, Which, query};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Demo, Format, Input, RunSkill, Talk, TeamFlags};
 use crate::demo;
 use crate::flags;
-use crate::headless::{self, Headless, Out, Task, Verdict};
+use crate::headless::{self, Consent, Headless, Task, Verdict};
 use crate::record;
 use crate::signals::Signals;
 use crate::stdin;
@@ -47,7 +46,9 @@ const TOOL_THREADS_MAX: usize = 8;
 
 pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     flags::check(&talk)?;
-    if talk.prompt.is_some() && !std::io::stdin().is_terminal() {
+    // Memory treats piped lines as a conversation, and `-p` as a single question.
+    let is_conversation = talk.print.is_none();
+    if talk.print.is_none() && !has_screen(place) {
         // `git diff | max-team "review this"` is one question with its context, not a chat of many lines.
         talk.print = talk.prompt.take();
     }
@@ -65,18 +66,19 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     if workspace.config.server.mode == Face::Web {
         headless::talk(place.lang(&workspace.config).web_is_not_there());
     }
-    let task = task(&talk)?;
+    let task = task(place, &talk)?;
     // The connection is prepared while the journal opens; a call that comes earlier simply waits for it.
     warm(&workspace.chosen);
     let journal = place.begin(&workspace.config)?;
-    let which = flags::which(&talk, &journal)?;
+    let stored = TeamReader::new(journal.clone());
+    let which = flags::which(&talk, &stored)?;
     let open = Open {
         mode_is_named: talk.team.permission_mode.is_some(),
         choice: selection.choice(place),
         schema,
         ..workspace.request(which)
     };
-    let initial = open.definition.initial_prompt.clone();
+    let initial = open.definition.work.initial_prompt.clone();
     let mates = match talk.mates.as_deref() {
         Some(name) => {
             let here = Here::seated(&open.definition.name, open.team.as_ref(), open.settings.mode);
@@ -84,26 +86,20 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
         }
         None => Vec::new(),
     };
-    let (open, limit) = as_agreed(place, &journal, &workspace.root, task.as_ref(), open)?;
+    let (open, limit) = as_agreed(place, &stored, &workspace.root, task.as_ref(), open)?;
     let what = if task.is_some() { "a headless run" } else { "a chat" };
-    let team = workspace.start(place, journal, what, task.is_none())?;
+    let team = workspace.start(place, journal, what, is_conversation)?;
     let Workspace { config, chosen, root, .. } = workspace;
     if let Some(task) = task {
         let face = Headless {
-            handle: team.clone(),
-            by: place.principal("headless"),
-            cwd: root,
-            task,
-            format: talk.output_format,
-            partial: talk.include_partial_messages,
+            format: talk.formats.output_format,
+            partial: talk.formats.include_partial_messages,
             key_source: chosen.key_source.clone(),
-            yes: false,
-            lang: place.lang(&config),
             verbose: talk.team.verbose,
-            out: Out::default(),
             mates,
             record,
             limit,
+            ..Headless::new(place, &team, root, task, place.lang(&config))
         };
         let exit = drive(&team, |signals| face.run(open, signals))?;
         crate::commands::sessions::forget_old(place, &config, exit);
@@ -140,14 +136,15 @@ fn as_opened(place: &Place, talk: &Talk) -> Result<Option<Talk>, Stop> {
     let root = setup::project_root(place, &config)?;
     // What is wrong with the journal or the session is said when the session is opened.
     let Ok(journal) = place.journal_to_look() else { return Ok(None) };
-    let sessions = Sessions::new(&journal);
-    let row = match flags::which(talk, &journal) {
-        Ok(Which::Latest) => sessions.latest(&root),
-        Ok(Which::Id(session) | Which::Before(session)) => sessions.row(session),
+    let stored = TeamReader::new(journal);
+    let row = match flags::which(talk, &stored) {
+        Ok(Which::Latest) => stored.ask(query::LatestSession { root }),
+        Ok(Which::Id(session) | Which::Before(session)) => stored.ask(query::Session { session }),
         _ => return Ok(None),
     };
     let Ok(row) = row else { return Ok(None) };
-    let Choice { agents, agent, solo, coordinator } = sessions.choice(row.session).map_err(setup::failed)?;
+    let Choice { agents, agent, solo, coordinator } =
+        stored.ask(query::SessionChoice { session: row.session }).map_err(setup::failed)?;
     let team = TeamFlags { agents: agents.map(PathBuf::from), ..talk.team.clone() };
     Ok(Some(Talk { agent, solo, coordinator, team, ..talk.clone() }))
 }
@@ -159,16 +156,18 @@ fn asked_for(place: &Place, path: Option<&Path>) -> Result<Option<PathBuf>, Stop
     Ok(path)
 }
 
-/// What `-p` is for, if it was given.
-fn task(talk: &Talk) -> Result<Option<Task>, Stop> {
-    let Some(given) = &talk.print else { return Ok(None) };
-    match talk.input_format {
+/// What a run without a chat is for; `None` for a chat.
+fn task(place: &Place, talk: &Talk) -> Result<Option<Task>, Stop> {
+    let Some(given) = &talk.print else {
+        return Ok((!has_screen(place)).then_some(Task::Listen(Input::Text)));
+    };
+    match talk.formats.input_format {
         Input::Text => {
             // There is something to do without words.
             let goes_on = talk.continue_last || talk.resume.is_some() || talk.mates.is_some();
             Ok(Some(Task::Say(stdin::prompt(given, goes_on)?)))
         }
-        Input::StreamJson if given.is_empty() => Ok(Some(Task::Listen)),
+        Input::StreamJson if given.is_empty() => Ok(Some(Task::Listen(Input::StreamJson))),
         Input::StreamJson => Err(Stop::said(Exit::Usage, |lang| lang.prompt_and_lines().to_owned())),
     }
 }
@@ -192,8 +191,8 @@ pub(crate) fn work(
     let record = asked_for(place, talk.record.as_deref())?;
     let open = Open { choice: talk.selection().choice(place), ..workspace.request(Which::New) };
     warm(&workspace.chosen);
-    // Where somebody sits, they see the plan and decide.
-    let is_chat = matches!(task, Task::Run { .. }) && is_terminal() && format == Format::Text && !talk.yes_to_plans;
+    // With a terminal the user sees the plan and decides.
+    let is_chat = matches!(task, Task::Run { .. }) && has_screen(place) && format == Format::Text && !talk.yes_to_plans;
     let house = workspace.start(place, place.begin(&workspace.config)?, "a plan", is_chat)?;
     let Workspace { config, chosen, root, .. } = workspace;
     let task = match task {
@@ -205,20 +204,12 @@ pub(crate) fn work(
         task => task,
     };
     let face = Headless {
-        handle: house.clone(),
-        by: place.principal("headless"),
-        cwd: root,
-        task,
         format,
-        partial: false,
         key_source: chosen.key_source.clone(),
-        yes: talk.yes_to_plans,
-        lang: place.lang(&config),
+        consent: if talk.yes_to_plans { Consent::Plans } else { Consent::Nothing },
         verbose: talk.team.verbose,
-        out: Out::default(),
-        mates: Vec::new(),
         record,
-        limit: None,
+        ..Headless::new(place, &house, root, task, place.lang(&config))
     };
     drive(&house, |signals| face.run(open, signals))
 }
@@ -245,20 +236,12 @@ pub(crate) fn skill(
     let journal = place.begin(&config)?;
     let house = setup::house(place, &config, journal, chosen.router.clone(), "a skill")?;
     let face = Headless {
-        handle: house.clone(),
-        by: place.principal("headless"),
-        cwd: root,
-        task: Task::Say(Contract::asked(input)),
         format: options.output_format,
-        partial: false,
         key_source: chosen.key_source.clone(),
-        yes: false,
-        lang: place.lang(&config),
         verbose: options.team.verbose,
-        out: Out::default(),
-        mates: Vec::new(),
         record,
         limit: Some(limit_of(name, contract)),
+        ..Headless::new(place, &house, root, Task::Say(Contract::asked(input)), place.lang(&config))
     };
     drive(&house, |signals| face.run(open, signals))
 }
@@ -273,16 +256,16 @@ fn limit_of(name: &str, contract: &Contract) -> (String, Duration) {
     (name.to_owned(), Duration::from_millis(contract.timeout_ms))
 }
 
-/// A session that is gone on with without a word is what it was: a skill keeps its time and the shape of its answer. Whoever
-/// has something to say talks to it without them, and is told.
+/// A skill session that is continued without a prompt keeps its contract: time limit and output schema. With a prompt
+/// it is an ordinary conversation without them, and the user is told so.
 fn as_agreed(
     place: &Place,
-    journal: &Journal,
+    stored: &TeamReader,
     root: &Path,
     task: Option<&Task>,
     open: Open,
 ) -> Result<(Open, Option<(String, Duration)>), Stop> {
-    let Some((session, name)) = skill_before(journal, &open.which, root)? else { return Ok((open, None)) };
+    let Some((session, name)) = skill_before(stored, &open.which, root)? else { return Ok((open, None)) };
     if !matches!(task, Some(Task::Say(text)) if text.is_empty()) {
         // One that is gone or not to be used any more is not gone on with.
         let goes_on = skills::agreed(&Catalogue::read(&skills::places(place), root), &name).is_ok();
@@ -299,19 +282,18 @@ fn as_agreed(
 }
 
 /// The skill that a session was carrying out and has not come to an end with.
-fn skill_before(journal: &Journal, which: &Which, root: &Path) -> Result<Option<(SessionId, String)>, Stop> {
-    let sessions = Sessions::new(journal);
+fn skill_before(stored: &TeamReader, which: &Which, root: &Path) -> Result<Option<(SessionId, String)>, Stop> {
     let row = match which {
-        Which::Latest => sessions.latest(root),
-        Which::Id(session) => sessions.row(*session),
-        Which::New | Which::Before(_) | Which::Fork(..) => return Ok(None),
+        Which::Latest => stored.ask(query::LatestSession { root: root.to_owned() }),
+        Which::Id(session) => stored.ask(query::Session { session: *session }),
+        Which::New | Which::Before(_) | Which::Chat(_) | Which::Fork(..) => return Ok(None),
     };
-    // Whoever opens it says why it cannot be.
+    // Opening the session reports the error.
     let Ok(row) = row else { return Ok(None) };
-    let census = Census::new(journal);
-    let turn = census.turn(row.lead).map_err(setup::failed)?;
+    let turn = stored.ask(query::Agent { agent: row.lead }).map_err(setup::failed)?;
     let Some(name) = turn.identity().and_then(|(_, _, led)| skills::of(led)) else { return Ok(None) };
-    let is_over = !turn.is_busy() && census.agent_events(row.lead).map_err(setup::failed)?.iter().any(is_end_of_skill);
+    let is_over = !turn.is_busy()
+        && stored.ask(query::AgentEvents { agent: row.lead }).map_err(setup::failed)?.iter().any(is_end_of_skill);
     Ok((!is_over).then(|| (row.session, name.to_owned())))
 }
 
@@ -337,16 +319,16 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
     let (intro, outro) = demo::words(lang);
     let tape = scenario.tape(lang);
     let mut scratch = tempfile::Builder::new().prefix("max-team-demo-").tempdir()?;
-    // Somebody who watched may want to look at what was done.
-    let yes = options.yes || !std::io::stdin().is_terminal();
-    let refuses = yes && !options.yes && stdin::says_no()?;
-    scratch.disable_cleanup(options.keep || !yes);
+    let is_watched = !options.yes && has_screen(place);
+    let refuses = !options.yes && stdin::says_no()?;
+    // A user who watched may want to look at the files.
+    scratch.disable_cleanup(options.keep || is_watched);
     let folder = scratch.path().canonicalize()?;
     setup::check_name(&folder, None)?;
     let root = folder.join(scenario.name);
     scenario.lay_out(&root, lang)?;
     let away = Place { cwd: root.clone(), home: folder.join("home"), ..place.clone() };
-    let router = tape.router(yes || !is_terminal(), lang)?;
+    let router = tape.router(!is_watched, lang)?;
     let open = demo::open(&away, router.clone())?;
     let missing = demo::try_sandbox(&root).err();
     let sandboxed = missing.is_none();
@@ -354,20 +336,21 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
     let journal = away.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
     let team = setup::house_within(&away, &config, journal, router, "the demo", sandboxed)?;
     crate::commands::print(&format!("{intro} {}\n{}\n", root.display(), unsandboxed.unwrap_or_default()))?;
-    if yes {
-        // Where nobody types, the question would go unseen.
+    let exit = if is_watched {
+        let first = Some(tape.prompt.to_owned());
+        let seating = Seating { first, no_color: options.no_color, scratch: true, ..Seating::at(root) };
+        chat(&away, &config, &team, None, open, seating)?
+    } else {
+        // The question is not typed, so it is printed.
         crate::commands::print(&format!("> {}\n\n", tape.prompt))?;
-    }
-    let seating = Seating {
-        first: Some(tape.prompt.to_owned()),
-        no_color: options.no_color,
-        yes,
-        refuses,
-        objection: tape.objection.map(str::to_owned),
-        scratch: true,
-        ..Seating::at(root)
+        let face = Headless {
+            consent: Consent::Everything { refuses, objection: tape.objection },
+            ..Headless::new(&away, &team, root, Task::Say(tape.prompt.to_owned()), lang)
+        };
+        drive(&team, |signals| face.run(open, signals))?
     };
-    let exit = chat(&away, &config, &team, None, open, seating)?;
+    // A refused plan and a failed task are parts of the story.
+    let exit = if matches!(exit, Exit::Interrupted | Exit::Terminated | Exit::Failed) { exit } else { Exit::Ok };
     if let Some(path) = record {
         let saved = record::save(&record::find(&away, None)?, &path, false, lang)?;
         crate::commands::print(&format!("\n{saved}\n"))?;
@@ -389,7 +372,7 @@ fn drive<F: Future<Output = anyhow::Result<Exit>>>(
         let mut again = Signals::listen()?;
         let closed = tokio::select! {
             closed = team.shutdown() => closed,
-            // Whoever insists is not kept waiting: the log is complete at every instant.
+            // A second signal ends the program at once: the journal is complete at every moment.
             _ = again.next() => Ok(()),
         };
         // What went wrong first is what the user needs to know.
@@ -409,9 +392,13 @@ fn warm(chosen: &Chosen) {
     std::thread::spawn(move || router.warm(&provider));
 }
 
-/// Whether somebody sits there.
 fn is_terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+/// Whether a chat can be shown: without a terminal, or with `TERM=dumb`, lines of the input are messages (`Task::Listen`).
+fn has_screen(place: &Place) -> bool {
+    is_terminal() && place.env.get("TERM").is_some_and(|term| term != "dumb")
 }
 
 /// Nothing is set up: in a terminal, the demo is one key away.
@@ -435,12 +422,6 @@ struct Seating {
     /// A plan that is put before the user.
     propose: Option<(Draft, String)>,
     no_color: bool,
-    /// Answer yes to everything and leave when the first words are answered: nobody sits there.
-    yes: bool,
-    /// Answer no instead.
-    refuses: bool,
-    /// What is then said about the first plan instead of yes.
-    objection: Option<String>,
     /// Its journal is thrown away afterwards.
     scratch: bool,
     /// Teammates that begin before anything is said.
@@ -450,11 +431,10 @@ struct Seating {
 }
 
 impl Seating {
-    /// In a folder, where somebody sits and types.
+    /// An interactive chat in a folder.
     fn at(root: PathBuf) -> Self {
-        let (no_color, yes, refuses, scratch, mates) = (false, false, false, false, Vec::new());
-        let (first, propose, objection, record) = (None, None, None, None);
-        Self { root, first, propose, no_color, yes, refuses, objection, scratch, mates, record }
+        let (no_color, scratch, mates) = (false, false, Vec::new());
+        Self { root, first: None, propose: None, no_color, scratch, mates, record: None }
     }
 }
 
@@ -466,11 +446,7 @@ fn chat(
     open: Open,
     seating: Seating,
 ) -> anyhow::Result<Exit> {
-    let terminal = is_terminal();
     let proposed = seating.propose.is_some();
-    // Leaving a demo is never a failure.
-    let watched = seating.scratch && (!seating.yes || seating.refuses);
-    let plain = seating.yes || !terminal || place.env.get("TERM").is_none_or(|term| term == "dumb");
     let lang = place.lang(config);
     let record = seating.record;
     let here = Here::seated(&open.definition.name, open.team.as_ref(), open.settings.mode);
@@ -484,12 +460,8 @@ fn chat(
         propose: seating.propose,
         models: models(chosen, config.limits.budget_usd.is_some()),
         while_busy: config.keys.enter_while_busy,
-        color: place.color(config, seating.no_color) && terminal,
+        color: place.color(config, seating.no_color),
         lang,
-        plain,
-        yes: seating.yes,
-        refuses: seating.refuses,
-        objection: seating.objection,
         scratch: seating.scratch,
         mates: seating.mates,
         teams: teams(place, here, lang),
@@ -507,7 +479,7 @@ fn chat(
                 let left = left?;
                 was_in.set(Some(left.session));
                 team.leave(&by);
-                return Ok(if watched { Exit::Ok } else { exit_of(&left, proposed) });
+                return Ok(exit_of(&left, proposed));
             }
             signal = signals.next() => signal,
         };
@@ -523,18 +495,13 @@ fn chat(
     Ok(exit)
 }
 
-/// The code for how a chat was left. Where somebody sits, leaving is no failure, unless they came to run a plan.
+/// The exit code of a chat. Leaving it is no failure, unless it was opened to run a plan.
 fn exit_of(left: &Left, proposed: bool) -> Exit {
-    let plan = || left.plan.as_ref().map_or(Exit::Ok, |plan| Verdict::of_leaving(plan).exit);
     match &left.reason {
-        ExitReason::Eof(end) => match end.as_ref().map_or(Exit::Ok, Exit::of) {
-            Exit::Ok => plan(),
-            exit => exit,
-        },
-        ExitReason::Quit if proposed => plan(),
+        ExitReason::Quit if proposed => left.plan.as_ref().map_or(Exit::Ok, |plan| Verdict::of_leaving(plan).exit),
         ExitReason::Quit => Exit::Ok,
         ExitReason::Shutdown => Exit::Terminated,
-        // Whoever read or typed is gone.
+        // The terminal is gone.
         ExitReason::Hangup => Exit::Failed,
     }
 }

@@ -120,6 +120,24 @@ fn core_is_pure() {
     }
 }
 
+/// Frontends ask the runtime (`query`). Only commands about the journal as evidence or as a file use the journal itself.
+#[test]
+fn frontends_do_not_read_the_journal() {
+    let own = ["commands/audit.rs", "commands/audit/", "commands/backup.rs", "commands/doctor.rs"];
+    for path in sources() {
+        let name = path.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
+        let frontends =
+            ["crates/gateway/src/", "crates/max-team/src/", "crates/terminal/src/", "crates/workspace/src/"];
+        if !frontends.iter().any(|frontend| name.starts_with(frontend)) || own.iter().any(|own| name.contains(own)) {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        for word in ["max_team_journal", "Census"] {
+            assert!(!text.contains(word), "{name}: `{word}`; ask with a question of `max_team_runtime::query` instead");
+        }
+    }
+}
+
 #[test]
 fn no_cargo_features_for_behaviour() {
     for package in metadata()["packages"].as_array().unwrap() {

@@ -1,9 +1,9 @@
-//! The audit file: one JSON line per thing that happened, written from what the journal holds.
+//! The audit file: one JSON line per event, written from what the journal holds.
 //!
 //! Every line has `ts`, `type` (llm_call, tool_exec, msg_sent, task_update, approval, error), `agent` and `data`.
-//! It is for people and log shippers who rely on it, so a file that cannot be written stops the work: at the start, or
-//! at the next commit ([`AuditFailure`]). The work does not wait for it: a thread of its own writes what has gathered
-//! (`desk`), all of it before the house is closed.
+//! People and log shippers rely on it, so a file that cannot be written stops the work: at the start, or at the next
+//! commit ([`AuditFailure`]). The work does not wait for the file: a thread of its own writes the queued lines
+//! (`desk`), all of them before the runtime is closed.
 
 mod desk;
 mod lines;
@@ -29,24 +29,23 @@ pub(crate) use desk::Audit;
 /// How important a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AuditLevel {
-    /// Everything.
+    /// Every line, also the routine ones.
     Debug,
-    /// What was done.
+    /// Work that was completed.
     Info,
-    /// What went wrong and was mended.
+    /// Problems that were recovered from.
     Warn,
-    /// What failed.
+    /// What failed for good.
     Error,
 }
 
-/// Where the lines go, and which.
+/// The audit file, and the least level that is written.
 #[derive(Debug, Clone)]
 pub struct AuditOptions {
-    /// The file.
     pub path: PathBuf,
-    /// The least important kind of line.
+    /// Lines below this level are left out.
     pub level: AuditLevel,
-    /// The folder that it must not lead out of, where the path came with a project.
+    /// The folder that the path must not leave; set if the path comes from a project's file.
     pub within: Option<PathBuf>,
 }
 
@@ -57,14 +56,12 @@ pub struct AuditOptions {
      `audit.enabled: false`"
 )]
 pub struct AuditFailure {
-    /// Which file.
     pub path: String,
-    /// Why.
     pub detail: String,
 }
 
 impl AuditOptions {
-    /// Whether the file can be written: it is made if it is not there.
+    /// Checks that the file can be written; creates it if it does not exist.
     pub fn check(&self) -> Result<(), AuditFailure> {
         Writer { options: self.clone(), file: None }.open().map(drop).map_err(|error| self.failure(&error))
     }
@@ -74,7 +71,6 @@ impl AuditOptions {
     }
 }
 
-/// One line.
 #[derive(Serialize)]
 struct Line<'l, D> {
     ts: String,
@@ -84,13 +80,13 @@ struct Line<'l, D> {
     data: D,
 }
 
-/// Lines on their way to the file.
+/// Lines that wait to be written.
 #[derive(Debug)]
 struct Page {
     level: AuditLevel,
     text: Vec<u8>,
     lines: usize,
-    /// What the calls of answers that are being worked on are called.
+    /// Tool names of the calls in answers that are being worked on.
     names: Names,
 }
 
@@ -122,7 +118,7 @@ impl Page {
         self.lines += 1;
     }
 
-    /// What was written on it; it is empty again.
+    /// Takes the text and leaves the page empty.
     fn turn(&mut self) -> Vec<u8> {
         self.lines = 0;
         std::mem::take(&mut self.text)
@@ -151,7 +147,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Whether the file still has its name.
+    /// Whether the path still names the open file.
     fn is_there(&self, file: &File) -> bool {
         let named = std::fs::symlink_metadata(&self.options.path);
         let same =
@@ -170,7 +166,7 @@ impl Writer {
         }
         std::fs::create_dir_all(parent)?;
         let mut options = OpenOptions::new();
-        // A link in place of the file could point at anything of the user's; a pipe would keep us waiting.
+        // A link in place of the file could point at any file of the user; a pipe would block.
         options
             .create(true)
             .append(true)

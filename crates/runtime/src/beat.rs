@@ -1,16 +1,16 @@
-//! Time in which somebody could work.
+//! Measures working time, for deadlines.
 //!
-//! Deadlines are moments on the clock, and a clock runs on while a laptop sleeps or a process is stopped. So whoever
-//! keeps a deadline looks at the clock once per beat. A look that comes more than a beat late says that nobody worked
-//! in between: that much, less the one beat that may have been work, does not count.
+//! A deadline is a time of day, and the clock runs on while a laptop sleeps or a process is suspended. So the owner of
+//! a deadline reads the clock once per beat. If a reading is late by more than a beat, the process was suspended: the
+//! time in between does not count, except for one beat, which may have been work.
 
 use std::time::Duration;
 
-/// How often a clock that runs is looked at.
+/// How often a running clock is read.
 pub(crate) const BEAT: Duration = Duration::from_secs(5);
 const BEAT_MS: i64 = 5_000;
 
-/// When the clock was last looked at.
+/// The time of the last reading.
 #[derive(Debug)]
 pub(crate) struct Beat {
     last_ms: i64,
@@ -21,14 +21,15 @@ impl Beat {
         Self { last_ms: now_ms }
     }
 
-    /// How much of the time since the last look nobody could work in.
+    /// The time since the last reading in which the process was suspended, if it was.
     pub(crate) fn missed_ms(&mut self, now_ms: i64) -> Option<i64> {
         let since_ms = now_ms.saturating_sub(std::mem::replace(&mut self.last_ms, now_ms));
         (since_ms > 2 * BEAT_MS).then(|| since_ms - BEAT_MS)
     }
 }
 
-/// Waits until somebody has worked for so long. What they wait for a person does not count, nor does a sleep.
+/// Waits until an agent has worked for this long. Time in which it waits for a person does not count, nor does a
+/// suspended machine.
 pub(crate) async fn worked(most: Duration, is_waiting: impl Fn() -> bool) {
     let mut left = most;
     while !left.is_zero() {
@@ -37,7 +38,7 @@ pub(crate) async fn worked(most: Duration, is_waiting: impl Fn() -> bool) {
     }
 }
 
-/// What is left after a beat, however long that beat was on the clock.
+/// The time that is left after a beat; a beat counts its nominal length, however long it took.
 fn after_beat(left: Duration, waited: bool) -> Duration {
     if waited { left } else { left.saturating_sub(BEAT) }
 }

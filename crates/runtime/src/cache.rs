@@ -1,8 +1,8 @@
-//! What experts have answered, kept to be used again: a stream per expert, and a row per answer.
+//! Answers of experts, kept for reuse: a stream per expert, and a row per answer.
 //!
-//! An answer is committed together with the end of the turn that gave it, so it is kept if and only if it was given. What
-//! is too old is passed over when it is read, and dropped by the next answer that is kept. Which calls an answer serves is
-//! decided in `core::calling::cache` alone.
+//! An answer is committed together with the end of the turn that gave it, so it is kept if and only if it was given.
+//! Expired answers are skipped by readers, and dropped with the next answer that is kept. Which calls an answer serves
+//! is decided in `core::calling::cache` alone.
 
 use max_team_core::calling::cache::{CacheCleared, CacheKept, Entry};
 use max_team_core::event::Event;
@@ -14,26 +14,25 @@ use crate::error::RuntimeError;
 use crate::rows::{self, put};
 use crate::shared::{append, commit_at, now_ms};
 
-/// Experts of whom something was ever kept.
+/// Experts with kept answers, now or earlier.
 const EXPERTS: &str = "cache_expert";
 /// The event that keeps an answer.
 pub(crate) const KEPT: &str = "cache_kept";
-/// What the streams, and the tables of answers, are filed under.
+/// Prefix of the streams, and of the tables of answers.
 const PREFIX: &str = "cache/";
 
-/// What the journal keeps of experts' answers; needs no house.
+/// The kept answers of experts; needs only a journal.
 #[derive(Debug)]
 pub struct Caches<'j> {
     journal: &'j Journal,
 }
 
 impl<'j> Caches<'j> {
-    /// Looks into a journal.
     pub fn new(journal: &'j Journal) -> Self {
         Self { journal }
     }
 
-    /// Experts of whom something was ever kept, by name.
+    /// Names of the experts with kept answers, now or earlier.
     pub fn experts(&self) -> Result<Vec<String>, RuntimeError> {
         let mut experts: Vec<String> =
             rows::rows::<Value>(self.journal, EXPERTS)?.into_iter().map(|(expert, _)| expert).collect();
@@ -41,13 +40,13 @@ impl<'j> Caches<'j> {
         Ok(experts)
     }
 
-    /// What is kept of an expert's answers, the newest first; also what is too old and was not dropped yet.
+    /// The kept answers of an expert, newest first; also expired ones that were not dropped yet.
     pub fn entries(&self, expert: &str) -> Result<Vec<Entry>, RuntimeError> {
         let found = rows::rows::<Entry>(self.journal, &stream(expert))?;
         Ok(found.into_iter().map(|(_, entry)| entry).collect())
     }
 
-    /// Keeps nothing of an expert's answers any more; says how many there were.
+    /// Drops the kept answers of an expert; returns how many there were.
     pub async fn clear(&self, expert: &str, by: &Principal) -> Result<usize, RuntimeError> {
         let ids: Vec<String> = self.entries(expert)?.iter().map(Entry::id).collect();
         let count = ids.len();
@@ -56,7 +55,7 @@ impl<'j> Caches<'j> {
         }
         let (stream, cleared) = (stream(expert), Event::CacheCleared(CacheCleared { ids }));
         let mut commit = commit_at(now_ms());
-        // Whoever gave the command is told that it is done.
+        // The user is told that it is done, so it must survive a power cut.
         commit.strength = Strength::Full;
         commit.actor = by.address();
         commit.projections.extend(rows::project(&stream, commit.at_ms, &cleared));

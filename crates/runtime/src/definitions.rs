@@ -10,14 +10,14 @@ use crate::handle::{Crew, Open};
 
 /// Reads definitions again.
 pub trait Definitions: fmt::Debug + Send + Sync {
-    /// What has changed since [`accepted`](Self::accepted) was last called. Blocking, for as long as it takes to look at the stamps of
-    /// some files and to read those that have changed.
+    /// The changes since [`accepted`](Self::accepted) was last called. Blocking: it compares the stamps of some files
+    /// and reads those that have changed.
     fn changes(&self) -> Changes;
 
     /// The whole crew as of now, if anything has changed since the definitions were first read.
     fn current(&self) -> Changes;
 
-    /// A session works with these from here on. A change that was not accepted is told again the next time.
+    /// A session uses these from now on. A change that was not accepted is reported again the next time.
     fn accepted(&self, crew: &Crew);
 }
 
@@ -26,12 +26,12 @@ pub trait Definitions: fmt::Debug + Send + Sync {
 pub struct Changes {
     /// The whole crew, if a definition has changed; with the lead only if that has changed.
     pub crew: Option<Arc<Crew>>,
-    /// What the user should be told.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
 impl Open {
-    /// The same with the lead and the team as they are written now, and what the user should be told.
+    /// This with the lead and the team as their files define them now, and notes for the user.
     pub(crate) fn refreshed(mut self) -> (Self, Changes) {
         let changes = self.definitions.as_ref().map(|definitions| definitions.current()).unwrap_or_default();
         if let (Some(team), Some(crew)) = (&mut self.team, &changes.crew) {

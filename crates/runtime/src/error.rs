@@ -1,4 +1,4 @@
-//! What can go wrong in the runtime, in words that say what to do next.
+//! Errors of the runtime; each message says what to do next.
 
 use max_team_core::hash::Hash;
 use max_team_core::id::{PlanId, SessionId};
@@ -20,60 +20,53 @@ pub enum RuntimeError {
     /// An entry that this version cannot read.
     #[error("entry {seq} of `{stream}` cannot be read: {detail}; run `max-team audit verify`")]
     Unreadable {
-        /// Where.
         seq: u64,
-        /// In which stream.
+        /// The stream that it belongs to.
         stream: String,
-        /// Why.
         detail: String,
     },
     /// A text beside the log that this version cannot read.
     #[error("the text `{text}` cannot be read: {detail}; if it comes from a recording, record the run again")]
-    BadText {
-        /// Which.
-        text: Hash,
-        /// Why.
-        detail: String,
-    },
-    /// Somebody else wrote first, again and again.
+    BadText { text: Hash, detail: String },
+    /// Another writer was faster at every attempt to commit.
     #[error("others write to `{0}` all the time; try again")]
     Busy(String),
+    /// This process does not serve that account of a channel.
+    #[error("this process does not serve `{0}`: its messages are sent by the process that does")]
+    NotServed(String),
     /// No such session.
     #[error("there is no session `{0}`; `max-team sessions list` shows those there are")]
     NoSession(String),
-    /// What sessions keep in files is still there.
+    /// Files of the sessions could not be removed.
     #[error("what was kept in files could not be removed, and nothing was forgotten: {detail}; try again")]
-    NotCleared {
-        /// Why.
-        detail: String,
-    },
-    /// No such point of a run.
+    NotCleared { detail: String },
+    /// A point that the run does not have.
     #[error(
         "there is no such point in `{session}`, in which the user spoke {turns} times; `max-team replay {session}` shows the \
          numbers"
     )]
     NoPoint {
-        /// Of which.
+        /// The session whose run was searched.
         session: SessionId,
-        /// How often the user spoke.
+        /// How many messages the user sent.
         turns: usize,
     },
-    /// Nothing was put back that could be taken back.
+    /// There is no rewind to undo.
     #[error("nothing was put back in `{0}` yet, so there is nothing to take back")]
     NothingRewound(SessionId),
-    /// More than can be put back at once.
+    /// More files than one rewind may restore.
     #[error("that is more than can be put back at once; name some of the files or folders")]
     TooMuch,
-    /// Somebody of the session is at work.
+    /// An agent of the session is at work.
     #[error("an agent of this session works or waits for an answer; stop it first (`max-team stop`)")]
     AtWork,
-    /// `-c` where nothing has been said yet.
+    /// `-c` in a folder without a session.
     #[error("there is no earlier session in `{0}` to continue; start one without `-c`")]
     NothingToContinue(String),
-    /// Nothing was said that could be summed up, or somebody is at work.
+    /// There is nothing new to compact, or a turn runs.
     #[error("there is nothing to compact now: nothing was said since the last time, or a turn runs; try again later")]
     NothingToCompact,
-    /// Nothing was summed up that could be taken back.
+    /// There is no compaction to take back.
     #[error("there is no compaction to take back now: none has happened, or a turn runs")]
     NothingCompacted,
     /// The session is not open in this process.
@@ -82,38 +75,30 @@ pub enum RuntimeError {
     /// It is open already.
     #[error("session `{0}` is open here already")]
     AlreadyOpen(SessionId),
-    /// It works in another directory, whose rules nobody has read here.
+    /// It works in another directory, and the rules of that project were not read here.
     #[error(
         "session `{session}` works in `{cwd}`, under the rules of that project: `cd` there, then `max-team -r {session}`"
     )]
     Elsewhere {
-        /// Which.
         session: SessionId,
         /// Where it works.
         cwd: String,
     },
     /// The message is larger than a message may be.
     #[error("the message has {bytes} bytes, the limit is {max}; put the text into a file and name the file instead")]
-    TooLong {
-        /// Its size.
-        bytes: usize,
-        /// The bound.
-        max: usize,
-    },
-    /// There is nothing in a message that anybody could read.
+    TooLong { bytes: usize, max: usize },
+    /// A message without any visible text.
     #[error("the message says nothing")]
     Silent,
     /// The role of a person does not allow a command.
     #[error("`{user}` has the role `{}`; this needs `{}`", role.name(), least.name())]
     RoleTooLow {
-        /// The person.
         user: String,
-        /// Their role.
         role: Role,
-        /// The least role that may.
+        /// The least role that is allowed.
         least: Role,
     },
-    /// Nobody asks this.
+    /// No open question has this id.
     #[error("there is no open question `{0}`; `max-team inbox` shows those there are")]
     NoQuestion(String),
     /// An answer about a plan that is being stopped would change nothing.
@@ -124,143 +109,117 @@ pub enum RuntimeError {
         "that plan was replaced by plan `{0}`: your answer changes nothing; `max-team plans show {0}` shows the new one"
     )]
     PlanReplaced(PlanId),
-    /// Several ids begin or end so.
+    /// Several ids begin or end with the given text.
     #[error("`{text}` may mean {}; give more of the id", among.join(", "))]
     Ambiguous {
-        /// What was given.
         text: String,
-        /// What it may mean: the first of them.
+        /// The first of the matching ids.
         among: Vec<String>,
     },
-    /// Somebody was faster.
+    /// Another answer came first.
     #[error("this was already answered: `{said}` by {by}, {}", max_team_core::time::rfc3339(*at_ms))]
     Answered {
-        /// Who.
         by: String,
-        /// What they said.
+        /// The answer that was given.
         said: String,
-        /// When.
+        /// The time of the first answer.
         at_ms: i64,
     },
-    /// Nobody of that name is there.
+    /// No agent has that name.
     #[error("there is no agent `{name}` in session `{session}`{}", named(there))]
     NoReader {
-        /// The name.
         name: String,
-        /// Where.
         session: SessionId,
-        /// Who is.
+        /// The names that exist in the session.
         there: Vec<String>,
     },
     /// A member's name stands for several tasks of a plan.
     #[error("`{name}` works on `{}`: send to one of these", tasks.join("`, `"))]
     SeveralTasks {
-        /// The name.
         name: String,
         /// The ids of the tasks.
         tasks: Vec<String>,
     },
-    /// Nobody has interrupted somebody of that name, or it has gone on since.
+    /// No agent of that name is interrupted: it was never stopped, or has begun a turn since.
     #[error("`{name}` was not interrupted, or has begun something since{}", interrupted(there))]
     NotStopped {
-        /// The name.
         name: String,
-        /// Those who were.
+        /// The names of the agents that are interrupted.
         there: Vec<String>,
     },
-    /// A teammate that is no more.
+    /// A teammate that has ended.
     #[error("`{name}` is no more (by {by}{}); nothing was sent", because(reason))]
     Gone {
-        /// Who.
         name: String,
-        /// On whose word.
+        /// Who asked for its end.
         by: String,
-        /// Why.
         reason: String,
     },
-    /// Somebody has more to read than fits.
+    /// A mailbox with as many unread messages as are allowed.
     #[error("`{name}` has {max} letters that it has not read; nothing was sent: wait until it has")]
-    MailFull {
-        /// Who.
-        name: String,
-        /// The bound.
-        max: usize,
-    },
-    /// Something that is not remembered.
+    MailFull { name: String, max: usize },
+    /// A write that the memory refuses.
     #[error("{0}")]
     Memory(#[from] max_team_core::memory::Refusal),
-    /// Something that is not done to a list of tasks.
+    /// A change that the shared task list refuses.
     #[error("{0}")]
     Tasks(#[from] max_team_core::tasks::Refusal),
-    /// No plan at work has it.
-    #[error("no plan at work has a task `{0}`; `TaskList` shows those there are")]
+    /// No running plan has the task.
+    #[error("no plan at work has a task `{0}`; `task_query` shows those there are")]
     NoPlanTask(String),
     /// A plan that cannot run.
     #[error("{0}")]
     Plan(String),
-    /// Too much is queued.
+    /// The message queue is full.
     #[error("{0} messages are queued already; wait for the turn to end, or interrupt it")]
     QueueFull(usize),
-    /// A message that is to be taken back waits nowhere any more.
+    /// A message can no longer be taken back: it was read or taken back before.
     #[error(
         "it was too late to take the message back: it was read or taken back before; interrupt the turn, or say something else"
     )]
     Taken,
-    /// The same of some of those it was written to; the others do not have it any more.
+    /// Like `Taken`, for a message to several agents: these have read it, and it was taken back from the others.
     #[error("taken back, but not from {}: they have read it", .0.join(", "))]
     TakenBy(Vec<String>),
-    /// Some of those it was written to could not be asked for it and have it still; the others have read it, or do not have it
-    /// any more.
+    /// Some mailboxes of a message could not be asked for it and still hold it; the other agents have read it, or no
+    /// longer have it.
     #[error("{}", untaken(.failed, .read, .why))]
     Untaken {
-        /// Who could not be asked.
+        /// Names of the readers that could not be asked.
         failed: Vec<String>,
-        /// Why the first of them could not.
+        /// Why the first of them could not be asked.
         why: String,
-        /// Who has read it.
+        /// Names of the agents that have read it.
         read: Vec<String>,
     },
-    /// A face that does not listen.
+    /// A frontend that does not read its notices.
     #[error(
         "{0} notices wait here to be read, and there are no more; the team goes on: open the session again to see how"
     )]
     Behind(usize),
-    /// The agent's task is gone.
+    /// The agent's loop has ended.
     #[error("the agent of this session has stopped: {0}")]
     AgentStopped(String),
     /// An agent's definition that cannot be used.
     #[error("the definition of agent `{agent}` cannot be used: {detail}")]
-    Definition {
-        /// Whose.
-        agent: String,
-        /// Why.
-        detail: String,
-    },
+    Definition { agent: String, detail: String },
     /// A JSON Schema that cannot be used.
     #[error("--json-schema: {detail}")]
-    Schema {
-        /// Why.
-        detail: String,
-    },
+    Schema { detail: String },
     /// The directory that the session works in cannot be used.
     #[error("the directory `{path}` cannot be used: {detail}")]
-    Root {
-        /// Which.
-        path: String,
-        /// Why.
-        detail: String,
-    },
+    Root { path: String, detail: String },
 }
 
-/// Who was interrupted, behind the name of somebody who was not.
+/// The rest of an error sentence: the agents whose copy of a message could not be taken back.
 fn untaken(failed: &[String], read: &[String], why: &str) -> String {
     let read = if read.is_empty() { String::new() } else { format!("; read already by {}", read.join(", ")) };
-    format!("not taken back from {}: {why}{read}; nobody else has it", failed.join(", "))
+    format!("not taken back from {}: {why}{read}; it was taken back from all others", failed.join(", "))
 }
 
 fn interrupted(there: &[String]) -> String {
     match there {
-        [] => "; nobody else was interrupted".to_owned(),
+        [] => "; no other agent was interrupted".to_owned(),
         there => format!(
             "; interrupted: {}",
             there.iter().take(CANDIDATES_MAX).map(String::as_str).collect::<Vec<_>>().join(", ")
@@ -268,7 +227,7 @@ fn interrupted(there: &[String]) -> String {
     }
 }
 
-/// Who else there is, behind the name of somebody who is not.
+/// The rest of an error sentence: the names that exist.
 fn named(there: &[String]) -> String {
     let names: Vec<String> = there.iter().take(CANDIDATES_MAX).map(|name| format!("`{name}`")).collect();
     match there.len().saturating_sub(CANDIDATES_MAX) {
@@ -283,7 +242,7 @@ fn because(reason: &str) -> String {
 }
 
 impl RuntimeError {
-    /// Whether nobody of a session can go on where this has stopped one of them.
+    /// Whether this error, although it stopped one loop, stops the whole session.
     pub(crate) fn is_everybodys(&self) -> bool {
         match self {
             Self::Journal(error) => matches!(error, JournalError::Fenced { .. }) || !error.is_refusal(),
@@ -292,12 +251,12 @@ impl RuntimeError {
         }
     }
 
-    /// Whether it only follows from what somebody else could not store: a letter that was handed over before it was in the journal.
+    /// Whether this error follows from another writer's failed commit: a message was handed over before it was stored.
     pub fn is_anothers(&self) -> bool {
         matches!(self, Self::Journal(JournalError::UnknownMail { .. }))
     }
 
-    /// Several are meant; not all of too many are named.
+    /// Several ids match; names at most a few of them.
     pub(crate) fn ambiguous(text: &str, mut among: Vec<String>) -> Self {
         let more = among.len().saturating_sub(CANDIDATES_MAX);
         among.truncate(CANDIDATES_MAX);

@@ -1,12 +1,16 @@
-//! The seam under every face: serialisable commands with a principal and an idempotency key, queries, notices.
+//! The interface under every frontend: serialisable commands with a principal and an idempotency key, queries,
+//! notices.
 //!
-//! A command is acknowledged after its commit, never before. Notices of events come in the order of the journal and wait
-//! for a face that is slow, which nobody else does; deltas of a model's answer are only for show and may be dropped.
+//! A command is acknowledged after its commit, never before. Notices of events come in the order of the journal and
+//! are queued for a slow frontend; agents never wait for it. Deltas of a model's answer are only shown live and may be
+//! dropped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use max_team_core::channel::{ChatAddress, Delivery};
 use max_team_core::chat::{Message, Usage};
+use max_team_core::cost::SessionCost;
 use max_team_core::event::{Choice, Event};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::ledger::Ledger;
@@ -32,135 +36,89 @@ use crate::rewind;
 use crate::stream::{Mark, Scope, StreamReader};
 use crate::team_tools::Spawn;
 
-/// A command, on somebody's behalf.
+/// A command, with its author and its idempotency key.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Order {
-    /// Whose.
+    /// The person who gives it.
     pub by: Principal,
     /// The directory it was given in.
     pub cwd: String,
-    /// Giving the same order twice under one key does it once.
+    /// Makes the order idempotent: a second order with the same key has no effect.
     pub key: EnvelopeId,
     /// What to do.
     pub command: Command,
 }
 
-/// What a face can ask for.
+/// What a frontend can ask for.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "orders are few, and settings are the rarest of them")]
 pub enum Command {
-    /// Say something to the lead of an open session. A turn that runs hears it before its next call, if it makes one.
-    Say {
-        /// The session.
-        session: SessionId,
-        /// The words.
-        text: String,
-    },
-    /// Say something to the lead once the turn that runs is over.
-    Queue {
-        /// The session.
-        session: SessionId,
-        /// The words.
-        text: String,
-    },
-    /// Take back what was said to the lead, or written to one teammate, and nobody has read.
+    /// Send a message to the lead of an open session. A running turn gets it with its next model call, if it makes
+    /// one.
+    Say { session: SessionId, text: String },
+    /// Send a message to the lead that begins a turn after the running one.
+    Queue { session: SessionId, text: String },
+    /// Take back an unread message to the lead or to one teammate.
     Withdraw {
-        /// The session.
         session: SessionId,
-        /// The key of the order that said or wrote it.
+        /// The key of the order that sent it.
         letter: EnvelopeId,
     },
-    /// Write to somebody of a session, open here or not: teammates by name, `team` for everybody, the lead.
+    /// Send a message to agents of a session, open here or not: teammates by name, `team` for all of them, the lead.
     Write {
-        /// The session.
         session: SessionId,
-        /// Whom.
+        /// Names of the agents it is written to.
         to: Vec<String>,
-        /// The words.
         text: String,
     },
-    /// Go on with these teammates and tasks in the background, whom somebody has interrupted; without names, with all of them.
+    /// Continue these stopped teammates and background tasks; without names, all of them, and the stopped plans.
     Continue {
-        /// The session.
         session: SessionId,
-        /// Whom.
+        /// Names of the agents it is for.
         to: Vec<String>,
     },
-    /// Let these teammates begin. The lead looks at them like at those whom its model wants.
-    Team {
-        /// The session.
-        session: SessionId,
-        /// Who.
-        mates: Vec<Spawn>,
-    },
+    /// Start these teammates. The lead checks them by the rules that apply to teammates its model asks for.
+    Team { session: SessionId, mates: Vec<Spawn> },
     /// Answer a question.
-    Answer {
-        /// The session.
-        session: SessionId,
-        /// The question.
-        question: QuestionId,
-        /// The answer.
-        answer: Answer,
-    },
-    /// Say something about a plan: the answer to one of its questions.
-    Decide {
-        /// The question.
-        question: QuestionId,
-        /// What to say.
-        say: Say,
-    },
-    /// Put a plan before the user, without asking the lead for one.
+    Answer { session: SessionId, question: QuestionId, answer: Answer },
+    /// Answer a question of a plan.
+    Decide { question: QuestionId, say: Say },
+    /// Propose a plan to the user, without the lead's model.
     Propose {
-        /// The session.
         session: SessionId,
-        /// The plan.
         draft: Box<Draft>,
-        /// Where it comes from.
+        /// What it was made from, such as the name of a file.
         source: String,
     },
-    /// Stop a plan, or one of its tasks; everything under it stops too.
-    Stop {
-        /// The plan.
-        plan: PlanId,
-        /// The task.
-        task: Option<String>,
+    /// Give up a plan, or one of its tasks and the tasks that depend on it.
+    Stop { plan: PlanId, task: Option<String> },
+    /// Stop the lead's turn and the agents that it called. Unread messages of the user begin the next turn.
+    Interrupt { session: SessionId },
+    /// Stop everything in the session: all agents, their background commands, and plans. An agent begins again with a new message to
+    /// it or with `Continue`, a plan with `Continue`.
+    StopSession { session: SessionId },
+    /// Serve an account of a channel in this process: only its owner moves messages of that account out of the outbox.
+    ServeChannel { channel: String, account: String },
+    /// Record what happened to a message on its way to a chat.
+    Deliver {
+        /// The message, by its id in the outbox.
+        message: String,
+        chat: ChatAddress,
+        delivery: Delivery,
     },
-    /// Stop the turn; what is done is kept. What the user has said meanwhile is told next.
-    Interrupt {
-        /// The session.
-        session: SessionId,
-    },
-    /// Stop the turn; what is done is kept. Nothing begins before somebody writes anew.
-    Halt {
-        /// The session.
-        session: SessionId,
-    },
-    /// Sum up what was said so far, to make room.
+    /// Summarize the conversation so far, to free space in the context window.
     Compact {
-        /// The session.
         session: SessionId,
-        /// What is to be kept above all.
+        /// What the summary must keep above all.
         keep: String,
     },
     /// Take the last compaction back.
-    Uncompact {
-        /// The session.
-        session: SessionId,
-    },
-    /// These work here from the next turn, call or task on, in the place of those before. What runs keeps what it has, but
-    /// for what has become stricter.
-    Crew {
-        /// The session.
-        session: SessionId,
-        /// All of them.
-        crew: Box<Crew>,
-    },
-    /// Work under other settings from the next call on.
+    Uncompact { session: SessionId },
+    /// Use other settings from the next model call on.
     Configure {
-        /// The session.
         session: SessionId,
-        /// All of them.
+        /// All settings, not only those that changed.
         settings: Settings,
     },
 }
@@ -177,13 +135,14 @@ impl Command {
             | Self::Propose { .. }
             | Self::Stop { .. }
             | Self::Interrupt { .. }
-            | Self::Halt { .. } => Role::Member,
-            Self::Team { .. }
+            | Self::StopSession { .. } => Role::Member,
+            Self::ServeChannel { .. }
+            | Self::Deliver { .. }
+            | Self::Team { .. }
             | Self::Answer { .. }
             | Self::Decide { .. }
             | Self::Compact { .. }
             | Self::Uncompact { .. }
-            | Self::Crew { .. }
             | Self::Configure { .. } => Role::Owner,
         }
     }
@@ -197,11 +156,13 @@ pub enum Which {
     New,
     /// The one last used in this directory.
     Latest,
-    /// This one.
+    /// The session with this id.
     Id(SessionId),
-    /// This one, with its last compaction taken back.
+    /// The session with this id, with its last compaction taken back.
     Before(SessionId),
-    /// A new one that goes on from a point of another, within its constraints.
+    /// The session of a chat of a messaging service; a new one, if it has none yet.
+    Chat(ChatAddress),
+    /// A new one that continues from a point of another, within its constraints.
     Fork(Box<Forked>, Bound),
 }
 
@@ -209,11 +170,10 @@ pub enum Which {
 /// (`core::resume`); the model and everything else are those given now.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Open {
-    /// Which.
     pub which: Which,
     /// The lead. A resumed session takes this definition over if it is the same agent and has no more tools than before.
     pub definition: Definition,
-    /// What the lead works under.
+    /// The lead's settings.
     pub settings: Settings,
     /// Whether the user named the mode for this run; otherwise a resumed session keeps its own mode where that is stricter.
     #[serde(default)]
@@ -223,15 +183,15 @@ pub struct Open {
     pub choice: Choice,
     /// The user's JSON Schema for a structured answer.
     pub schema: Option<serde_json::Value>,
-    /// The colleagues of the lead; without them it works alone.
+    /// The agents that work for the lead; without them it works alone.
     pub team: Option<Team>,
-    /// Where the definitions of lead and team are written; asked before each message.
+    /// The source of the lead's and the team's definitions; asked before each message.
     #[serde(skip)]
     pub definitions: Option<Arc<dyn Definitions>>,
 }
 
 impl Open {
-    /// A way to open a session in which no flag chose the mode or the team, and which answers in words.
+    /// Opens a session without flags for mode or team, and without a schema for its answers.
     pub fn new(which: Which, definition: Definition, settings: Settings, team: Option<Team>) -> Self {
         Self {
             which,
@@ -246,12 +206,11 @@ impl Open {
     }
 }
 
-/// Who works for a lead, and how.
+/// The agents that a lead can use, and the bounds for them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Team {
-    /// The members.
     pub members: Vec<Mate>,
-    /// Those who speak when they are called and own no tasks: experts, and the types that come with the program.
+    /// Agents that can be called but own no tasks of plans: experts, and the agent types that come with the program.
     #[serde(default)]
     pub experts: Vec<Mate>,
     /// When a person is asked while plans are approved and carried out.
@@ -260,89 +219,82 @@ pub struct Team {
     pub max_parallel: u32,
     /// Models that a plan or a ruling may name.
     pub models: BTreeMap<String, Model>,
-    /// Models that a skill may wish for, by every name it may have for them.
+    /// Models that a skill may ask for, by every name that a skill may use.
     #[serde(default)]
     pub wished: BTreeMap<String, Model>,
-    /// How deep calls go; `0`: nobody calls anybody.
+    /// How many calls of agents by agents may be nested; `0`: no agent may call another.
     #[serde(default)]
     pub call_depth: u32,
-    /// Whether the lead only coordinates: it calls, goes on with whom it called, and asks the user.
+    /// Whether the lead only coordinates: it may call agents, write to agents that it called, and ask the user.
     #[serde(default)]
     pub coordinator: bool,
 }
 
-/// Who works in a session, as it is written now.
+/// The agents of a session, as their files define them now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Crew {
-    /// Who leads, if that is written otherwise than before.
+    /// The lead, if its definition has changed.
     pub lead: Option<Lead>,
-    /// The members.
     pub members: Vec<Mate>,
-    /// Those who can be called besides.
+    /// Agents that can be called but own no tasks.
     pub experts: Vec<Mate>,
 }
 
-/// A lead in other words, with other tools or another model.
+/// A changed definition of a lead: another prompt, other tools or another model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lead {
-    /// What makes it itself.
     pub definition: Definition,
-    /// What it may never do.
     pub constraints: Constraints,
-    /// The model that answers, if another one is written down.
+    /// The model, if the definition names another one.
     pub model: Option<Model>,
 }
 
-/// A member, resolved.
+/// An agent's definition, with its settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mate {
-    /// What makes it itself.
     pub definition: Arc<Definition>,
-    /// What it works under.
     pub settings: Settings,
 }
 
 /// An open session.
 #[derive(Debug, Clone)]
 pub struct Opened {
-    /// Which.
     pub session: SessionId,
-    /// Its lead.
     pub agent: AgentId,
-    /// What its lead works under.
+    /// The lead's settings.
     pub settings: Arc<Settings>,
     /// Whether it existed before.
     pub resumed: bool,
-    /// Whether a turn or unread mail was waiting, which now goes on.
+    /// Whether an unfinished turn or unread mail was waiting, which now goes on.
     pub continuing: bool,
-    /// The same of its lead alone. What somebody has stopped meanwhile does not go on.
+    /// Like `continuing`, of the lead alone. Work that was stopped before the opening does not continue.
     pub lead_goes_on: bool,
-    /// Whether its lead has a turn that somebody has stopped meanwhile.
+    /// Whether the lead has a turn that was stopped before the opening.
     pub lead_halts: bool,
-    /// Stops that were said before and that somebody has still to read, and who.
-    pub stops: Vec<(AgentId, EnvelopeId)>,
-    /// What was said so far.
+    /// The conversation so far.
     pub history: Vec<Message>,
-    /// What the user has said that nobody had read when it was opened, oldest first.
+    /// Messages of the user that were unread when it was opened, oldest first.
     pub queued: Vec<Queued>,
-    /// How many letters wait for the lead because of a stop, whoever has written them.
+    /// How many messages a stop keeps from the lead, from any sender.
     pub held: usize,
     /// How the last turn ended, if one did.
     pub last: Option<max_team_core::event::TurnEnded>,
-    /// Questions that wait for an answer since before; they are not published again.
+    /// Questions that were asked before and wait for an answer; they are not published again.
     pub asked: Vec<Asked>,
-    /// What was open when the last process left it, and goes on here.
+    /// Work that was open when the last process ended, and goes on here.
     pub recovered: Recovered,
-    /// Plans that are not over.
+    /// Plans that have not ended.
     pub plans: Vec<PlanId>,
-    /// Instruction files that apply here, with their bytes, and what the user should know about them.
+    /// Instruction files that apply here, with their sizes in bytes.
     pub instructions: Vec<(String, usize)>,
-    /// What the user should know about them.
+    /// Notes for the user about them.
     pub notes: Vec<String>,
     /// Skills that the user can ask for by name.
     pub skills: Vec<String>,
-    /// Protected files that commands made without approval and that are still where they were moved to.
+    /// Protected files that commands made without approval and that still lie where they were moved to.
     pub moved: Vec<MovedFile>,
+    /// The cost of its agents before this opening.
+    pub cost: SessionCost,
     /// The whole crew, if a definition has changed since it was read for this opening.
     pub crew: Option<Arc<Crew>>,
 }
@@ -350,9 +302,7 @@ pub struct Opened {
 /// A session that another frontend has open.
 #[derive(Debug, Clone, Serialize)]
 pub struct Attached {
-    /// The session.
     pub session: SessionId,
-    /// Its lead.
     pub lead: AgentId,
     /// The place in the log behind everything that has happened so far.
     pub from: Mark,
@@ -360,20 +310,20 @@ pub struct Attached {
     pub asked: Vec<Pending>,
 }
 
-/// What a session had open when it was opened again.
+/// Work that a session had open when it was opened again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Recovered {
-    /// Agents in the middle of something.
+    /// Agents with an unfinished turn.
     pub agents: usize,
-    /// Tasks of plans that somebody works on.
+    /// Tasks of plans that an agent works on.
     pub tasks: usize,
-    /// Letters that nobody has begun with.
+    /// Messages that no turn has read.
     pub mail: usize,
-    /// Teams that a user wanted and that have not begun.
+    /// Teams that a user asked for and that have not started.
     pub teams: usize,
     /// Questions that wait for a person.
     pub approvals: usize,
-    /// Calls of which nobody can say whether they happened.
+    /// Tool calls with an unknown outcome.
     pub unknown: usize,
 }
 
@@ -384,64 +334,56 @@ impl Recovered {
     }
 }
 
-/// A message that nobody has read.
+/// A message of the user that no turn has read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queued {
-    /// Its letter.
     pub letter: EnvelopeId,
-    /// The words.
     pub text: String,
-    /// Whether it waits until the turn that runs is over.
+    /// Whether it waits for the end of the running turn.
     pub wait: bool,
-    /// Whether it was written to the whole team, of which this is the lead's copy.
+    /// Whether it is the lead's copy of a message to the whole team.
     pub all: bool,
 }
 
 /// A question that waits for an answer.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    /// Which.
     pub question: QuestionId,
-    /// The tool.
     pub tool: String,
     /// What would be done.
     pub action: Action,
-    /// Who asks.
+    /// Name of the agent or plan that asks.
     pub by: String,
-    /// The same as an agent.
+    /// The agent that asks, if it is one.
     pub agent: Option<AgentId>,
-    /// The task that it is at, or what it is at in a few words.
+    /// The task that it works on, or its work in a few words.
     pub task: Option<String>,
-    /// What it is painted in, if it is a teammate.
+    /// Its color, if it is a teammate.
     pub color: Option<String>,
-    /// Why somebody is asked.
+    /// The rule because of which the user is asked.
     pub rule: String,
     /// What would let the call run without the question.
     pub recourse: Recourse,
     /// What a "yes, always" is remembered as.
     pub memory: Memory,
-    /// Since when.
+    /// When the question was asked.
     pub at_ms: i64,
 }
 
-/// How a session stands.
+/// The state of a session.
 #[derive(Debug, Clone, Serialize)]
 pub struct Status {
-    /// Its own money and tokens.
+    /// The lead's budget, and what is reserved and spent of it.
     pub ledger: Ledger,
-    /// What everybody else in the session has spent so far, in nano-dollars.
-    pub others_nano: u64,
-    /// How much of that is for calls whose outcome is unknown.
-    pub others_unknown_nano: u64,
-    /// The tokens of all other agents, by model.
-    pub others_usage: BTreeMap<String, Usage>,
+    /// The cost of all agents of the session.
+    pub cost: SessionCost,
     /// Tokens of the history in the window, estimated.
     pub window_tokens: u64,
     /// Bytes of the system text and the tools' schemas.
     pub frame_bytes: usize,
-    /// Messages in the window and in all.
+    /// Messages in the window, and in all.
     pub messages: (usize, usize),
-    /// What it works under.
+    /// The lead's settings.
     pub settings: Settings,
     /// Instruction files with their bytes.
     pub instructions: Vec<(String, usize)>,
@@ -449,68 +391,49 @@ pub struct Status {
     pub busy: bool,
 }
 
-impl Status {
-    /// The tokens of the whole session, by model.
-    pub fn usage_by_model(&self) -> BTreeMap<String, Usage> {
-        let mut all = self.others_usage.clone();
-        *all.entry(self.settings.model.name.clone()).or_default() += self.ledger.usage;
-        all
-    }
-
-    /// The tokens of the whole session.
-    pub fn usage(&self) -> Usage {
-        self.others_usage.values().fold(self.ledger.usage, |mut sum, usage| {
-            sum += *usage;
-            sum
-        })
-    }
-}
-
-/// A piece of an answer on its way.
+/// A piece of an answer that is being written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delta {
-    /// Text.
     Text(String),
-    /// Thinking.
     Thinking(String),
-    /// A tool call begins to be written.
+    /// The name of a tool that the model begins to call.
     Tool(String),
-    /// What the call has used so far.
+    /// Usage of the call so far.
     Usage(Usage),
-    /// The provider's pace is kept: nothing for so long.
+    /// The rate limit of the provider delays the call by this long.
     Waiting(std::time::Duration),
-    /// How far a tool that runs is.
+    /// The state of a running tool.
     Progress {
         /// The tool call.
         key: String,
-        /// In a few words; of a command, the last lines that it has printed.
+        /// A few words; of a command, its last lines of output.
         words: String,
     },
 }
 
-/// Where a notice comes from.
+/// The source of a notice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// The agent, if it is one.
+    /// The agent, if the source is one.
     pub agent: Option<AgentId>,
-    /// The plan, if it is one.
+    /// The plan, if the source is one.
     pub plan: Option<PlanId>,
     /// The agent's name.
     pub name: Arc<str>,
     /// Whether it is the session's lead.
     pub lead: bool,
-    /// The task that the agent is at: plan and name.
+    /// The task that the agent works on: plan and task id.
     pub task: Option<(PlanId, String)>,
-    /// The call that the agent works for: whose, and its key.
+    /// The call that the agent works for: the calling agent, and the key of the call.
     pub call: Option<(AgentId, String)>,
-    /// Whether it works beside the session, which is at rest without it.
+    /// Whether it works in the background of the session, which counts as idle meanwhile.
     pub aside: bool,
-    /// What it is painted in, if it is a teammate.
+    /// Its color, if it is a teammate.
     pub color: Option<Arc<str>>,
 }
 
 impl Origin {
-    /// Something with a name.
+    /// A source with a name only.
     pub fn named(name: &str) -> Self {
         Self {
             agent: None,
@@ -524,73 +447,62 @@ impl Origin {
         }
     }
 
-    /// An agent.
     pub fn agent(agent: AgentId) -> Self {
         Self { agent: Some(agent), ..Self::named("") }
     }
 }
 
-/// What a face is told.
+/// What a frontend is told.
 #[derive(Debug, Clone)]
 pub enum Notice {
-    /// Something happened and is in the journal.
+    /// An event that is in the journal.
     Event {
-        /// The session.
         session: SessionId,
-        /// Who did it.
+        /// The agent or plan that caused it.
         from: Arc<Origin>,
-        /// When.
         at_ms: i64,
-        /// What.
         event: Arc<Event>,
     },
-    /// Something is on its way and not in the journal.
+    /// A piece of a running model call or tool; not in the journal.
     Delta {
-        /// The session.
         session: SessionId,
-        /// Whose.
+        /// The agent whose answer it is a piece of.
         from: Arc<Origin>,
         /// The number of the model call ([`LlmIntent::call`](max_team_core::event::LlmIntent)) that it is a piece of; 0 for
         /// the progress of a tool. Pieces are not in line with events: one can come before the event of its call.
         call: u32,
-        /// What.
         delta: Delta,
     },
-    /// Copies of the project are being made for those who are about to begin; not in the journal.
+    /// Worktrees are being made for agents that are about to start; not in the journal.
     Copies {
-        /// The session.
         session: SessionId,
         /// The order that asks for them.
         order: EnvelopeId,
-        /// How many there are so far; all of them, if that is over.
+        /// How many exist so far; equal to `of` at the end.
         made: usize,
         /// How many there will be.
         of: usize,
     },
-    /// Definitions were changed in their files, and count from now on; not in the journal.
+    /// Definitions have changed in their files and apply from now on; not in the journal.
     Redefined {
-        /// The session.
         session: SessionId,
         /// The whole crew, if a definition has changed.
         crew: Option<Arc<Crew>>,
-        /// What the user should be told.
+        /// Notes for the user.
         notes: Vec<String>,
     },
-    /// The session has nothing more to do until somebody says something.
+    /// The session has nothing to do until a message or an answer comes.
     Idle {
-        /// The session.
         session: SessionId,
-        /// Whether somebody waits for a person: a question, a plan to approve.
+        /// Whether an agent or a plan waits for an answer of a person.
         waiting: bool,
     },
-    /// Somebody of the session cannot go on.
+    /// An agent or a plan of the session cannot go on.
     Stopped {
-        /// The session.
         session: SessionId,
-        /// Whether nobody of it can, as far as whoever hears this is concerned: its lead has stopped, the journal cannot be
-        /// written, or there is nothing more to hear.
+        /// Whether the whole session cannot go on for this subscriber: the lead has stopped, the journal cannot be
+        /// written, or no further notices come.
         whole: bool,
-        /// Why.
         error: Arc<RuntimeError>,
     },
 }
@@ -609,26 +521,26 @@ impl Notice {
     }
 }
 
-/// A cheap handle on the house. All faces hold one.
+/// A cheap handle on the runtime of this process. Every frontend holds one.
 #[derive(Debug, Clone)]
 pub struct TeamHandle {
     pub(crate) house: Arc<House>,
 }
 
 impl TeamHandle {
-    /// Looks after the memory like this from now on; said once, before the first session is opened. Without it leads are
-    /// told what is remembered, and nobody takes anything from conversations.
+    /// Sets how memory is kept, once, before the first session is opened. Without it leads still read the memory, but
+    /// nothing is extracted from conversations.
     pub fn remember(&self, remember: Remember) {
-        // Whoever says it twice is held to what they said first.
+        // A second call has no effect.
         drop(self.house.shared.remember.set(remember));
     }
 
-    /// The user cannot be asked from now on, and agents are told so; said once, before the first session is opened.
+    /// Tells agents that the user cannot be asked; called once, before the first session is opened.
     pub fn work_unattended(&self) {
         self.house.shared.unattended.store(true, std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// Opens a session, claims it for this process, and lets whatever was waiting in it go on.
+    /// Opens a session, claims it for this process, and continues the work that was waiting in it.
     pub async fn open(&self, by: Principal, cwd: &std::path::Path, open: Open) -> Result<Opened, RuntimeError> {
         require(&by, Role::Member)?;
         self.house.open(by, cwd, open).await
@@ -656,14 +568,14 @@ impl TeamHandle {
         self.house.watch()
     }
 
-    /// What happens, from any place of the log on: first what has happened since, then what comes; with the pieces of answers
-    /// that are on their way here. However slow the reader is, nobody waits for it.
+    /// Events of a scope from a place in the log on: first the stored ones, then new ones, with the live pieces of
+    /// answers. A slow reader delays no agent.
     pub fn stream(&self, scope: Scope, from: Mark) -> Result<StreamReader, RuntimeError> {
         let shared = &self.house.shared;
         Ok(StreamReader::open(&shared.journal, scope, from)?.live(&shared.pieces))
     }
 
-    /// Answers a question, with the type that belongs to it.
+    /// Answers a question with its own type.
     pub async fn ask<Q: Question>(&self, question: Q) -> Result<Q::Answer, RuntimeError> {
         question.answer(&self.house).await
     }
@@ -678,17 +590,17 @@ impl TeamHandle {
         agent::is_path(root, text)
     }
 
-    /// A person has seen this: what of their letters says it is read.
+    /// Marks the messages as read whose content a screen has shown to this person.
     pub async fn see(&self, by: &Principal, shown: &[Shown]) -> Result<(), RuntimeError> {
         Post::new(&self.house.shared.journal).see(by, shown).await
     }
 
-    /// All that the journal holds of a session, taken out of it.
+    /// A recording of everything that the journal holds of a session.
     pub fn tape(&self, session: SessionId) -> Result<Tape, RuntimeError> {
         Tape::of(&self.house.shared.journal, session)
     }
 
-    /// Puts files back as was shown, while nobody in the open session is at work.
+    /// Restores files as the plan says, while no agent of the open session works.
     pub async fn rewind(
         &self,
         session: SessionId,
@@ -699,22 +611,22 @@ impl TeamHandle {
         self.house.rewind(session, plan, by).await
     }
 
-    /// Waits until nobody in a session is busy, those beside it included: what was said in it has been looked at.
+    /// Waits until no agent of a session is busy, background agents included.
     pub async fn settle(&self, session: SessionId) {
         self.house.settle(session).await;
     }
 
-    /// The user leaves: plans that run are paused by them, and go on when their session is opened again.
+    /// The user leaves: running plans are paused in their name, and go on when the session is opened again.
     pub fn leave(&self, by: &Principal) {
         self.house.leave(by);
     }
 
-    /// Parks a session: what runs is dropped where it stands and goes on when the session is opened again.
+    /// Closes a session: running work is dropped and continued when the session is opened again.
     pub async fn close(&self, session: SessionId) {
         self.house.close_session(session).await;
     }
 
-    /// Parks everything, seals and closes the journal.
+    /// Closes all sessions, then seals and closes the journal.
     pub async fn shutdown(&self) -> Result<(), RuntimeError> {
         self.house.shutdown().await
     }

@@ -1,12 +1,11 @@
-//! Whoever watches hears what happened in the order in which it came about.
+//! Delivers notices to subscribers in commit order.
 //!
-//! A letter is read while the journal still writes it, so whoever answers may be through before its sender has told
-//! anybody what it sent. Therefore everybody takes their place in line before what they decided can be read by
-//! others, and fills it once it is stored; what stands behind an empty place waits. A place that is left empty is
-//! passed over.
+//! A message can be read while the journal still writes it, so its reader may commit before the sender has published
+//! its own notices. Therefore each loop takes a place in line before its decision becomes readable, and fills it once
+//! the decision is stored; notices behind an empty place wait. A place that is dropped is skipped.
 //!
-//! Nobody waits for a face. What it has not heard yet waits for it; what is only for show is left out if that is much,
-//! and one that is hopelessly behind is told so as its last notice.
+//! Loops never wait for a frontend. Unread notices are queued; live pieces are left out if the queue is long, and a
+//! frontend whose queue is full gets `Stopped` as its last notice.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -25,7 +24,7 @@ pub(crate) struct Herald {
     audit: Option<Audit>,
     watchers: Mutex<Vec<mpsc::Sender<Notice>>>,
     line: Mutex<Line>,
-    /// Held while notices are handed over, so that nobody overtakes.
+    /// Held while notices are sent, so that two threads cannot change their order.
     speaking: Mutex<()>,
 }
 
@@ -33,7 +32,7 @@ pub(crate) struct Herald {
 struct Line {
     /// The number of the first place.
     first: usize,
-    /// `None`: nothing has been said there yet.
+    /// `None`: the place is not filled yet.
     places: VecDeque<Option<Vec<Notice>>>,
 }
 
@@ -67,29 +66,29 @@ impl Herald {
         Word { herald: Arc::clone(self), number: line.first + line.places.len() - 1 }
     }
 
-    /// Tells every face, and the audit file, after all that was decided before.
+    /// Sends a notice to every subscriber and the audit file, after all that was decided before.
     pub(crate) fn tell(self: &Arc<Self>, notice: Notice) {
         self.word().tell(vec![notice]);
     }
 
-    /// Tells every face that keeps up, at once: for what is only for show.
+    /// Sends a live notice at once to every subscriber that keeps up.
     pub(crate) fn show(&self, notice: &Notice) {
         for watcher in lock(&self.watchers).iter() {
-            // A face that has fallen behind sees the finished answer instead.
+            // A subscriber that is behind gets the finished answer instead.
             if watcher.max_capacity() - watcher.capacity() < NOTICES_SHOWN_MAX {
                 drop(watcher.try_send(notice.clone()));
             }
         }
     }
 
-    /// A letter was sent.
+    /// Writes a message to the audit file.
     pub(crate) fn letter(&self, letter: &Envelope) {
         if let Some(audit) = &self.audit {
             audit.letter(letter);
         }
     }
 
-    /// Writes the audit lines that wait.
+    /// Writes the queued audit lines.
     pub(crate) fn close(&self) -> Result<(), AuditFailure> {
         self.audit.as_ref().map_or(Ok(()), Audit::close)
     }
@@ -119,7 +118,7 @@ impl Herald {
             audit.event(from, *at_ms, event);
         }
         lock(&self.watchers).retain(|watcher| {
-            // The last place is kept for saying that there are no more.
+            // The last slot is kept for the notice that no more follow.
             if watcher.capacity() > 1 {
                 return watcher.try_send(notice.clone()).is_ok();
             }
@@ -131,7 +130,7 @@ impl Herald {
 }
 
 impl Word {
-    /// What is to be heard in this place, and everything behind it that only waited for it.
+    /// Fills the place, and sends everything up to the next empty place.
     pub(crate) fn tell(self, notices: Vec<Notice>) {
         self.fill(notices);
         self.herald.speak();
@@ -147,7 +146,7 @@ impl Word {
 }
 
 impl Drop for Word {
-    /// If nothing came of it, what stands behind is heard with whatever is said next.
+    /// Skips a place that was not filled; notices behind it go out with the next `tell`.
     fn drop(&mut self) {
         self.fill(Vec::new());
     }

@@ -1,7 +1,7 @@
-//! The house: what all sessions of this process share, and who is at work in it.
+//! The runtime of one process: what all its sessions share, and the sessions that are open.
 //!
 //! Opening a session claims it for this process (a second owner is refused, by name), folds its agent's stream and
-//! starts the loop. Saying something is one transaction: the words in the session's stream and the letter in the
+//! starts the loop. A user's message is one transaction: the text in the session's stream and the message in the
 //! lead's mailbox; the loop hears of it afterwards. Nothing lives only in a channel.
 
 mod redefine;
@@ -22,15 +22,15 @@ use max_team_core::plan::event::Say;
 use max_team_core::plan::{Draft, Edit};
 use max_team_core::policy::By;
 use max_team_core::team::{Definition, Isolation, Settings};
-use max_team_core::turn::{Turn, is_stop};
+use max_team_core::turn::{Turn, is_stop, waits};
 use max_team_journal::{Fence, Journal, Strength, Worker};
 use max_team_llm::Router;
 use max_team_tools::copy::Copy;
-use max_team_tools::{Reach, Registry};
+use max_team_tools::{Reach, Registry, ToolSource};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{Agent, Control, Frame, Seat, text_at, waits};
+use crate::agent::{Agent, Control, Frame, Seat};
 use crate::audit::AuditOptions;
 use crate::census::Census;
 use crate::error::RuntimeError;
@@ -47,33 +47,33 @@ use crate::worktree::{self, Waiting};
 
 pub use resume::Bound;
 
-/// How long whoever wants to put files back waits until everybody has sat down.
+/// How long a rewind waits until all loops of the session are idle.
 const REST_WAIT: Duration = Duration::from_secs(2);
 
-/// What a house is built from.
+/// What the runtime is built from.
 #[derive(Debug)]
 pub struct Options {
-    /// What survives.
     pub journal: Journal,
     /// This process, as an owner.
     pub worker: Worker,
-    /// The models.
     pub router: Router,
-    /// The tools there are.
+    /// The tools that exist.
     pub tools: Registry,
-    /// What they may use beyond the project.
+    /// Sources of further tools, such as MCP servers; an agent has the tools of those that its definition names.
+    pub sources: Vec<Arc<dyn ToolSource>>,
+    /// Services outside the project that tools may use.
     pub reach: Reach,
-    /// The user's folder: their own instructions, and outputs that are too large to be told.
+    /// The user's folder: their own instructions, and outputs that are too large for a result.
     pub home: PathBuf,
-    /// Where other programs keep what is the user's own; notes of agents are read there, too.
+    /// The user's folders of other programs; notes of agents are read there, too.
     pub others: Vec<PathBuf>,
-    /// Today's date and the platform, as the model is told them.
+    /// Today's date and the platform, for prompts.
     pub surroundings: String,
-    /// Whether commands run within walls; only the user turns them off.
+    /// Whether commands run in a sandbox; only the user turns it off.
     pub walled: bool,
     /// Where the audit lines go, if anywhere.
     pub audit: Option<AuditOptions>,
-    /// Where skills lie.
+    /// The folders of skills.
     pub skills: Places,
 }
 
@@ -82,9 +82,11 @@ pub struct Options {
 pub struct House {
     pub(crate) shared: Arc<Shared>,
     desks: Mutex<HashMap<SessionId, Desk>>,
+    /// The accounts of channels that this process serves, with the epoch of each claim.
+    pub(crate) channels: Mutex<HashMap<String, u64>>,
     /// How many sessions are being opened.
     opening: Mutex<usize>,
-    /// Set once this process hears what others write.
+    /// Set once this process listens for writes of other processes.
     listening: AtomicBool,
 }
 
@@ -105,13 +107,14 @@ struct Desk {
 }
 
 impl House {
-    /// Builds the house; nothing runs until a session is opened.
+    /// Builds the runtime; nothing runs until a session is opened.
     #[must_use]
     pub fn build(options: Options) -> TeamHandle {
         let shared = Shared::new(options);
         let house = Self {
             shared: Arc::new(shared),
             desks: Mutex::new(HashMap::new()),
+            channels: Mutex::default(),
             opening: Mutex::new(0),
             listening: AtomicBool::new(false),
         };
@@ -129,6 +132,7 @@ impl House {
         let found = match open.which.clone() {
             Which::New | Which::Fork(..) => None,
             Which::Latest => Some(sessions.latest(cwd)?),
+            Which::Chat(ref chat) => sessions.of_chat(chat)?,
             Which::Id(session) | Which::Before(session) => Some(at(cwd, sessions.row(session)?)?),
         };
         let resumed = found.is_some();
@@ -141,14 +145,14 @@ impl House {
         }
         let resource = session::stream(session);
         let opening = self.begin_opening()?;
-        // What was to be stored when a session was left here may not have been.
-        lock(&self.shared.stored).clear();
+        // Blobs of a session that was closed here may not have been stored.
+        lock(&self.shared.stored).blobs.clear();
         let epoch = self.shared.journal.claim(&resource, &self.shared.worker).await?;
         let fence = Fence { resource, worker: self.shared.worker.id(), epoch };
         let opened = self.open_claimed((session, agent, root), fence.clone(), by, open, resumed).await;
         drop(opening);
         if opened.is_err() {
-            // What could not be opened is not kept from others, and whoever sits there already goes home.
+            // A session that could not be opened is released, and loops that already started there are closed.
             let desk = lock(&self.desks).remove(&session);
             if let Some(desk) = desk {
                 desk.floor.close().await;
@@ -175,6 +179,11 @@ impl House {
         open: Open,
         resumed: bool,
     ) -> Result<Opened, RuntimeError> {
+        if resumed {
+            let shared = Arc::clone(&self.shared);
+            // Before any agent changes a file on top of them. If the runtime ends, no agent begins.
+            drop(tokio::task::spawn_blocking(move || rewind::settle(&shared.journal, &shared.trees, session)).await);
+        }
         let (turn, head) = if resumed { self.shared.fold_agent(lead)? } else { (Turn::new(), 0) };
         let bound = match &open.which {
             Which::Fork(_, bound) => Some(bound.clone()),
@@ -187,21 +196,27 @@ impl House {
         let cap = crate::plan::cap(&open.settings);
         let mut floor = Floor::new(Arc::clone(&self.shared), session, lead, fence, root, open.team.clone(), cap);
         floor.bound = bound;
+        floor.chat = match &open.which {
+            Which::Chat(chat) => Some(chat.clone()),
+            _ if resumed => Sessions::new(&self.shared.journal).row(session)?.chat,
+            _ => None,
+        };
         floor.definitions.clone_from(&open.definitions);
         self.seat(&Arc::new(floor), by, &open, turn, head, resumed).await
     }
 
-    /// What this process owned is anybody's. Where that cannot be written, it owns nothing any more.
+    /// Releases a session, so that any process can claim it. If that cannot be written, this process gives up all of
+    /// its claims.
     async fn give_back(&self, resource: &str, epoch: u64) {
         let released = self.shared.journal.release(resource, &self.shared.worker, epoch).await;
-        // Whoever claims something and has not sat down yet owns it, too.
+        // A session that is being opened is owned, too, although it has no desk yet.
         let opening = lock(&self.opening);
         if released.is_err() && *opening == 0 && lock(&self.desks).is_empty() {
             self.shared.worker.rest();
         }
     }
 
-    /// The plans of a session that are at work: they need a team.
+    /// The unfinished plans of a session: they need a team.
     fn plans_of(&self, session: SessionId, open: &Open) -> Result<Vec<PlanId>, RuntimeError> {
         let plans = Census::new(&self.shared.journal).open_plans(Some(session))?;
         if !plans.is_empty() && open.team.as_ref().is_none_or(|team| team.members.is_empty()) {
@@ -211,7 +226,7 @@ impl House {
         Ok(plans)
     }
 
-    /// A session is about to be opened: until it is, or is not, the worker does not rest.
+    /// A session is about to be opened: until that is decided, the worker keeps its lock.
     fn begin_opening(&self) -> Result<Opening<'_>, RuntimeError> {
         let mut opening = lock(&self.opening);
         self.shared.worker.revive()?;
@@ -220,7 +235,7 @@ impl House {
         Ok(Opening(&self.opening))
     }
 
-    /// Folds what is there, writes down what is new, and starts the loops.
+    /// Folds the stored state, records what is new, and starts the loops.
     async fn seat(
         self: &Arc<Self>,
         floor: &Arc<Floor>,
@@ -237,7 +252,7 @@ impl House {
         let (copy, settings) = copy.map_or((None, open.settings.clone()), |(copy, settings)| (Some(copy), settings));
         let (definition, frame) =
             self.lead_frame(floor, copy.as_ref(), definition, settings, open.schema.clone(), coordinates)?;
-        let purse = Arc::clone(&floor.purse);
+        let purse = floor.purse.clone();
         let mut seat =
             Seat { agent: lead, head, turn, frame, purse, lead: true, caller: None, aside: false, resumed: true };
         self.settle_in(floor, &mut seat, by, open, definition, resumed).await?;
@@ -250,9 +265,9 @@ impl House {
         let (mates, working) = if resumed { (floor.mates_with_mail()?, floor.working()?) } else { Default::default() };
         let (is_busy, is_stopped) = (seat.turn.is_busy(), waiting.iter().any(is_stop));
         let begins = seat.turn.would_begin(&waiting, true);
-        floor.know_stops(&waiting);
-        let is_at_work = !plans.is_empty() || !working.is_empty() || floor.any_begins(&mates)?;
-        let (recovered, stops) = if resumed { floor.recovered(&seat.turn, &plans)? } else { Default::default() };
+        let late = if resumed { floor.plans_with_mail(&plans)? } else { Vec::new() };
+        let is_at_work = !plans.is_empty() || !late.is_empty() || !working.is_empty() || floor.any_begins(&mates)?;
+        let recovered = if resumed { floor.recovered(&seat.turn, &plans)? } else { Default::default() };
         let opened = Opened {
             session,
             agent: lead,
@@ -261,7 +276,6 @@ impl House {
             continuing: is_at_work || is_busy || begins,
             lead_goes_on: (is_busy && !is_stopped) || begins,
             lead_halts: is_busy && is_stopped,
-            stops,
             history: seat.turn.history().to_vec(),
             queued: waiting.iter().filter_map(unread).collect(),
             held: seat.turn.waiting(&waiting, true),
@@ -273,6 +287,7 @@ impl House {
             notes: seat.frame.notes().to_vec(),
             skills: self.shared.callable_skills(&floor.root),
             moved: Census::new(&self.shared.journal).moved_files(session)?,
+            cost: Census::new(&self.shared.journal).session_cost(session)?,
             crew: None,
         };
         if resumed {
@@ -285,23 +300,24 @@ impl House {
         floor.bind(&stream, seat.frame.settings());
         let place = floor.sit(&stream);
         floor.seat_plans(&plans)?;
+        late.into_iter().try_for_each(|plan| floor.seat_plan(plan))?;
         floor.seat_working(working, &plans)?;
         mates.into_iter().try_for_each(|agent| floor.seat_agent(agent))?;
         if resumed {
             floor.wake_claimers()?;
         }
-        // Last, so that nobody says that there is nothing to do before everybody sits.
+        // Last, so that the session is not reported idle before all loops run.
         if let Some(place) = place {
             let agent = Agent::new(Arc::clone(floor), seat, &place.bell);
             floor.spawn(stream, Box::new(agent).run(place.controls));
         }
-        // Others may answer what is asked here, or stop it.
+        // Other processes may answer a question of this session, or stop it.
         self.listen();
         Ok(opened)
     }
 
-    /// The copy of a lead that works itself and is to do so in one, and what it works under there. A lead with a team has
-    /// no hands; one that was given a copy before has a team or not, and never works in the project.
+    /// The worktree of a lead that works itself, and its settings there. A lead with a team has no tools for files. A
+    /// lead that was given a worktree before keeps it, with or without a team, and never works in the project.
     async fn copy_for(
         &self,
         floor: &Floor,
@@ -322,16 +338,16 @@ impl House {
         Ok(Some((worker.place(&self.shared)?, settings)))
     }
 
-    /// What the session has spent before: the lead's own ledger, and the turns of everybody else.
+    /// What the session has spent before: the lead's own ledger, and the turns of all other agents.
     fn charge(&self, floor: &Floor, lead: &Turn) -> Result<(), RuntimeError> {
         let ledger = lead.ledger();
         let lead_nano = ledger.spent_nano.saturating_add(ledger.unknown_nano);
         floor.purse.charge(lead_nano, crate::purse::tokens(ledger.usage));
-        floor.purse.reserve(ledger.reserved_nano, 0);
+        floor.purse.alone(|open| open.reserve(ledger.reserved_nano, 0));
         floor.charge(None)
     }
 
-    /// Writes down that the session and its agent exist, and the settings if they are not the ones of before.
+    /// Records the session, its agent, and the settings if they have changed.
     async fn settle_in(
         &self,
         floor: &Floor,
@@ -341,11 +357,8 @@ impl House {
         definition: Arc<Definition>,
         resumed: bool,
     ) -> Result<(), RuntimeError> {
-        // Before anybody begins anything.
+        // Before any loop begins a turn.
         floor.know_turn(seat.turn.newest());
-        if resumed {
-            floor.know_turn(Census::new(&self.shared.journal).newest_of_mates(floor.session)?);
-        }
         let at_ms = now_ms();
         let stream = session::agent_stream(seat.agent);
         let mut commit = commit_at(at_ms);
@@ -358,6 +371,7 @@ impl House {
                 cwd: floor.root.display().to_string(),
                 by: by.clone(),
                 choice: open.choice.clone(),
+                chat: floor.chat.clone(),
             });
             let session_stream = session::stream(floor.session);
             commit.projections.extend(rows::project(&session_stream, at_ms, &opened));
@@ -398,7 +412,8 @@ impl House {
         Ok(())
     }
 
-    /// Hears what other processes write into our mailboxes. Nothing listens before somebody could write.
+    /// Listens for messages that other processes write into our mailboxes; started with the first session that is
+    /// opened.
     fn listen(self: &Arc<Self>) {
         if self.listening.swap(true, Ordering::AcqRel) {
             return;
@@ -434,8 +449,7 @@ impl House {
                 Ok(())
             }
             Command::Continue { session, ref to } => {
-                let written = post.go_on(&order.by, session, to).await?;
-                self.publish(session, &order.by, written);
+                self.publish(session, &order.by, post.go_on(&order.by, session, to).await?);
                 Ok(())
             }
             Command::Team { session, ref mates } => {
@@ -464,7 +478,8 @@ impl House {
             Command::Propose { session, ref draft, ref source } => {
                 self.propose(session, &order, (**draft).clone(), source).await
             }
-            Command::Crew { session, crew } => self.set_crew(session, *crew).await,
+            Command::ServeChannel { ref channel, ref account } => self.serve_channel(channel, account).await,
+            Command::Deliver { message, ref chat, delivery } => self.deliver(&order.by, message, chat, delivery).await,
             Command::Compact { session, keep } => {
                 let (reply, done) = oneshot::channel();
                 self.tell(session, Control::Compact { keep, reply }).await?;
@@ -475,8 +490,8 @@ impl House {
                 self.tell(session, Control::Uncompact(reply)).await?;
                 heard(done).await?.then_some(()).ok_or(RuntimeError::NothingCompacted)
             }
-            Command::Interrupt { session } => self.interrupt(session, &order, false).await,
-            Command::Halt { session } => self.interrupt(session, &order, true).await,
+            Command::Interrupt { session } => self.tell(session, Control::Interrupt(Stopper::person(&order.by))).await,
+            Command::StopSession { session } => self.stop_session(session, &order).await,
             Command::Configure { session, settings } => {
                 let floor = self.floor(session)?;
                 // A person names the mode.
@@ -490,18 +505,16 @@ impl House {
         }
     }
 
-    /// Stops everybody of a session. Where it is not open, whoever opens it next reads that before anything else is done.
-    async fn interrupt(&self, session: SessionId, order: &Order, halts: bool) -> Result<(), RuntimeError> {
-        match self.floor(session) {
-            Ok(floor) => floor.interrupt(&Stopper::person(&order.by), halts).await,
-            Err(_) => {
-                let lead = Sessions::new(&self.shared.journal).row(session)?.lead;
-                Post::new(&self.shared.journal).interrupt(&order.by, order.key, lead).await
-            }
-        }
+    /// Stops everything in a session. If it is not open here, the process that runs it reads the stop, or the next one that does.
+    async fn stop_session(&self, session: SessionId, order: &Order) -> Result<(), RuntimeError> {
+        let post = Post::new(&self.shared.journal);
+        let Ok(floor) = self.floor(session) else { return post.stop_session(&order.by, session).await };
+        let stops = post.stop_all(&order.by, session, floor.fresh_turn()).await?;
+        floor.ring_to_stop(stops.into_iter().map(|stop| stop.to));
+        Ok(())
     }
 
-    /// What going back to a point comes to.
+    /// What a rewind to a point would change.
     pub(crate) async fn rewinding(
         &self,
         session: SessionId,
@@ -517,7 +530,7 @@ impl House {
         finished(tokio::task::spawn_blocking(work).await)
     }
 
-    /// Puts files back, while nobody is at work. What was begun earlier comes first.
+    /// Restores files, while no agent works. An unfinished earlier rewind is completed first.
     pub(crate) async fn rewind(
         &self,
         session: SessionId,
@@ -525,7 +538,7 @@ impl House {
         by: Principal,
     ) -> Result<rewind::Outcome, RuntimeError> {
         let floor = self.floor(session)?;
-        // Whoever has just said their last word is still about to sit down.
+        // An agent that has just given its answer takes a moment to become idle.
         drop(tokio::time::timeout(REST_WAIT, floor.settle()).await);
         if !floor.is_at_rest() {
             return Err(RuntimeError::AtWork);
@@ -539,12 +552,12 @@ impl House {
             rewind.carry_out(&plan, &fence, &by)
         };
         let outcome = finished(tokio::task::spawn_blocking(work).await);
-        // There is a letter for the lead.
+        // The rewind has sent a message to the lead.
         floor.ring(&session::agent_stream(floor.lead));
         outcome
     }
 
-    /// What the requests of a lead carry. One that only coordinates has nothing but what it does that with.
+    /// The request frame of a lead. One that only coordinates has only the tools for that.
     pub(crate) fn lead_frame(
         &self,
         floor: &Floor,
@@ -566,7 +579,7 @@ impl House {
         Ok((definition, if self.shared.recalls() { frame.recalling() } else { frame }))
     }
 
-    /// Edits that cannot be applied are refused here, where whoever made them still listens.
+    /// Edits that cannot be applied are refused here, while the caller can still be told.
     fn check_edits(
         &self,
         post: &Post<'_>,
@@ -591,7 +604,7 @@ impl House {
         let team = floor.team().ok_or_else(|| RuntimeError::Plan("there is no team in this session".to_owned()))?;
         let plan = PlanId::new(order.key.uuid());
         let proposed =
-            propose::propose(&floor, &team, plan, draft, source.to_owned(), None).map_err(RuntimeError::Plan)?;
+            propose::propose(&floor, &team, plan, draft, source.to_owned(), None, false).map_err(RuntimeError::Plan)?;
         let letter = letters::proposal(&floor, &order.by.address(), *proposed);
         let mut commit = commit_at(now_ms());
         commit.strength = Strength::Full;
@@ -623,19 +636,20 @@ impl House {
         Ok(())
     }
 
-    /// Notes what is about to be written to somebody of a session as known to its faces.
+    /// Marks messages that are about to be written as known, so that this process does not report them to its
+    /// frontends as news.
     fn knowing(&self, session: SessionId) -> impl Fn(&[Envelope]) + Send + Sync + use<> {
         let floor = self.floor(session).ok();
         move |letters| floor.iter().for_each(|floor| floor.wrote(letters))
     }
 
-    /// What was written is in the journal: whoever it is for hears of it, and whoever watches what was said to the lead.
+    /// After the commit: wakes the readers of the messages, and tells subscribers what was said to the lead.
     fn publish(&self, session: SessionId, by: &Principal, written: Written) {
         for letter in &written.letters {
             self.shared.herald.letter(letter);
         }
         if let Some(said) = written.said {
-            // Whoever says something must not wait for faces, of which it may be one; one that is behind reads the log.
+            // The sender must not wait for frontends, because it may be one; a frontend that is behind reads the log.
             let from = Arc::new(Origin::named(&by.user));
             self.shared.herald.show(&Notice::Event { session, from, at_ms: written.at_ms, event: Arc::new(said) });
         }
@@ -647,7 +661,8 @@ impl House {
         desk.ok_or(RuntimeError::NotOpen(session))
     }
 
-    /// Rings an address, if its session is open here; otherwise its owner hears of the letter by itself.
+    /// Wakes the loop at an address, if its session is open here; otherwise the session's owner hears of the message
+    /// by a nudge.
     fn ring(&self, address: &str) {
         let session = post::session_at(&self.shared.journal, address);
         if let Some(floor) = session.and_then(|session| self.floor(session).ok()) {
@@ -672,20 +687,19 @@ impl House {
         }
     }
 
-    /// The copies of a session in which something waits for the user.
+    /// The worktrees of a session with changes that wait for the user.
     pub(crate) async fn waiting(&self, session: SessionId) -> Result<Vec<Waiting>, RuntimeError> {
         let known = Census::new(&self.shared.journal).agents(session)?.into_iter().map(|row| row.agent);
         let agents: Vec<AgentId> = known.chain([self.floor(session)?.lead]).collect();
         let home = self.shared.home.clone();
         let looked = tokio::task::spawn_blocking(move || worktree::waiting(&home, &agents)).await;
-        // Whoever cannot look has nothing to tell.
+        // Worktrees that cannot be read are left out.
         Ok(looked.unwrap_or_default())
     }
 
     pub(crate) fn leave(&self, by: &Principal) {
         for desk in lock(&self.desks).values() {
-            // Leaving twice counts once.
-            drop(desk.floor.left_by.set(by.user.clone()));
+            desk.floor.leave_by(&by.user);
         }
     }
 
@@ -693,7 +707,7 @@ impl House {
         let desk = lock(&self.desks).remove(&session);
         if let Some(desk) = desk {
             desk.floor.close().await;
-            // A lead's own copy goes if nothing waits in it.
+            // The lead's own worktree is removed if nothing waits in it.
             drop(worktree::changed(&self.shared, desk.floor.lead).await);
             self.give_back(&session::stream(session), desk.epoch).await;
         }
@@ -710,11 +724,11 @@ impl House {
         Ok(audited?)
     }
 
-    /// Questions that were open when the last process went; the lead's own first.
+    /// Questions that were open when the last process ended; the lead's own first.
     fn asked(&self, session: SessionId, lead: AgentId) -> Result<Vec<Asked>, RuntimeError> {
         let lead = session::agent_stream(lead);
         let mut inbox = Post::new(&self.shared.journal).inbox()?;
-        // What somebody has answered meanwhile is heard by whoever asked, and asked of nobody else.
+        // A question with an answer in the mailbox is not shown again: its asker will read the answer.
         inbox.retain(|pending| pending.session == Some(session) && pending.noted.is_none());
         inbox.sort_by_key(|pending| pending.row.address != lead);
         let table = rows::agents_of(&session.to_string());
@@ -739,7 +753,7 @@ impl House {
     }
 }
 
-/// A session is opened where it works: whoever opens it has read their rules and their team there.
+/// A session is opened only in its own directory, because its rules and its team were read there.
 fn at(cwd: &Path, row: SessionRow) -> Result<SessionRow, RuntimeError> {
     if row.cwd == cwd.display().to_string() {
         return Ok(row);
@@ -747,14 +761,14 @@ fn at(cwd: &Path, row: SessionRow) -> Result<SessionRow, RuntimeError> {
     Err(RuntimeError::Elsewhere { session: row.session, cwd: row.cwd })
 }
 
-/// What a letter of the user's says that nobody has read.
+/// An unread message of the user, from its envelope.
 fn unread(letter: &Envelope) -> Option<Queued> {
-    let text = text_at(&letter.body, "text");
+    let text = letter.text().to_owned();
     let all = letter.body.get(post::TO_ALL).and_then(serde_json::Value::as_bool).unwrap_or_default();
     (letter.kind == Kind::UserInput).then(|| Queued { letter: letter.id, text, wait: waits(letter), all })
 }
 
-/// What came of work on another thread.
+/// The result of work on another thread.
 fn finished<T>(ended: Result<Result<T, RuntimeError>, tokio::task::JoinError>) -> Result<T, RuntimeError> {
     ended.unwrap_or_else(|crash| Err(RuntimeError::AgentStopped(crash.to_string())))
 }

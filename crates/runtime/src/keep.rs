@@ -1,4 +1,4 @@
-//! Looking after the journal as a whole: making its rows again, holding them against the log, and forgetting.
+//! Maintenance of the whole journal: rebuilding rows, comparing them with the log, and erasing sessions.
 
 mod forget;
 
@@ -6,29 +6,28 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
 use max_team_core::event::Event;
+use max_team_core::machine::Machine;
 use max_team_core::memory::{Key, Scope};
 use max_team_core::plan::Plan;
 use max_team_core::turn::Turn;
 use max_team_journal::{Drifted, Entry, Journal, JournalError, Projection};
-use serde::Serialize;
 use serde_json::Value;
 
-use crate::agent::SNAPSHOT_VERSION;
 use crate::error::RuntimeError;
 use crate::memory;
-use crate::plan::PLAN_SNAPSHOT_VERSION;
 use crate::rows::{self, event_of, project};
 
 pub(crate) use forget::gone;
 pub use forget::{Forgotten as SessionsForgotten, Gone, forget_sessions, forks_of, prune_images};
 
-/// From here on (2026-11-17, UTC) every build writes the row that a stop of everybody has; journals of before may lack some.
+/// From this time on (2026-11-17, UTC) every build writes a row for each session stop; older journals may lack some.
 const STOPS_HAVE_ROWS_MS: i64 = 1_794_873_600_000;
 
-/// Compares every row and every kept state with what the log says; changes nothing.
+/// Compares every row and every stored state with the log; changes nothing.
 pub fn compare_rows(journal: &Journal) -> Result<Drifted, JournalError> {
     let maker = Maker::default();
-    // Before there were such rows everybody had an entry of its own that says so: who has none since then needs none.
+    // Older builds recorded a stop in each agent's own stream instead, so a stop of that time without a row is no
+    // drift.
     let stopped: HashSet<String> = rows::keys(journal, rows::STOPPED)?.into_iter().collect();
     let is_wanted = |row: &Projection| match row {
         Projection::Put { table, key, .. } | Projection::Raise { table, key, .. } => {
@@ -49,8 +48,8 @@ pub fn rebuild_rows(journal: &Journal) -> Result<(), JournalError> {
     journal.rebuild(|entry| maker.rows(entry))
 }
 
-/// Makes rows from the whole log, in its order. Nearly all follow from one entry; the terms that a fact was found by
-/// follow from what it said before.
+/// Makes rows from the whole log, in order. Nearly all follow from one entry; the search terms of a fact follow from
+/// its earlier values, too.
 #[derive(Debug, Default)]
 struct Maker {
     facts: RefCell<HashMap<(String, Key), Value>>,
@@ -92,34 +91,29 @@ impl Maker {
     }
 }
 
-/// A state as it would be kept; `None`: nobody would look at it, or the log cannot be read so far.
+/// A state as it would be stored; `None` if no reader uses this version, or the log cannot be read up to there.
 fn refold(journal: &Journal, stream: &str, upto: u64, version: u32) -> Option<Vec<u8>> {
-    if stream.starts_with("agent/") && version == SNAPSHOT_VERSION {
-        fold(journal, stream, upto, Turn::new(), |turn, event, _| turn.apply(event))
-    } else if stream.starts_with("plan/") && version == PLAN_SNAPSHOT_VERSION {
-        fold(journal, stream, upto, Plan::new(), Plan::apply)
+    if stream.starts_with("agent/") && version == Turn::SNAPSHOT_VERSION {
+        fold::<Turn>(journal, stream, upto)
+    } else if stream.starts_with("plan/") && version == Plan::SNAPSHOT_VERSION {
+        fold::<Plan>(journal, stream, upto)
     } else {
         None
     }
 }
 
-fn fold<S: Serialize>(
-    journal: &Journal,
-    stream: &str,
-    upto: u64,
-    mut state: S,
-    apply: impl Fn(&mut S, &Event, i64),
-) -> Option<Vec<u8>> {
+fn fold<M: Machine>(journal: &Journal, stream: &str, upto: u64) -> Option<Vec<u8>> {
+    let mut machine = M::default();
     let mut read = || {
         for entry in rows::entries(journal, stream, 0) {
             let entry = entry?;
             if entry.stream_seq > upto {
                 break;
             }
-            apply(&mut state, &event_of(&entry)?, entry.at_ms);
+            machine.apply(&event_of(&entry)?, entry.at_ms);
         }
         Ok::<_, RuntimeError>(())
     };
     read().ok()?;
-    serde_json::to_vec(&state).ok()
+    serde_json::to_vec(&machine).ok()
 }

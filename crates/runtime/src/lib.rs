@@ -1,8 +1,8 @@
 //! The team at work.
 //!
-//! [`TeamHandle`] is the one seam under every face: commands go in, queries are answered, notices come out. A face
-//! never reaches past it. Behind it the [`House`] keeps the journal, the models and the tools, and gives every open
-//! session an agent whose loop (`agent`) follows one rule: decide, commit, apply, do.
+//! [`TeamHandle`] is the one interface under every frontend: commands go in, queries are answered, notices come out. A
+//! frontend never reaches past it. Behind it the [`House`] keeps the journal, the models and the tools, and gives
+//! every open session an agent whose loop (`agent`) follows one rule: decide, commit, apply, do.
 
 mod agent;
 mod audit;
@@ -11,6 +11,7 @@ mod bottom;
 mod cache;
 mod census;
 mod definitions;
+mod driver;
 mod error;
 mod floor;
 pub mod front_matter;
@@ -19,14 +20,14 @@ mod herald;
 mod house;
 mod keep;
 pub mod many;
-mod marks;
 mod memory;
-mod paths;
+mod outbox;
 mod plan;
 mod post;
 mod prompt;
 mod purse;
 pub mod query;
+mod reader;
 pub mod replay;
 pub mod rewind;
 mod rows;
@@ -51,8 +52,8 @@ pub use audit::{AuditFailure, AuditLevel, AuditOptions};
 pub use bottom::block_on;
 pub use cache::Caches;
 pub use census::{
-    Allowed, Census, Cost, Doing, Enrolled, Fate, Filter, Found, Letter, Met, Person, PlanLine, Reason, Record,
-    Refused, Roll, Seen, Set, Span, SpanKind, Standing, Step, Unmet, Word,
+    Allowed, Census, Cost, Enrolled, Fate, Filter, Found, Letter, Met, Person, PlanLine, Record, Refused, Roll, Seen,
+    Set, Span, SpanKind, Step, Unmet, Word,
 };
 pub use definitions::{Changes, Definitions};
 pub use error::RuntimeError;
@@ -65,11 +66,13 @@ pub use keep::{Gone, SessionsForgotten, compare_rows, forget_sessions, forks_of,
 pub use max_team_core::calling::hands::{AGENT, SEND_MESSAGE, TASK};
 pub use memory::{Forgotten, Hit, Memories, Remember, Told, project_scope};
 pub use memory::{READ as MEMORY_READ, WRITE as MEMORY_WRITE};
+pub use outbox::OutgoingMessage;
 pub use plan::{Basis, propose::preview};
 pub use post::{
     CONTINUE, Left, Noted, Parting, Pending, PersonReply, Post, READ_ON, Reader, Shown, Written, is_go_on, letter_of,
 };
-pub use query::{Query, Question, Reply};
+pub use query::{Query, Question, Reply, StoredQuestion};
+pub use reader::{LogEntry, LogFollower, TeamReader};
 pub use rows::{AgentRow, AnsweredRow, CostRow, InboxRow, MateRow, Matter, PlanEndRow, PlanRow, project_entry};
 pub use session::instructions;
 pub use session::{SessionRow, Sessions};
@@ -77,5 +80,5 @@ pub use shared::{new_id, now_ms};
 pub use stream::{Mark, Scope, StreamEvent, StreamReader, What, Who};
 pub use tasks::{Line as TaskLine, TaskLists, user as list_user};
 pub use team_tools::Spawn;
-pub use team_tools::{ASK_USER, DISPATCH_TASK, NEED_CLARIFY, TASK_CREATE, TASK_QUERY, TASK_UPDATE, with_team};
+pub use team_tools::{ASK_USER, DISPATCH_TASK, NEED_CLARIFY, with_team};
 pub use worktree::Waiting;

@@ -1,14 +1,14 @@
-//! Many small files at once: each costs little, and hundreds of them are what a start waits for.
+//! Reads many small files in parallel: each costs little, but a start waits for hundreds of them.
 
 use std::num::NonZero;
 use std::thread;
 
-/// Fewer are not worth a thread.
+/// Fewer items are not worth a thread.
 const ALONE_MAX: usize = 64;
 /// Threads that share the work.
 const THREADS_MAX: usize = 4;
 
-/// Does the same with each, in parallel where that pays; results come in the order of what they are of.
+/// Applies `work` to each item, in parallel where that pays; results are in the order of the items.
 pub fn each<T: Send, R: Send>(mut items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(THREADS_MAX);
     if items.len() <= ALONE_MAX || threads == 1 {
@@ -24,7 +24,7 @@ pub fn each<T: Send, R: Send>(mut items: Vec<T>, work: impl Fn(T) -> R + Sync) -
         }
         let mut done: Vec<R> = items.into_iter().map(work).collect();
         for other in others.into_iter().rev() {
-            // What crashes there crashes here.
+            // A panic there is a panic here.
             done.extend(other.join().unwrap_or_else(|crash| std::panic::resume_unwind(crash)));
         }
         done

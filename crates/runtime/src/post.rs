@@ -1,7 +1,7 @@
-//! Letters that people write from anywhere: answers, decisions, stops; `write` has the words to those who work for them.
+//! Messages that people write from any process: answers, decisions, stops; `write` has messages to agents.
 //!
-//! A letter needs no open session: whoever owns it hears of it by a nudge, or finds it when it is opened. Whoever
-//! answers first wins; everybody later is told who did, and where.
+//! The session need not be open: its owner is told by a nudge, or reads the message when it opens the session. The
+//! first answer to a question wins; later ones are told who answered, and where.
 
 mod go_on;
 mod left;
@@ -19,34 +19,32 @@ use max_team_core::message::{Envelope, Kind, Principal};
 use max_team_core::plan::event::{About, PlanStopped, PlanUnasked, Say};
 use max_team_core::plan::{Edit, Plan, Status, edit};
 use max_team_core::policy::{Answer, By, Until};
-use max_team_core::stop::newer;
 use max_team_core::turn::is_stop;
 use max_team_journal::{Journal, Strength};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::agent::{Halt, derived};
+use crate::agent::{PersonStop, derived};
 use crate::census::{self, Census, means};
 use crate::error::RuntimeError;
 use crate::plan::{about_words, plan_stream};
 use crate::rows::{self, AgentRow, AnsweredRow, InboxRow, Matter, said};
-use crate::session::{self, Sessions};
+use crate::session;
 use crate::shared::{commit_at, new_id, now_ms};
-use crate::tasks;
 
+pub(crate) use go_on::CONTINUES;
 pub use go_on::{CONTINUE, READ_ON, is_go_on};
 pub use left::Left;
 pub use see::Shown;
 pub(crate) use write::TO_ALL;
 pub use write::{Parting, Reader, Written, letter_of};
 
-/// Who asks, where it is no agent.
+/// Name of the asker of a plan's question.
 const PLAN: &str = "plan";
 
-/// A question with who asks it.
+/// A question, with the agent or plan that asks it.
 #[derive(Debug, Clone, Serialize)]
 pub struct Pending {
-    /// The question.
     pub row: InboxRow,
     /// The session it belongs to.
     pub session: Option<SessionId>,
@@ -56,34 +54,34 @@ pub struct Pending {
     pub plan: Option<PlanId>,
     /// The task that the asker works on.
     pub task: Option<String>,
-    /// What somebody has said already, if nobody has read it yet.
+    /// An answer that was sent and is still unread.
     pub noted: Option<Noted>,
 }
 
-/// A letter with an answer that waits to be read.
+/// A message with an unread answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Noted {
     /// Who wrote it, and where.
     pub by: String,
-    /// What they say, in a word.
+    /// The answer, in a word.
     pub said: &'static str,
-    /// When.
+    /// When it was written.
     pub at_ms: i64,
-    /// How long it was to hold, if it was a yes for longer.
+    /// How long it holds, if it is an approval for longer.
     pub until: Option<Until>,
 }
 
-/// What a person says to a question.
+/// A person's answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PersonReply {
-    /// To an agent.
+    /// To a question of an agent.
     Agent(Answer),
-    /// To a plan.
+    /// To a question of a plan.
     Plan(Say),
 }
 
 impl PersonReply {
-    /// What it is called once it is in the journal.
+    /// The answer in a word, as the journal has it.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Agent(answer) => rows::yes_or_no(answer),
@@ -103,13 +101,12 @@ impl Pending {
     }
 }
 
-/// What is done about letters that are about to be written.
+/// A callback that gets messages before they are written.
 type Before<'j> = dyn Fn(&[Envelope]) + Send + Sync + 'j;
 
-/// What waits for people, and how to answer it.
+/// Questions that wait for people, and messages from people.
 pub struct Post<'j> {
     journal: &'j Journal,
-    /// Who is told of letters before they are written.
     before: Option<&'j Before<'j>>,
 }
 
@@ -120,22 +117,21 @@ impl std::fmt::Debug for Post<'_> {
 }
 
 impl<'j> Post<'j> {
-    /// Looks into a journal.
     pub fn new(journal: &'j Journal) -> Self {
         Self { journal, before: None }
     }
 
-    /// The same for whoever wants to know of each letter before anybody can read it.
+    /// Like `new`, with a callback that gets each message before it can be read.
     pub(crate) fn telling(journal: &'j Journal, before: &'j Before<'j>) -> Self {
         Self { journal, before: Some(before) }
     }
 
-    /// Everything that waits for a person, oldest first.
+    /// All questions that wait for a person, oldest first.
     pub fn inbox(&self) -> Result<Vec<Pending>, RuntimeError> {
         self.inbox_where(|_| true)
     }
 
-    /// The same of one session: what cannot be read of others is their matter.
+    /// Like `inbox`, of one session: errors in other sessions do not matter.
     pub(crate) fn inbox_of(&self, session: SessionId) -> Result<Vec<Pending>, RuntimeError> {
         self.inbox_where(|row| session_at(self.journal, &row.address) == Some(session))
     }
@@ -144,7 +140,8 @@ impl<'j> Post<'j> {
         let (mut plans, mut stopping) = (HashMap::new(), HashMap::new());
         let mut pending = Vec::new();
         for (_, row) in rows::rows::<InboxRow>(self.journal, rows::INBOX)? {
-            if !is_wanted(&row) || self.is_stopped(&row.address)? {
+            // The questions of a plan stay open while it is stopped.
+            if !is_wanted(&row) || (plan_at(&row.address).is_none() && self.is_stopped(&row.address)?) {
                 continue;
             }
             let noted = self.noted(&row)?;
@@ -158,7 +155,8 @@ impl<'j> Post<'j> {
                 pending.push(found);
             }
         }
-        // Of those that were asked in the same moment the first is the first that was decided, as faces have heard it.
+        // Question ids are in order of creation, so questions of the same millisecond keep the order in which
+        // frontends were told of them.
         pending.sort_by_key(|pending: &Pending| (pending.row.at_ms, pending.row.question));
         Ok(pending)
     }
@@ -181,12 +179,17 @@ impl<'j> Post<'j> {
         })
     }
 
-    /// Whether somebody was told to stop and has not read it: nothing comes of an answer to what it asks.
+    /// Whether an address has an unread stop: an answer to a question of that agent changes nothing.
     pub(crate) fn is_stopped(&self, address: &str) -> Result<bool, RuntimeError> {
         Ok(self.journal.pending_mail(address)?.iter().any(is_stop))
     }
 
-    /// A row says what was asked; whether it still matters, the plan knows.
+    /// Whether an agent has not read a stop yet.
+    pub fn has_unread_stop(&self, agent: AgentId) -> Result<bool, RuntimeError> {
+        self.is_stopped(&session::agent_stream(agent))
+    }
+
+    /// The row has the question; the plan says whether it still matters.
     fn of_plan(
         &self,
         row: InboxRow,
@@ -230,7 +233,8 @@ impl<'j> Post<'j> {
         Ok(mail.iter().filter(|letter| asks(letter) == Some(row.question)).find_map(read_answer))
     }
 
-    /// The question of that id, or the only one whose id begins or ends so; or the only one of the plan of that id.
+    /// The question with that id, or the only one whose id begins or ends with it, or the only one of the plan with
+    /// that id.
     pub fn find(&self, id: &str) -> Result<Pending, RuntimeError> {
         let mut found = self.inbox()?;
         found.retain(|pending| {
@@ -247,7 +251,7 @@ impl<'j> Post<'j> {
         }
     }
 
-    /// Why there is no such question: somebody was faster, or nobody ever asked.
+    /// Why a question is not open: it was answered, its plan was stopped or replaced, or it never existed.
     fn gone(&self, id: &str) -> RuntimeError {
         match self.find_stopped(id) {
             Ok(Some(plan)) => return RuntimeError::PlanStopping(plan),
@@ -262,7 +266,7 @@ impl<'j> Post<'j> {
         }
     }
 
-    /// The plan that is meant by its id or its question's, if the user has stopped it.
+    /// The stopped plan that an id or a question's id names, if there is one.
     fn find_stopped(&self, id: &str) -> Result<Option<PlanId>, RuntimeError> {
         for (_, row) in rows::rows::<InboxRow>(self.journal, rows::INBOX)? {
             let Some(plan) = plan_at(&row.address) else { continue };
@@ -304,7 +308,7 @@ impl<'j> Post<'j> {
         rows::row(self.journal, rows::ANSWERED, &question.to_string())
     }
 
-    /// Says something to a question, whoever asked. Returns the mailbox it went to.
+    /// Answers a question of an agent or a plan. Returns the mailbox that the answer was sent to.
     pub async fn reply(
         &self,
         by: &Principal,
@@ -318,7 +322,7 @@ impl<'j> Post<'j> {
         }
     }
 
-    /// Says yes or no to an agent. Returns the mailbox it went to.
+    /// Answers a question of an agent. Returns the mailbox that the answer was sent to.
     pub async fn answer(
         &self,
         by: &Principal,
@@ -328,7 +332,7 @@ impl<'j> Post<'j> {
     ) -> Result<String, RuntimeError> {
         let to = self.address(question)?;
         let answer = match &answer.by {
-            // Whoever comes through a door is a person, whatever else they say.
+            // Answers from a frontend are always a person's, even if they claim to be the lead's.
             By::Person(_) | By::Lead(_) => Answer { by: By::Person(person(by)), ..answer.clone() },
             By::Rule(_) | By::Nobody(_) => answer.clone(),
         };
@@ -336,7 +340,7 @@ impl<'j> Post<'j> {
         self.answer_once(by, key, question, to, Kind::PermissionResponse, body).await
     }
 
-    /// Says something about a plan. Returns the mailbox it went to.
+    /// Answers a question of a plan. Returns the mailbox that the answer was sent to.
     pub async fn decide(
         &self,
         by: &Principal,
@@ -348,14 +352,14 @@ impl<'j> Post<'j> {
         self.check_goes_on(&to)?;
         let body = json!({ "question": question, "say": say, "by": by });
         if let Say::Edit(edits) = say {
-            // Of several changes each may be made; none of them is the last word.
+            // A plan can be edited several times: an edit does not settle the question.
             self.check_edits(&to, edits)?;
             return self.send(by, key, to, Kind::PlanApprovalResponse, body).await;
         }
         self.answer_once(by, key, question, to, Kind::PlanApprovalResponse, body).await
     }
 
-    /// Stops a plan, or one of its tasks. Returns the mailbox it went to.
+    /// Stops a plan, or one of its tasks. Returns the mailbox that the stop was sent to.
     pub async fn stop(
         &self,
         by: &Principal,
@@ -370,36 +374,44 @@ impl<'j> Post<'j> {
         self.send(by, key, plan_stream(plan), Kind::Shutdown, body).await
     }
 
-    /// Stops whatever an agent is doing and what it has left running, and so, for a lead, everybody who works for it: each is
-    /// written to at once, so that nobody goes on, and nothing waits that is written later, only because the lead has not read
-    /// its own yet.
-    pub async fn interrupt(&self, by: &Principal, key: EnvelopeId, agent: AgentId) -> Result<(), RuntimeError> {
-        let (address, at_ms) = (session::agent_stream(agent), now_ms());
-        let session = session_at(self.journal, &address);
-        let (from, by) = (by.address(), person(by));
-        // What is added to the list later is newer than this, whenever it is read.
-        let listed = session.map(|session| self.journal.head(&tasks::stream(session))).transpose()?;
-        let mut halt = Halt { from: &from, by: &by, who: None, since: None, listed, at_ms };
-        let mut others = Vec::new();
-        if let Some(session) = session
-            && Sessions::new(self.journal).row(session)?.lead == agent
-        {
-            let (fresh, census) = (TurnId::new(new_id()), Census::new(self.journal));
-            let known = census.newest(session, agent)?;
-            halt.since = Some(known.map_or(fresh, |known| newer(fresh, known)));
-            others = census.stopped_with(session)?;
-        }
-        let mut commit = commit_at(at_ms);
-        commit.sends.extend(others.into_iter().map(|other| halt.letter(session::agent_stream(other))));
-        commit.sends.push(halt.under(key, address));
-        // It must not be forgotten that somebody was stopped.
+    /// Stops one agent and its background commands.
+    pub async fn stop_agent(&self, by: &Principal, key: EnvelopeId, agent: AgentId) -> Result<(), RuntimeError> {
+        let (from, name) = (by.address(), person(by));
+        let stop = PersonStop { from: &from, by: &name, since: None, at_ms: now_ms() };
+        self.send_stops(vec![stop.message(key, session::agent_stream(agent))]).await.map(drop)
+    }
+
+    /// Stops everything in a session: the lead, all agents and their background commands, and the running plans.
+    pub async fn stop_session(&self, by: &Principal, session: SessionId) -> Result<(), RuntimeError> {
+        self.stop_all(by, session, TurnId::new(new_id())).await.map(drop)
+    }
+
+    /// Like `stop_session`, with a turn id that is newer than all of the session.
+    pub(crate) async fn stop_all(
+        &self,
+        by: &Principal,
+        session: SessionId,
+        since: TurnId,
+    ) -> Result<Vec<Envelope>, RuntimeError> {
+        let census = Census::new(self.journal);
+        let agents = census.stop_readers(session)?.into_iter().map(session::agent_stream);
+        let plans = census.open_plans(Some(session))?.into_iter().map(plan_stream);
+        let (from, name) = (by.address(), person(by));
+        let stop = PersonStop { from: &from, by: &name, since: Some(since), at_ms: now_ms() };
+        self.send_stops(agents.chain(plans).map(|to| stop.to_reader(to)).collect()).await
+    }
+
+    async fn send_stops(&self, stops: Vec<Envelope>) -> Result<Vec<Envelope>, RuntimeError> {
+        let mut commit = commit_at(now_ms());
+        commit.sends.clone_from(&stops);
+        // A stop must survive a power cut.
         commit.strength = Strength::Full;
         rows::of_sends(&mut commit);
         self.journal.commit(commit).await?;
-        Ok(())
+        Ok(stops)
     }
 
-    /// Edits that do not fit what the plan says are refused before anybody is bothered with them.
+    /// Edits that do not fit the plan are refused before they are sent.
     fn check_edits(&self, address: &str, edits: &[Edit]) -> Result<(), RuntimeError> {
         let Some(plan) = plan_at(address) else { return Ok(()) };
         let (plan, _) = census::fold_plan(self.journal, plan)?;
@@ -410,7 +422,7 @@ impl<'j> Post<'j> {
         Ok(())
     }
 
-    /// A plan that was told to stop decides nothing more.
+    /// A plan that is being stopped takes no more decisions.
     fn check_goes_on(&self, address: &str) -> Result<(), RuntimeError> {
         match plan_at(address) {
             Some(plan) if Census::new(self.journal).stopping(plan)? == Some(None) => {
@@ -420,10 +432,10 @@ impl<'j> Post<'j> {
         }
     }
 
-    /// The mailbox of whoever asks this.
+    /// The mailbox of the agent or plan that asks this.
     pub(crate) fn address(&self, question: QuestionId) -> Result<String, RuntimeError> {
         let id = question.to_string();
-        // A plan's question is filed under its own id, an agent's under the agent.
+        // A plan's question has a row under its own id, an agent's under the agent's address.
         if let Some(row) = rows::row::<InboxRow>(self.journal, rows::INBOX, &id)? {
             return Ok(row.address);
         }
@@ -432,8 +444,8 @@ impl<'j> Post<'j> {
         found.map(|(_, row)| row.address).ok_or_else(|| self.gone(&id))
     }
 
-    /// One question, one answer: its letter's id follows from the question, so that of two that are sent at the same
-    /// moment only one is stored. Whoever sent the other is told.
+    /// One question, one answer: the message id follows from the question, so that of two simultaneous answers only
+    /// one is stored. The other sender gets an error.
     async fn answer_once(
         &self,
         by: &Principal,
@@ -456,7 +468,7 @@ impl<'j> Post<'j> {
                 let (by, at_ms) = (letter.from.trim_start_matches("user/").to_owned(), letter.sent_at_ms);
                 Err(RuntimeError::Answered { by, said: "answered".to_owned(), at_ms })
             }
-            // It was read and did not settle the question, which is still open.
+            // The stored answer was read and did not settle the question, which is still open.
             None if known => self.send(by, key, address, kind, body).await,
             _ => Ok(address),
         }
@@ -474,7 +486,7 @@ impl<'j> Post<'j> {
         let mut commit = commit_at(sent_at_ms);
         let (from, address) = (by.address(), to.clone());
         commit.sends.push(Envelope::new(id, from, to, kind, body, sent_at_ms));
-        // It lets something run, or stops it: it must not be forgotten.
+        // It lets something run, or stops it: it must survive a power cut.
         commit.strength = Strength::Full;
         rows::of_sends(&mut commit);
         self.journal.commit(commit).await?;
@@ -487,7 +499,7 @@ fn plan_at(address: &str) -> Option<PlanId> {
     address.strip_prefix("plan/")?.parse().ok()
 }
 
-/// Whether a question of a plan still waits for anybody: its task may have been stopped since.
+/// Whether a question of a plan still needs an answer: its task may have been stopped since.
 fn matters(plan: &Plan, about: &About) -> bool {
     let view = |name: &str| plan.tasks().find(|view| view.task.id == name);
     match about {
@@ -498,18 +510,18 @@ fn matters(plan: &Plan, about: &About) -> bool {
     }
 }
 
-/// Who somebody is, and where.
+/// A person's name and the frontend they use.
 fn person(by: &Principal) -> String {
     format!("{} at {}", by.user, by.door)
 }
 
-/// The question that a letter answers.
+/// The question that a message answers.
 fn asks(letter: &Envelope) -> Option<QuestionId> {
     let answers = matches!(letter.kind, Kind::PermissionResponse | Kind::PlanApprovalResponse);
     letter.body.get("question").filter(|_| answers)?.as_str()?.parse().ok()
 }
 
-/// What an answer says that nobody has read yet.
+/// The content of an unread answer.
 fn read_answer(letter: &Envelope) -> Option<Noted> {
     let field = |name: &str| letter.body.get(name).cloned();
     let (by, said, until) = match letter.kind {
@@ -525,7 +537,7 @@ fn read_answer(letter: &Envelope) -> Option<Noted> {
     Some(Noted { by, said, at_ms: letter.sent_at_ms, until })
 }
 
-/// What is known of an agent.
+/// The row of an agent.
 pub(crate) fn agent_row(journal: &Journal, agent: &str) -> Result<Option<AgentRow>, RuntimeError> {
     let Some(session) = rows::row::<String>(journal, rows::AGENT, agent)? else { return Ok(None) };
     rows::row(journal, &rows::agents_of(&session), agent)
@@ -537,5 +549,7 @@ pub(crate) fn session_at(journal: &Journal, address: &str) -> Option<SessionId> 
         return rows::row::<String>(journal, rows::AGENT, agent).ok()??.parse().ok();
     }
     let plan = address.strip_prefix("plan/")?;
-    rows::row::<String>(journal, rows::PLAN_OPEN, plan).ok()??.parse().ok()
+    // A plan that was only submitted has no row of its own yet; an ended one is not open.
+    let open = rows::row::<String>(journal, rows::PLAN_OPEN, plan).ok()?.and_then(|session| session.parse().ok());
+    open.or_else(|| Some(rows::row::<rows::PlanRow>(journal, rows::PLAN, plan).ok()??.session))
 }

@@ -1,4 +1,4 @@
-//! Filling in the words that models are told; the words themselves are files under `prompts/`.
+//! Fills in the texts for models; the texts themselves are files under `prompts/`.
 
 /// Fills a text's `{names}` in, in one pass, so that what is filled in is never read again.
 pub(crate) fn fill(text: &str, values: &[(&str, &str)]) -> String {

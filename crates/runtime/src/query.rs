@@ -1,31 +1,38 @@
 //! Questions about sessions, agents, plans and the journal, each with the type of its answer.
 //!
-//! A frontend in this process asks with [`TeamHandle::ask`](crate::TeamHandle::ask) and gets the answer's own type. A frontend behind a
+//! A frontend in this process asks with [`TeamHandle::ask`](crate::TeamHandle::ask) and gets the answer's own type; a command that
+//! starts no team asks a [`TeamReader`](crate::TeamReader), which knows the stored answers. A frontend behind a
 //! wire sends a [`Query`] and gets a [`Reply`]; both are serialisable, and both lists come from the one table below.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use max_team_core::event::Event;
-use max_team_core::id::{AgentId, EnvelopeId, PlanId, SessionId};
-use max_team_core::memory::{Board, Scope};
-use max_team_core::plan::event::{PlanEnd, TaskFiles};
+use max_team_core::event::{Choice, Event};
+use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
+use max_team_core::mates::CommandBegun;
+use max_team_core::memory::{Board, Fact, Key, Scope};
+use max_team_core::plan::PlanState;
+use max_team_core::plan::event::{PlanEnd as PlanEnding, TaskFiles};
 use max_team_core::team::Settings as AgentSettings;
+use max_team_core::turn::Turn;
+use max_team_journal::{Journal, WorkerInfo};
 use serde::{Deserialize, Serialize};
 
-use crate::census::{Census, Cost, Filter, Letter, Person, PlanLine, Record, Roll, Seen, Span};
+use crate::cache::Caches;
+use crate::census::{Census, Cost, Filter, Found, Letter, Person, PlanLine, Record, Roll, Seen, Span};
 use crate::error::RuntimeError;
-use crate::floor::fold_plan;
 use crate::house::House;
-use crate::memory::{Hit, Memories};
+use crate::keep::Gone;
+use crate::memory::{Hit, Memories, Told};
+use crate::outbox::{self, OutgoingMessage};
 use crate::post::{Left, Pending, Post, Reader};
 use crate::rewind::{self, Rewind, Sheet, To};
-use crate::rows::AgentRow;
+use crate::rows::{AgentRow, AnsweredRow, PlanEndRow};
 use crate::session::{self, SessionRow};
 use crate::shared::{Shared, now_ms};
 use crate::stream::Mark;
-use crate::tasks::TaskLists;
+use crate::tasks::{Line as TaskLine, TaskLists};
 use crate::team_tools::Spawn;
 use crate::{Status as SessionStatus, Team as SessionTeam, agent, worktree};
 
@@ -35,14 +42,59 @@ pub const AUDIT_PAGE_MAX: usize = 1_000;
 /// A question with the type of its answer.
 #[expect(async_fn_in_trait, reason = "only this crate implements it, and no caller needs the future to be `Send`")]
 pub trait Question {
-    /// The answer.
     type Answer;
     /// Finds the answer.
     async fn answer(self, house: &House) -> Result<Self::Answer, RuntimeError>;
 }
 
+/// A question that the journal answers by itself, without a running team.
+pub trait StoredQuestion: Question {
+    /// Reads the answer.
+    fn read(self, journal: &Journal) -> Result<Self::Answer, RuntimeError>;
+}
+
+/// How a question is answered: `stored` by a short read of the journal, `slow` by a read that runs beside the agents, `live` by the
+/// running team.
+macro_rules! implement {
+    (stored $name:ident, $answer:ty, $journal:ident, ($($field:ident),*), $body:expr) => {
+        implement!(read $name, $answer, $journal, ($($field),*), $body);
+        impl Question for $name {
+            type Answer = $answer;
+            async fn answer(self, house: &House) -> Result<$answer, RuntimeError> {
+                self.read(&house.shared.journal)
+            }
+        }
+    };
+    (slow $name:ident, $answer:ty, $journal:ident, ($($field:ident),*), $body:expr) => {
+        implement!(read $name, $answer, $journal, ($($field),*), $body);
+        impl Question for $name {
+            type Answer = $answer;
+            async fn answer(self, house: &House) -> Result<$answer, RuntimeError> {
+                blocking(house, move |shared| self.read(&shared.journal)).await
+            }
+        }
+    };
+    (live $name:ident, $answer:ty, $house:ident, ($($field:ident),*), $body:expr) => {
+        impl Question for $name {
+            type Answer = $answer;
+            async fn answer(self, $house: &House) -> Result<$answer, RuntimeError> {
+                let Self { $($field),* } = self;
+                $body
+            }
+        }
+    };
+    (read $name:ident, $answer:ty, $journal:ident, ($($field:ident),*), $body:expr) => {
+        impl StoredQuestion for $name {
+            fn read(self, $journal: &Journal) -> Result<$answer, RuntimeError> {
+                let Self { $($field),* } = self;
+                $body
+            }
+        }
+    };
+}
+
 macro_rules! questions {
-    ($($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $field:ident: $type:ty),* $(,)? } -> $answer:ty, $house:ident => $body:expr;)*) => {
+    ($($(#[$doc:meta])* $kind:ident $name:ident { $($(#[$about:meta])* $field:ident: $type:ty),* $(,)? } -> $answer:ty, $source:ident => $body:expr;)*) => {
         /// A question about the team.
         #[derive(Debug, Clone, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
@@ -73,216 +125,347 @@ macro_rules! questions {
                 $($(#[$about])* pub $field: $type,)*
             }
 
-            impl Question for $name {
-                type Answer = $answer;
-                async fn answer(self, $house: &House) -> Result<$answer, RuntimeError> {
-                    let Self { $($field),* } = self;
-                    $body
-                }
-            }
+            implement!($kind $name, $answer, $source, ($($field),*), $body);
         )*
     };
 }
 
 questions! {
     /// The place in the log behind everything that has happened so far.
-    Position {} -> Mark, house => Ok(Mark { seq: house.shared.journal.last_seq()?, part: None });
+    stored Position {} -> Mark, journal => Ok(Mark { seq: journal.last_seq()?, part: None });
     /// The sessions of the journal, last used first.
-    Sessions {
+    stored Sessions {
         /// How many at most.
         limit: usize,
-    } -> Vec<SessionRow>, house => session::Sessions::new(&house.shared.journal).list(limit);
+    } -> Vec<SessionRow>, journal => session::Sessions::new(journal).list(limit);
+    /// A session in the list of sessions.
+    stored Session {
+        session: SessionId,
+    } -> SessionRow, journal => session::Sessions::new(journal).row(session);
+    /// The session that was last used in a folder.
+    stored LatestSession {
+        root: PathBuf,
+    } -> SessionRow, journal => session::Sessions::new(journal).latest(&root);
+    /// The session that was last used anywhere.
+    stored LastUsedSession {} -> Option<SessionRow>, journal => session::Sessions::new(journal).last_used();
+    /// The sessions that were not used since a time.
+    stored UnusedSessions {
+        since_ms: i64,
+    } -> Vec<SessionRow>, journal => session::Sessions::new(journal).unused_since(since_ms);
+    /// The session with this id; a unique part of it is enough.
+    stored FindSession {
+        text: String,
+    } -> Option<SessionId>, journal => Census::new(journal).find_session(&text);
+    /// The session or plan with this id; a unique part of it is enough.
+    stored Find {
+        text: String,
+    } -> Option<Found>, journal => Census::new(journal).find(&text);
+    /// The note that a session with this id was forgotten.
+    stored ForgottenSession {
+        text: String,
+    } -> Option<Gone>, journal => Census::new(journal).forgotten(&text);
+    /// The flags that chose the lead and the team of a session.
+    stored SessionChoice {
+        session: SessionId,
+    } -> Choice, journal => session::Sessions::new(journal).choice(session);
+    /// The process that has a session open.
+    stored Owner {
+        session: SessionId,
+    } -> Option<WorkerInfo>, journal => Census::new(journal).owner(session);
+    /// The sessions of the chats of an account of a channel, newest first.
+    stored Chats {
+        channel: String,
+        account: String,
+    } -> Vec<SessionRow>, journal => session::Sessions::new(journal).of_account(&channel, &account);
+    /// The messages to chats of an account that are not sent yet, oldest first.
+    stored Outbox {
+        channel: String,
+        account: String,
+    } -> Vec<OutgoingMessage>, journal => outbox::unsent(journal, &channel, &account);
     /// Money, tokens, window and settings of an open session.
-    Status {
-        /// The session.
+    live Status {
         session: SessionId,
     } -> Box<SessionStatus>, house => house.status(session).await.map(Box::new);
     /// The events of a session, open or not, with their times.
-    Events {
-        /// The session.
+    stored Events {
         session: SessionId,
-    } -> Vec<(i64, Event)>, house => session::Sessions::new(&house.shared.journal).events(session);
+    } -> Vec<(i64, Event)>, journal => session::Sessions::new(journal).events(session);
     /// The time of the user's last message in a session.
-    LastMessageTime {
-        /// The session.
+    stored LastMessageTime {
         session: SessionId,
-    } -> Option<i64>, house => session::Sessions::new(&house.shared.journal).last_said_ms(session);
+    } -> Option<i64>, journal => session::Sessions::new(journal).last_said_ms(session);
     /// The agents that have worked in a session, in the order they began.
-    Agents {
-        /// The session.
+    stored Agents {
         session: SessionId,
-    } -> Vec<AgentRow>, house => census(house).agents(session);
-    /// The events of one agent, with their times.
-    AgentEvents {
-        /// The agent.
+    } -> Vec<AgentRow>, journal => Census::new(journal).agents(session);
+    /// The agent with this name or id, in one session or in the last that has one.
+    stored FindAgent {
+        session: Option<SessionId>,
+        /// The name or id.
+        text: String,
+    } -> Option<AgentRow>, journal => Census::new(journal).find_agent(session, &text);
+    /// An agent as it stands.
+    stored Agent {
         agent: AgentId,
-    } -> Vec<(i64, Event)>, house => census(house).agent_events(agent);
-    /// The lead and the teammates of a session.
-    Team {
-        /// The session.
+    } -> Box<Turn>, journal => Census::new(journal).turn(agent).map(Box::new);
+    /// The events of one agent, with their times.
+    stored AgentEvents {
+        agent: AgentId,
+    } -> Vec<(i64, Event)>, journal => Census::new(journal).agent_events(agent);
+    /// The agents of a session that work or are about to.
+    stored AgentsAtWork {
         session: SessionId,
-    } -> Box<Roll>, house => census(house).roll(session).map(Box::new);
+    } -> Vec<AgentId>, journal => Census::new(journal).at_work(session);
+    /// The commands that agents of a session run in the background.
+    stored BackgroundCommands {
+        session: SessionId,
+        /// Only those of one agent.
+        agent: Option<AgentId>,
+    } -> Vec<(AgentRow, CommandBegun)>, journal => Census::new(journal).commands(session, agent);
+    /// The lead and the teammates of a session.
+    stored Team {
+        session: SessionId,
+    } -> Box<Roll>, journal => Census::new(journal).roll(session).map(Box::new);
     /// The agents of all sessions with unfinished work or a living owner, and what they are doing.
-    Ps {
+    stored Ps {
         /// Also those of sessions that were used within a day.
         all: bool,
-    } -> Vec<Person>, house => census(house).people(now_ms(), all);
+    } -> Vec<Person>, journal => Census::new(journal).people(now_ms(), all);
     /// Of teammates that are to begin in a session: first those that are there already, then the new ones.
-    Newcomers {
-        /// The session.
+    stored Newcomers {
         session: SessionId,
         /// All that are to begin.
         teammates: Vec<Spawn>,
-    } -> (Vec<Spawn>, Vec<Spawn>), house => census(house).newcomers(session, teammates);
+    } -> (Vec<Spawn>, Vec<Spawn>), journal => Census::new(journal).newcomers(session, teammates);
     /// The teammates and called agents of a session that were interrupted and have begun nothing since.
-    Stopped {
-        /// The session.
+    stored Stopped {
         session: SessionId,
-    } -> Vec<Reader>, house => post(house).stopped(session);
+    } -> Vec<Reader>, journal => Post::new(journal).stopped(session);
+    /// The plans of a session that the user stopped.
+    stored StoppedPlans {
+        session: SessionId,
+    } -> Vec<PlanId>, journal => Post::new(journal).stopped_plans(session);
+    /// Whether a plan of a session runs, or waits for anything but its approval.
+    stored HasRunningPlan {
+        session: SessionId,
+    } -> bool, journal => Census::new(journal).has_running_plan(session);
+    /// Whether the user stopped a plan, and has neither continued it nor given it up.
+    stored IsPlanHeld {
+        plan: PlanId,
+    } -> bool, journal => Census::new(journal).is_plan_held(plan);
+    /// The messages that an agent has not read.
+    stored Unread {
+        agent: AgentId,
+    } -> Vec<EnvelopeId>, journal => {
+        let mail = journal.pending_mail(&session::agent_stream(agent))?;
+        Ok(mail.iter().map(|letter| letter.id).collect())
+    };
+    /// Whether an agent has not read a stop yet.
+    stored HasUnreadStop {
+        agent: AgentId,
+    } -> bool, journal => Post::new(journal).has_unread_stop(agent);
+    /// The agents of a session that these names mean.
+    stored Readers {
+        session: SessionId,
+        to: Vec<String>,
+    } -> Vec<Reader>, journal => Post::new(journal).find_readers(session, &to);
     /// What of a session would go on without a new message.
-    Unfinished {
-        /// The session.
+    stored Unfinished {
         session: SessionId,
-    } -> Box<Left>, house => post(house).left(session).map(Box::new);
+    } -> Box<Left>, journal => Post::new(journal).left(session).map(Box::new);
     /// The number of messages that wait because of a stop, for the lead or for one other agent of a session.
-    HeldMessages {
-        /// The session.
+    live HeldMessages {
         session: SessionId,
         /// The agent; the lead without one.
         agent: Option<AgentId>,
     } -> usize, house => held(&house.shared, session, agent);
-    /// The messages that an agent has not read.
-    Unread {
-        /// The agent.
-        agent: AgentId,
-    } -> Vec<EnvelopeId>, house => {
-        let mail = house.shared.journal.pending_mail(&session::agent_stream(agent))?;
-        Ok(mail.iter().map(|letter| letter.id).collect())
-    };
     /// The messages between the agents of a session.
-    Messages {
-        /// The session.
+    slow Messages {
         session: SessionId,
-    } -> Vec<Letter>, house => blocking(house, move |shared| Census::new(&shared.journal).letters(session)).await;
+    } -> Vec<Letter>, journal => Census::new(journal).letters(session);
+    /// The message of a session with this id; a unique part of it is enough.
+    stored FindMessage {
+        session: SessionId,
+        text: String,
+    } -> Option<Letter>, journal => Census::new(journal).find_letter(session, &text);
     /// Questions and plans that wait for a person, in all sessions, oldest first.
-    Inbox {} -> Vec<Pending>, house => {
-        let post = post(house);
+    stored Inbox {} -> Vec<Pending>, journal => {
+        let post = Post::new(journal);
         let mut waiting = post.inbox()?;
         post.note_along(&mut waiting)?;
         Ok(waiting)
     };
+    /// The waiting question or plan with this id; a unique part of it is enough.
+    stored FindPending {
+        text: String,
+    } -> Pending, journal => {
+        let found = Post::new(journal).find(&text)?;
+        let mut waiting = Inbox {}.read(journal)?;
+        waiting.retain(|other| other.row.question == found.row.question);
+        Ok(waiting.pop().unwrap_or(found))
+    };
+    /// The work that a waiting question belongs to.
+    stored Purpose {
+        /// The address that asks.
+        address: String,
+        session: Option<SessionId>,
+        plan: Option<PlanId>,
+        /// The task of the plan.
+        task: Option<String>,
+    } -> Option<String>, journal => Census::new(journal).purpose(&address, session, plan, task.as_deref());
+    /// The answer that a question got.
+    stored Answered {
+        question: QuestionId,
+    } -> Option<AnsweredRow>, journal => Post::new(journal).answered(question);
     /// The plans of a session, oldest first.
-    Plans {
-        /// The session.
+    stored Plans {
         session: SessionId,
-    } -> Vec<PlanLine>, house => {
-        let mut plans = census(house).plans()?;
+    } -> Vec<PlanLine>, journal => {
+        let mut plans = Census::new(journal).plans()?;
         plans.retain(|line| line.row.session == session);
         plans.reverse();
         Ok(plans)
     };
-    /// The plans of a session that have not ended, oldest first.
-    OpenPlans {
-        /// The session.
-        session: SessionId,
-    } -> Vec<PlanId>, house => census(house).open_plans(Some(session));
+    /// The plans of all sessions, newest first.
+    stored AllPlans {} -> Vec<PlanLine>, journal => Census::new(journal).plans();
+    /// The plans that have not ended, oldest first.
+    stored OpenPlans {
+        /// One session; all of them without one.
+        session: Option<SessionId>,
+    } -> Vec<PlanId>, journal => Census::new(journal).open_plans(session);
+    /// The plan with this id; a unique part of it is enough.
+    stored FindPlan {
+        text: String,
+    } -> Option<PlanId>, journal => Census::new(journal).find_plan(&text);
     /// A plan as it stands.
-    Plan {
-        /// The plan.
+    stored Plan {
         plan: PlanId,
-    } -> Box<max_team_core::plan::Plan>, house => Ok(Box::new(fold_plan(&house.shared, plan)?.0));
+    } -> Box<max_team_core::plan::Plan>, journal => Census::new(journal).plan(plan).map(Box::new);
+    /// A plan as it stands, and its state with a stop that it has not read.
+    stored PlanWithState {
+        plan: PlanId,
+    } -> (Box<max_team_core::plan::Plan>, PlanState), journal => {
+        let census = Census::new(journal);
+        let plan = Box::new(census.plan(plan)?);
+        let state = census.plan_state(&plan)?;
+        Ok((plan, state))
+    };
+    /// The events of a plan, with their times.
+    stored PlanEvents {
+        plan: PlanId,
+    } -> Vec<(i64, Event)>, journal => Census::new(journal).plan_events(plan);
+    /// The end of a plan, if it has ended.
+    stored PlanEnd {
+        plan: PlanId,
+    } -> Option<PlanEndRow>, journal => Census::new(journal).plan_end(plan);
+    /// The session of a plan.
+    stored SessionOfPlan {
+        plan: PlanId,
+    } -> Option<SessionId>, journal => Census::new(journal).session_of(plan);
     /// Whether a plan was stopped: it has ended so, or will before anything else happens in it.
-    IsPlanStopped {
-        /// The plan.
+    stored IsPlanStopped {
         plan: PlanId,
-    } -> bool, house => {
-        let census = census(house);
-        let is_over = census.plan_end(plan)?.is_some_and(|row| row.end == PlanEnd::Stopped);
+    } -> bool, journal => {
+        let census = Census::new(journal);
+        let is_over = census.plan_end(plan)?.is_some_and(|row| row.end == PlanEnding::Stopped);
         Ok(is_over || census.stopping(plan)? == Some(None))
     };
     /// The files that unfinished tasks of a plan have changed so far.
-    UnfinishedFiles {
-        /// The plan.
+    stored UnfinishedFiles {
         plan: PlanId,
-    } -> Vec<TaskFiles>, house => census(house).files_left(&fold_plan(&house.shared, plan)?.0);
+    } -> Vec<TaskFiles>, journal => {
+        let census = Census::new(journal);
+        census.files_left(&census.plan(plan)?)
+    };
     /// The task list that a session's agents share.
-    Tasks {
-        /// The session.
+    stored Tasks {
         session: SessionId,
-    } -> max_team_core::tasks::Tasks, house => TaskLists::new(&house.shared.journal).tasks(session);
+    } -> max_team_core::tasks::Tasks, journal => TaskLists::new(journal).tasks(session);
+    /// The tasks of a session: its shared list, and those of its plans.
+    stored TaskLines {
+        session: SessionId,
+    } -> Vec<TaskLine>, journal => TaskLists::new(journal).lines(session);
+    /// One task of a session.
+    stored FindTask {
+        session: SessionId,
+        id: String,
+    } -> TaskLine, journal => TaskLists::new(journal).line(session, &id);
+    /// The stopped teammates that would otherwise claim new tasks of a session's list, if no other teammate does.
+    stored StoppedClaimers {
+        session: SessionId,
+    } -> Vec<String>, journal => Census::new(journal).nobody_takes(session);
     /// The cost of turns by agent and model.
-    Costs {
+    stored Costs {
         /// One session; all of them without one.
         session: Option<SessionId>,
         /// Only turns that ended after this time.
         since_ms: i64,
-    } -> Vec<Cost>, house => census(house).costs(session, since_ms, now_ms());
+    } -> Vec<Cost>, journal => Census::new(journal).costs(session, since_ms, now_ms());
     /// A session as a tree: calls, tools, tokens, cost, approvals.
-    Trace {
-        /// The session.
+    slow Trace {
         session: SessionId,
-    } -> Box<Span>, house => {
-        blocking(house, move |shared| Census::new(&shared.journal).trace_session(session).map(Box::new)).await
-    };
+    } -> Box<Span>, journal => Census::new(journal).trace_session(session).map(Box::new);
+    /// A plan as such a tree.
+    slow TracePlan {
+        plan: PlanId,
+    } -> Box<Span>, journal => Census::new(journal).trace_plan(plan).map(Box::new);
     /// A page of the audit trail of a session.
-    Audit {
+    slow Audit {
         /// The session; all of them without one.
         session: Option<SessionId>,
         /// Only records behind this place of the log.
         after_seq: u64,
-    } -> Vec<Record>, house => blocking(house, move |shared| audit(shared, session, after_seq)).await;
+    } -> Vec<Record>, journal => audit(journal, session, after_seq);
     /// The facts of one memory board.
-    Memory {
-        /// The board.
+    stored Memory {
         scope: Scope,
-    } -> Board, house => Memories::new(&house.shared.journal).board(&scope);
+    } -> Board, journal => Memories::new(journal).board(&scope);
+    /// One fact of a memory board.
+    stored MemoryFact {
+        scope: Scope,
+        key: Key,
+    } -> Option<Fact>, journal => Memories::new(journal).fact(&scope, &key);
+    /// The facts that each turn of a session was told, and why.
+    stored Recalled {
+        session: SessionId,
+    } -> Vec<Told>, journal => Memories::new(journal).told(session);
     /// The facts of some memory boards that fit these words, best first.
-    SearchMemory {
-        /// The boards.
+    stored SearchMemory {
         scopes: Vec<Scope>,
-        /// The words.
         words: String,
         /// How many at most.
         limit: usize,
-    } -> Vec<Hit>, house => Memories::new(&house.shared.journal).search(&scopes, &words, limit);
-    /// The points of a session that files can be put back to, oldest first.
-    RewindPoints {
-        /// The session.
+    } -> Vec<Hit>, journal => Memories::new(journal).search(&scopes, &words, limit);
+    /// The experts whose answers are kept.
+    stored CachedExperts {} -> Vec<String>, journal => Caches::new(journal).experts();
+    /// The kept answers of an expert.
+    stored CachedAnswers {
+        expert: String,
+    } -> Vec<max_team_core::calling::cache::Entry>, journal => Caches::new(journal).entries(&expert);
+    /// The points of a session to which files can be restored, oldest first.
+    live RewindPoints {
         session: SessionId,
     } -> Vec<rewind::Moment>, house => {
         Rewind::new(&house.shared.journal, &house.shared.home, session).moments()
     };
     /// The changes, file by file, of putting files back to a point.
-    RewindPreview {
-        /// The session.
+    live RewindPreview {
         session: SessionId,
-        /// The point.
         to: To,
     } -> (rewind::Plan, Vec<Sheet>), house => house.rewinding(session, to).await;
     /// The worktrees of an open session with files that wait for the user.
-    Worktrees {
-        /// The session.
+    live Worktrees {
         session: SessionId,
     } -> Vec<worktree::Waiting>, house => house.waiting(session).await;
     /// The paths that a message to the lead can mention (`@path`): visible to the lead and not ignored by git.
-    Paths {
-        /// The project.
+    live Paths {
         root: PathBuf,
         /// What the lead works under.
         settings: AgentSettings,
-        /// The team.
         team: Option<SessionTeam>,
     } -> Vec<String>, house => {
         blocking(house, move |shared| Ok(agent::paths(shared, &root, &settings, team.as_ref()))).await
     };
-}
-
-fn census(house: &House) -> Census<'_> {
-    Census::new(&house.shared.journal)
-}
-
-fn post(house: &House) -> Post<'_> {
-    Post::new(&house.shared.journal)
 }
 
 /// Reads that can take long run beside the agents.
@@ -305,10 +488,10 @@ fn held(shared: &Shared, session: SessionId, agent: Option<AgentId>) -> Result<u
     Ok(turn.waiting(&mail, agent == lead))
 }
 
-fn audit(shared: &Shared, session: Option<SessionId>, after_seq: u64) -> Result<Vec<Record>, RuntimeError> {
+fn audit(journal: &Journal, session: Option<SessionId>, after_seq: u64) -> Result<Vec<Record>, RuntimeError> {
     let mut records = Vec::new();
     let filter = Filter { session, after_seq, ..Filter::default() };
-    Census::new(&shared.journal).records(&filter, |seen| {
+    Census::new(journal).records(&filter, |seen| {
         if let Seen::Record(_, record) = seen {
             records.push(record.clone());
         }

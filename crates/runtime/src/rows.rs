@@ -1,21 +1,21 @@
-//! The rows that follow from the log: who is asked what, who works, which plans there are, what was spent.
+//! The rows that follow from the log: open questions, working agents, plans, costs.
 //!
-//! Each row is computed from one entry, by its stream and its event, so that all of them can be thrown away and made
-//! again. What needs more than one entry to know is looked up when it is asked for, never stored.
+//! Each row is computed from one entry, by its stream and its event, so that all of them can be deleted and made
+//! again. What follows from several entries is computed when it is asked for, never stored.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use max_team_core::event::{Event, Interrupted};
+use max_team_core::event::{End, Event, Interrupted};
 use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId, TurnId};
 use max_team_core::ledger::Charge;
 use max_team_core::mates::AgentEnded;
 use max_team_core::memory::Scope;
 use max_team_core::message::{Assignment, Envelope, Kind};
-use max_team_core::plan::event::{About, PlanEnd, Say, Tally};
+use max_team_core::plan::event::{About, PlanEnd, Say, Tally, TaskCorrected};
 use max_team_core::policy::{Action, Answer, By, Memory, Recourse};
 use max_team_core::rewind::MovedFile;
-use max_team_core::stop::Held;
+use max_team_core::stop::Hold;
 use max_team_journal::{Commit, Entry, Journal, JournalError, Projection};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -26,34 +26,34 @@ use crate::{cache, memory, session, tasks};
 
 /// The session of each agent.
 pub(crate) const AGENT: &str = "agent";
-/// Agents that were given something to do and are not done.
+/// Agents with unfinished work.
 pub(crate) const WORKING: &str = "working";
-/// What each plan is for.
+/// Plans that were proposed.
 pub(crate) const PLAN: &str = "plan";
-/// Plans that are not over.
+/// Plans that have not ended.
 pub(crate) const PLAN_OPEN: &str = "plan_open";
 /// How plans ended.
 pub(crate) const PLAN_END: &str = "plan_end";
 /// Questions that wait for a person.
 pub(crate) const INBOX: &str = "inbox";
-/// Questions that were answered, and by whom.
+/// Answered questions, with who answered.
 pub(crate) const ANSWERED: &str = "answered";
 
-/// Commands in the background that are not known to be over, by agent and id.
+/// Background commands that are not known to have ended, by agent and id.
 pub(crate) const COMMANDS: &str = "commands";
 
-/// Protected files that commands made without approval, by where they were moved to.
+/// Protected files that commands made without approval, by the place they were moved to.
 pub(crate) const MOVED: &str = "moved";
 
-/// Since when what others have written is no news, by whoever was stopped with everybody.
+/// The turn ids of session stops, by the agent that read one.
 pub(crate) const STOPPED: &str = "stopped";
 
-/// The same for whoever was told so and may not have read it: a row of its own, which no older stop takes the newer one from.
+/// The key of a stop that its agent may not have read.
 fn told(address: &str) -> String {
     format!("told/{address}")
 }
 
-/// Since when what others have written is no news for those who were stopped with this one: by what it has read, or has still to.
+/// The turn id of the last session stop that a lead has read, or has still to read.
 pub(crate) fn stopped_since(journal: &Journal, lead: AgentId) -> Result<Option<TurnId>, RuntimeError> {
     let read = row(journal, STOPPED, &lead.to_string())?;
     Ok(read.max(row(journal, STOPPED, &told(&session::agent_stream(lead)))?))
@@ -69,17 +69,17 @@ pub(crate) fn mates_of(session: &str) -> String {
     format!("mates/{session}")
 }
 
-/// The teammates of a session who are there, by name.
+/// The teammates of a session that have not ended, by name.
 pub(crate) fn mates_there(journal: &Journal, session: SessionId) -> Result<Vec<(String, MateRow)>, RuntimeError> {
     let mut mates = rows::<MateRow>(journal, &mates_of(&session.to_string()))?;
     mates.retain(|(_, row)| row.gone.is_none());
     Ok(mates)
 }
 
-/// Whoever of a session has something to do that somebody gave them.
+/// The agents of a session that have unfinished work.
 pub(crate) fn working(journal: &Journal, session: SessionId) -> Result<Vec<AgentId>, RuntimeError> {
     let mine = session.to_string();
-    // Whoever was begun with anew has a row that does not say where.
+    // The row of an agent that was given new work does not name the session.
     let looked_up = |agent: &str| row::<String>(journal, AGENT, agent).ok().flatten();
     let is_ours =
         |agent: &str, known: &str| known == mine || (known.is_empty() && looked_up(agent).as_ref() == Some(&mine));
@@ -87,18 +87,18 @@ pub(crate) fn working(journal: &Journal, session: SessionId) -> Result<Vec<Agent
     Ok(working.filter_map(|(agent, _)| agent.parse().ok()).collect())
 }
 
-/// Whoever has commands in the background.
+/// The agents that have commands in the background.
 pub(crate) fn with_commands(journal: &Journal) -> Result<BTreeSet<AgentId>, RuntimeError> {
     let rows = rows::<String>(journal, COMMANDS)?;
     Ok(rows.iter().filter_map(|(key, _)| key.split_once('/')?.0.parse().ok()).collect())
 }
 
-/// Who in a session was last given each call whose answer may be kept.
+/// The last agent of a session that got each call with a cacheable answer.
 pub(crate) fn asked_of(session: &str) -> String {
     format!("asked/{session}")
 }
 
-/// What an agent's turns cost.
+/// The table of the cost of an agent's turns.
 pub(crate) fn costs_of(agent: &str) -> String {
     format!("cost/{agent}")
 }
@@ -115,17 +115,13 @@ pub(crate) struct MovedRow {
 /// An agent of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentRow {
-    /// Which.
     pub agent: AgentId,
-    /// Its session.
     pub session: SessionId,
-    /// Its name.
     pub name: String,
-    /// Its role.
     pub role: String,
-    /// What it was started for.
+    /// The assignment it was started with.
     pub assignment: Option<Arc<Assignment>>,
-    /// When.
+    /// When it was started.
     pub at_ms: i64,
 }
 
@@ -134,31 +130,30 @@ pub struct AgentRow {
 pub struct MateRow {
     /// Which agent it is.
     pub agent: AgentId,
-    /// What it is painted in.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub color: String,
     /// Whether it takes tasks from the shared list by itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub claims: bool,
-    /// Why it is no more, if so.
+    /// How it ended, if it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gone: Option<AgentEnded>,
 }
 
 impl AgentRow {
-    /// What whoever called it knows it by: short, and nobody else's in the session.
+    /// A short name for its caller, unique in the session.
     pub fn handle(&self) -> String {
         handle(&self.name, self.agent)
     }
 
-    /// Whether somebody means it: by its handle, its name, or the end of its id.
+    /// Whether a text names this agent: its handle, its name, or the end of its id.
     pub fn is(&self, text: &str) -> bool {
         let id = self.agent.to_string();
         self.name == text || self.handle() == text || (text.len() >= HANDLE_CHARS && id.ends_with(text))
     }
 }
 
-/// Letters of an agent's id that it is known by.
+/// Characters of an agent's id in its handle.
 const HANDLE_CHARS: usize = 6;
 
 /// A name and the end of an id.
@@ -168,16 +163,13 @@ pub(crate) fn handle(name: &str, agent: AgentId) -> String {
     format!("{name}-{}", id.get(cut..).unwrap_or_default())
 }
 
-/// A plan.
+/// A plan that was proposed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanRow {
-    /// Which.
     pub plan: PlanId,
-    /// Its session.
     pub session: SessionId,
-    /// What it is for.
     pub goal: String,
-    /// Whose idea it was.
+    /// Who proposed it.
     pub by: String,
     /// When it was proposed.
     pub at_ms: i64,
@@ -186,73 +178,70 @@ pub struct PlanRow {
 /// How a plan ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanEndRow {
-    /// How.
     pub end: PlanEnd,
-    /// What came of its tasks.
+    /// The outcome of its tasks.
     pub tally: Tally,
 }
 
-/// What somebody is asked.
+/// What a question is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Matter {
-    /// Whether a tool may run; or, for `ask_user`, anything.
+    /// Whether a tool may run; for `ask_user`, any question.
     Tool {
-        /// The tool.
         tool: String,
         /// What would be done.
         action: Box<Action>,
         /// What a "yes, always" is remembered as.
         #[serde(default)]
         memory: Memory,
-        /// Why somebody is asked.
+        /// The rule because of which the user is asked.
         #[serde(default)]
         rule: String,
         /// What would let the call run without the question.
         #[serde(default, skip_serializing_if = "Recourse::is_default")]
         recourse: Recourse,
     },
-    /// Something about a plan.
+    /// A question about a plan.
     Plan(About),
 }
 
 /// A question that waits for a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InboxRow {
-    /// Which.
     pub question: QuestionId,
     /// The mailbox that the answer goes to.
     pub address: String,
     /// What is asked.
     pub matter: Matter,
-    /// Since when.
+    /// When it was asked.
     pub at_ms: i64,
 }
 
 /// A question that was answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnsweredRow {
-    /// Whose answer it was.
+    /// The author of the answer.
     pub by: By,
-    /// What they said, in a word.
+    /// The answer, in a word.
     pub said: String,
-    /// When.
+    /// When it was answered.
     pub at_ms: i64,
     /// The plan that was proposed instead of the one that the question was about: the question was withdrawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<PlanId>,
 }
 
-/// What one turn cost.
+/// The cost of one turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CostRow {
-    /// By model.
+    /// Usage and cost, one element per model.
     pub charges: Vec<Charge>,
     /// When it ended.
     pub at_ms: i64,
 }
 
-/// The rows that an entry of the log makes, for making them all again.
+/// The rows that an entry of the log makes, for a rebuild.
 pub fn project_entry(entry: &Entry) -> Vec<Projection> {
     match event_of(entry) {
         Ok(event) => project(&entry.stream, entry.at_ms, &event),
@@ -282,7 +271,7 @@ pub(crate) fn project(stream: &str, at_ms: i64, event: &Event) -> Vec<Projection
     }
 }
 
-/// The rows that a commit's letters change.
+/// The rows that a commit's messages change.
 pub(crate) fn of_sends(commit: &mut Commit) {
     commit.projections.extend(commit.sends.iter().flat_map(of_letter));
 }
@@ -290,17 +279,17 @@ pub(crate) fn of_sends(commit: &mut Commit) {
 fn of_letter(letter: &Envelope) -> Vec<Projection> {
     let session = letter.body.get("session").and_then(serde_json::Value::as_str);
     match (letter.kind, session) {
-        // When it was written, not when it was stored: whoever sends it knows only the first.
+        // The time of sending, not of storing: the sender knows only the first.
         (Kind::PlanApprovalRequest, Some(session)) => {
             let plan = letter.to.strip_prefix("plan/");
             plan.map(|plan| put(PLAN_OPEN, plan, letter.sent_at_ms, &session)).unwrap_or_default()
         }
-        // Somebody else has said for an agent that it cannot work: it may have said nothing itself.
-        (Kind::TaskResult, _) if letter.body.get("end").is_some_and(|end| end.get("broken").is_some()) => {
+        // The runtime reported for an agent that it cannot work; the agent itself may have written nothing.
+        (Kind::TaskResult, _) if matches!(letter.result().work.end, Some(End::Broken { .. })) => {
             letter.from.strip_prefix("agent/").map(|agent| delete(WORKING, agent)).into_iter().collect()
         }
-        // It counts from when it was said, whenever it is read. Two may write the same one, of which the first is stored; and of two
-        // that are written at once the later counts, whichever is stored first.
+        // A stop counts from its own time, whenever it is read. Two processes may write the same one, and the first is
+        // stored; of two different ones the later counts, even if it is stored first.
         (Kind::Shutdown, _) => {
             since_of(letter).and_then(|since| raise(STOPPED, told(&letter.to), &since)).into_iter().collect()
         }
@@ -337,7 +326,7 @@ fn of_agent(stream: &str, agent: &str, at_ms: i64, event: &Event) -> Vec<Project
             }
             rows
         }
-        // The first time, it has been at work since it was started.
+        // A first attempt has its row since the agent's start.
         Event::TurnStarted(started) if started.assignment.as_ref().is_some_and(|task| task.attempt > 1) => {
             put(WORKING, agent, at_ms, &"")
         }
@@ -359,9 +348,9 @@ fn of_agent(stream: &str, agent: &str, at_ms: i64, event: &Event) -> Vec<Project
             rows.push(delete(INBOX, stream));
             rows
         }
-        // Its work was over, and this is not.
+        // Its work had ended, and the review begins.
         Event::ReviewBegun(_) => put(WORKING, agent, at_ms, &""),
-        Event::Interrupted(Interrupted { held: Some(Held { since: Some(since), .. }), .. }) => {
+        Event::Interrupted(Interrupted { held: Some(Hold { since: Some(since), .. }), .. }) => {
             put(STOPPED, agent, at_ms, since)
         }
         Event::FilesChanged(changed) => moved_rows(agent, at_ms, &changed.moved),
@@ -432,6 +421,9 @@ fn of_plan(stream: &str, plan: &str, at_ms: i64, event: &Event) -> Vec<Projectio
             }
             rows
         }
+        Event::TaskCorrected(TaskCorrected { ended: Some(ended), .. }) => {
+            put(PLAN_END, plan, at_ms, &PlanEndRow { end: ended.end, tally: ended.tally })
+        }
         Event::PlanEnded(ended) => {
             let mut rows = put(PLAN_END, plan, at_ms, &PlanEndRow { end: ended.end, tally: ended.tally });
             rows.push(delete(PLAN_OPEN, plan));
@@ -441,7 +433,7 @@ fn of_plan(stream: &str, plan: &str, at_ms: i64, event: &Event) -> Vec<Projectio
     }
 }
 
-/// What somebody said about a plan, in a word.
+/// A decision about a plan, in a word.
 pub(crate) fn said(say: &Say) -> &'static str {
     match say {
         Say::Approve => "approved",
@@ -453,7 +445,7 @@ pub(crate) fn said(say: &Say) -> &'static str {
     }
 }
 
-/// What somebody said to an agent, in a word.
+/// An answer to an agent, in a word.
 pub(crate) fn yes_or_no(answer: &Answer) -> &'static str {
     if answer.allow { "yes" } else { "no" }
 }
@@ -463,7 +455,7 @@ fn answered_by(question: QuestionId, by: &By, said: &str, at_ms: i64) -> Vec<Pro
     put(ANSWERED, &question.to_string(), at_ms, &row)
 }
 
-/// A row; what cannot be written as JSON is none.
+/// A row; a value that is no JSON makes none.
 pub(crate) fn put(table: &str, key: &str, sort_ms: i64, value: &impl Serialize) -> Vec<Projection> {
     let row = serde_json::to_vec(value).map(|value| Projection::Put {
         table: table.to_owned().into(),
@@ -474,12 +466,12 @@ pub(crate) fn put(table: &str, key: &str, sort_ms: i64, value: &impl Serialize) 
     row.into_iter().collect()
 }
 
-/// A row that no earlier value takes the later one from.
+/// A row that keeps the greatest value.
 fn raise(table: &'static str, key: String, value: &TurnId) -> Option<Projection> {
     Some(Projection::Raise { table: table.into(), key, value: serde_json::to_vec(value).ok()? })
 }
 
-/// The row that goes when an agent has nothing more to do.
+/// The row of a working agent, deleted when it has no more work.
 pub(crate) fn at_rest(agent: AgentId) -> Projection {
     delete(WORKING, &agent.to_string())
 }
@@ -534,7 +526,7 @@ const PAGE: usize = 256;
 /// Entries read at a time.
 const ENTRIES: usize = 512;
 
-/// The entries of a stream behind one of them, read as they are wanted.
+/// The entries of a stream after one of them, read lazily.
 pub(crate) fn entries<'a>(
     journal: &'a Journal,
     stream: &'a str,
@@ -560,7 +552,7 @@ pub(crate) fn entries<'a>(
     })
 }
 
-/// Everything in some streams, in order.
+/// All entries of some streams, in order.
 pub(crate) fn all_entries<'s>(
     journal: &Journal,
     streams: impl IntoIterator<Item = &'s String>,
@@ -575,12 +567,12 @@ pub(crate) fn all_entries<'s>(
     Ok(all)
 }
 
-/// What happened in a stream, with the time.
+/// The events of a stream, with their times.
 pub(crate) fn events_of(journal: &Journal, stream: &str) -> Result<Vec<(i64, Event)>, RuntimeError> {
     entries(journal, stream, 0).map(|entry| entry.and_then(|entry| Ok((entry.at_ms, event_of(&entry)?)))).collect()
 }
 
-/// An event as the journal gives it back.
+/// The event of an entry.
 pub(crate) fn event_of(entry: &Entry) -> Result<Event, RuntimeError> {
     let unreadable = |detail: String| RuntimeError::Unreadable { seq: entry.seq, stream: entry.stream.clone(), detail };
     let payload = entry.payload.as_deref().ok_or_else(|| unreadable("it was erased".to_owned()))?;
@@ -593,25 +585,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::agent::Halt;
-
-    /// Two who say stop at once write in whichever order they come.
-    #[test]
-    fn of_two_stops_the_later_counts_whichever_is_stored_first() {
-        let turn = |number| TurnId::new(uuid::Uuid::from_u128(number));
-        let lead = AgentId::new(uuid::Uuid::from_u128(9));
-        for order in [[5, 7], [7, 5]] {
-            let journal = Journal::memory();
-            for number in order {
-                let since = Some(turn(number));
-                let halt = Halt { from: "user/ada", by: "ada", who: None, since, listed: None, at_ms: 1 };
-                let mut commit = Commit { sends: vec![halt.letter(session::agent_stream(lead))], ..Commit::default() };
-                of_sends(&mut commit);
-                journal.commit_blocking(commit).unwrap();
-            }
-            assert_eq!(stopped_since(&journal, lead).unwrap(), Some(turn(7)), "{order:?}");
-        }
-    }
 
     /// Whoever proposes a plan knows when its letter was written, not when it will be stored.
     #[test]

@@ -1,4 +1,4 @@
-//! What every loop of this process shares: the journal, the models, the tools, and whoever watches.
+//! What all loops of this process share: the journal, the models, the tools, and the subscribers.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -16,7 +16,7 @@ use max_team_core::id::SessionId;
 use max_team_journal::{Append, Commit, Journal, JournalError, Worker};
 use max_team_llm::Router;
 use max_team_tools::rewind::Trees;
-use max_team_tools::{Reach, Registry};
+use max_team_tools::{Reach, Registry, RemoteCalls, ToolSource};
 use uuid::{ContextV7, Timestamp, Uuid};
 
 use crate::audit::Audit;
@@ -28,43 +28,52 @@ use crate::skills::Library;
 use crate::stream::Pieces;
 use crate::{session, team_tools};
 
-/// How long what was read of the instruction files holds.
+/// How long the contents of instruction files are used before they are read again.
 const INSTRUCTIONS_FRESH: Duration = Duration::from_secs(1);
 
-/// Room for an event that is kept for the next.
+/// Capacity of the buffer that is kept for the next event.
 const DRAFT_BYTES_KEPT: usize = 64 << 10;
 
-/// What every loop of this process shares.
+/// State that every loop of this process shares.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub journal: Journal,
     pub worker: Worker,
     pub router: Router,
     pub tools: Registry,
+    /// Sources of further tools.
+    pub sources: Vec<Arc<dyn ToolSource>>,
     pub reach: Arc<Reach>,
+    pub remote: Arc<RemoteCalls>,
     pub home: PathBuf,
-    /// Where agents keep what is their own: nobody sees it by its real name.
+    /// Agents' own folders: no tool shows them by their real paths.
     pub closed: Vec<String>,
-    /// That, and where other programs keep what is the user's own.
+    /// These, and the user's folders of other programs.
     pub homes: Vec<PathBuf>,
     pub surroundings: String,
     pub walled: bool,
-    /// Blobs that this process has put into the journal.
-    pub stored: Mutex<HashSet<Hash>>,
+    /// Blobs and notes that this process has already stored.
+    pub stored: Mutex<Stored>,
     read: Mutex<Option<(PathBuf, Instant, Arc<Instructions>)>>,
-    /// Skills of whatever is worked on.
+    /// Skills of the current project.
     pub skills: Arc<Library>,
-    /// How it looks after its memory, once somebody has said so.
+    /// How the memory is kept, once it was set.
     pub remember: OnceLock<Remember>,
     /// Set where the user cannot be asked.
     pub unattended: AtomicBool,
-    /// Sessions that this process has noted the state of: `/clear` begins anew, so their successors are not told of them.
-    pub noted: Mutex<HashSet<SessionId>>,
     pub herald: Arc<Herald>,
-    /// Pieces of answers on their way to whoever reads the stream.
+    /// Live pieces of answers, for readers of the stream.
     pub pieces: Pieces,
-    /// How projects are before and after commands.
+    /// Snapshots of projects before and after commands.
     pub trees: Trees,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Stored {
+    pub blobs: HashSet<Hash>,
+    /// Sessions whose state was noted in this process: `/clear` starts a new session, which must not be told the state
+    /// of the old one.
+    pub noted: HashSet<SessionId>,
 }
 
 impl Shared {
@@ -74,30 +83,31 @@ impl Shared {
             worker: options.worker,
             router: options.router,
             tools: team_tools::with_team(options.tools),
+            sources: options.sources,
             reach: Arc::new(options.reach),
+            remote: Arc::default(),
             closed: closed(&options.home),
             trees: Trees::within(&options.home),
             homes: std::iter::once(options.home.clone()).chain(options.others).collect(),
             home: options.home,
             surroundings: options.surroundings,
             walled: options.walled,
-            stored: Mutex::new(HashSet::new()),
+            stored: Mutex::default(),
             read: Mutex::new(None),
             skills: Arc::new(Library::new(options.skills)),
             remember: OnceLock::new(),
             unattended: AtomicBool::new(false),
-            noted: Mutex::default(),
             herald: Herald::new(options.audit.map(Audit::new)),
             pieces: Pieces::default(),
         }
     }
 
-    /// Whether leads are told what is remembered.
+    /// Whether prompts of leads contain remembered facts.
     pub(crate) fn recalls(&self) -> bool {
         self.remember.get().is_none_or(|remember| remember.recall)
     }
 
-    /// Commits what only spares work later; if it is refused, nothing is lost.
+    /// Commits something that only saves work later; if it is refused, nothing is lost.
     pub(crate) async fn keep(&self, commit: Commit) -> Result<(), RuntimeError> {
         match self.journal.commit(commit).await {
             Err(error) if !error.is_refusal() => Err(error.into()),
@@ -105,7 +115,7 @@ impl Shared {
         }
     }
 
-    /// The instruction files of a directory, read again unless they have just been: a wave of members reads them once.
+    /// The instruction files of a directory, read again unless that was just done: a wave of members reads them once.
     pub(crate) fn instructions(&self, root: &Path) -> Arc<Instructions> {
         let mut read = lock(&self.read);
         if let Some((path, at, known)) = &*read
@@ -127,11 +137,11 @@ impl Shared {
 }
 
 thread_local! {
-    /// Room to write the next event in: what grows while it is written is copied again and again.
+    /// A reused buffer for the next event: a new one would be reallocated many times as it grows.
     static DRAFT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// An event as the journal takes it.
+/// An event in the form that the journal takes.
 pub(crate) fn append(stream: &str, event: &Event, actor: &str) -> Result<Append, RuntimeError> {
     let malformed =
         |error: serde_json::Error| JournalError::Malformed { what: "an event".to_owned(), detail: error.to_string() };
@@ -151,12 +161,12 @@ pub(crate) fn append(stream: &str, event: &Event, actor: &str) -> Result<Append,
     })
 }
 
-/// A commit decided now, by the house.
+/// A commit decided now, by the runtime.
 pub(crate) fn commit_at(at_ms: i64) -> Commit {
     Commit { at_ms, actor: "house".to_owned(), ..Commit::default() }
 }
 
-/// Milliseconds since 1970, UTC; less than 0 before it, so that a clock that is wrong still moves on.
+/// Milliseconds since 1970, UTC; negative before, so that a wrong clock still advances.
 pub fn now_ms() -> i64 {
     let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     SystemTime::now().duration_since(UNIX_EPOCH).map_or_else(|before| -ms(before.duration()), ms)
@@ -170,12 +180,12 @@ pub fn new_id() -> Uuid {
     Uuid::new_v7(Timestamp::from_unix(&CONTEXT, since.as_secs(), since.subsec_nanos()))
 }
 
-/// A lock whose holder panicked still guards plain data.
+/// The data behind a poisoned lock is still consistent: no holder leaves it half changed.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The folders that hold what agents keep, by every name that they have.
+/// The agents' own folders, under every path that leads to them.
 fn closed(home: &Path) -> Vec<String> {
     let homes = [Some(home.to_path_buf()), home.canonicalize().ok()];
     let folders = homes.into_iter().flatten().flat_map(|home| Folder::ALL.map(|folder| home.join(folder.home())));

@@ -1,21 +1,22 @@
-//! The tools that act on the team itself: what a model is told about them, and how its words are read.
+//! The tools that act on the team itself: their descriptions, and how their arguments are read.
 //!
-//! They are tools like any other to a registry (a name, a schema, an action to judge), but they are carried out by
-//! the agent's loop, in the same commit as their result. The names and fields that design documents use are read too.
+//! They are tools like any other to a registry (a name, a schema, an action to judge), but they are carried out by the
+//! agent's loop, in the same commit as their result. The names and fields that design documents use are read too.
 
 mod call;
 mod mates;
+mod tasks;
 
 use max_team_core::calling::hands::{
     AGENT, CHECK_INBOX, EXIT_PLAN_MODE, SEND_MESSAGE, SPAWN, SPAWN_TEAMMATE, SPAWNED, TASK,
 };
 use max_team_core::calling::offer::TOOL_SEARCH;
 use max_team_core::id::PlanId;
-use max_team_core::plan::event::Ruling;
-use max_team_core::plan::{Draft, Status, Task};
+use max_team_core::plan::Draft;
 use max_team_core::policy::{Action, Class, Deed};
-use max_team_core::tasks::Status as ListStatus;
+use max_team_core::tasks::{CREATE, QUERY, UPDATE};
 use max_team_core::turn::SUBMIT_PLAN;
+use max_team_tools::names::canonical;
 use max_team_tools::{Cx, Output, Registry, Spec, Tool, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -23,24 +24,19 @@ use serde_json::{Value, json};
 pub(crate) use call::{Call, Callee, Way, title, tools as calling};
 pub use mates::Spawn;
 pub(crate) use mates::{Message, Spawned};
+pub(crate) use tasks::{Ask, Create, LIST_ONLY, Query, Says, Update};
 
+use crate::memory;
 use crate::skills::{SKILL, SkillTool};
-use crate::{memory, tasks};
 
 /// Characters of a call's summary.
 const TARGET_CHARS_MAX: usize = 120;
 
-/// Gives one member something to do.
+/// Gives a member a task.
 pub const DISPATCH_TASK: &str = "dispatch_task";
-/// Writes a task down.
-pub const TASK_CREATE: &str = "task_create";
-/// Changes a task, answers its owner, or says what to do about its failure.
-pub use max_team_core::turn::TASK_UPDATE;
-/// Looks at tasks.
-pub const TASK_QUERY: &str = "task_query";
 /// Asks the user.
 pub use max_team_core::calling::hands::ASK_USER;
-/// Asks whoever gave the task.
+/// Asks the author of the task.
 pub use max_team_core::turn::NEED_CLARIFY;
 
 /// Whether a call's result comes by mail.
@@ -48,17 +44,17 @@ pub(crate) fn answers_by_mail(tool: &str, deed: Deed) -> bool {
     is_call(tool, deed) || tool == NEED_CLARIFY
 }
 
-/// Whether somebody else works for the call. Some skills are carried out by others.
+/// Whether another agent works for the call. Some skills are carried out by another agent.
 pub(crate) fn is_call(tool: &str, deed: Deed) -> bool {
     matches!(tool, DISPATCH_TASK | TASK | AGENT | SEND_MESSAGE) || (tool == SKILL && deed == Deed::Team)
 }
 
-/// What a call asks for.
+/// A parsed call.
 #[derive(Debug)]
 pub(crate) enum Act {
     SubmitPlan(Submit),
-    Create(Task),
-    Update(Update),
+    Create(Create),
+    Update(Box<Update>),
     Query(Query),
     Dispatch(Dispatch),
     Call(Call),
@@ -71,7 +67,6 @@ pub(crate) enum Act {
     Skill(Value),
     Clarify { question: String },
     Memory(memory::Ask),
-    Tasks(tasks::Ask),
 }
 
 #[derive(Debug, Deserialize)]
@@ -79,107 +74,6 @@ pub(crate) struct Submit {
     #[serde(flatten)]
     pub draft: Draft,
     pub revises: Option<PlanId>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Update {
-    #[serde(alias = "id", alias = "taskId")]
-    pub task_id: String,
-    pub plan: Option<PlanId>,
-    pub answer: Option<String>,
-    pub decision: Option<String>,
-    #[serde(alias = "agent_name", alias = "owner")]
-    pub agent: Option<String>,
-    pub model: Option<String>,
-    pub note: Option<String>,
-    #[serde(alias = "subject")]
-    pub title: Option<String>,
-    #[serde(alias = "do")]
-    pub description: Option<String>,
-    #[serde(alias = "needs")]
-    pub depends_on: Option<Vec<String>>,
-    /// Of a task of the shared list.
-    pub status: Option<ListStatus>,
-}
-
-/// What the lead says about a task of a plan that runs.
-#[derive(Debug, serde::Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Says {
-    Answer(String),
-    Rule(Ruling),
-    Note(String),
-    Cancel,
-}
-
-impl Update {
-    /// The task as it is to be.
-    pub(crate) fn over(&self, draft: &Task) -> Task {
-        let mut task = draft.clone();
-        let set = |into: &mut String, from: &Option<String>| {
-            if let Some(from) = from {
-                into.clone_from(from);
-            }
-        };
-        set(&mut task.title, &self.title);
-        set(&mut task.description, &self.description);
-        set(&mut task.agent, &self.agent);
-        if let Some(needs) = &self.depends_on {
-            task.needs.clone_from(needs);
-        }
-        task.model = self.model.clone().or(task.model);
-        task
-    }
-
-    pub(crate) fn says(&self) -> Result<Says, String> {
-        if let Some(answer) = self.answer.as_ref().filter(|answer| !answer.trim().is_empty()) {
-            return Ok(Says::Answer(answer.clone()));
-        }
-        let retry = || Ruling::Retry {
-            agent: self.agent.clone(),
-            model: self.model.clone(),
-            note: self.note.clone().unwrap_or_default(),
-        };
-        let ruling = match self.decision.as_deref() {
-            Some("cancel" | "cancelled") => return Ok(Says::Cancel),
-            None if self.status == Some(ListStatus::Deleted) => return Ok(Says::Cancel),
-            Some("skip" | "skipped") => Ruling::Skip,
-            Some("retry") => retry(),
-            Some("fixed") => Ruling::Fixed,
-            Some("accept" | "accepted") => Ruling::Accept,
-            Some("give_up" | "fail" | "failed") => Ruling::GiveUp,
-            Some("escalate" | "ask_user") => Ruling::Escalate,
-            Some(other) => {
-                let words = "there are cancel, accept, skip, retry, fixed, give_up and escalate";
-                return Err(format!("`{other}` is no decision; {words}"));
-            }
-            None => return self.note(),
-        };
-        Ok(Says::Rule(ruling))
-    }
-
-    /// What is added to a task that the user has approved. Its own words stay, whatever the note is called.
-    fn note(&self) -> Result<Says, String> {
-        let is_more = self.agent.is_some() || self.model.is_some() || self.depends_on.is_some() || self.title.is_some();
-        let note = self.note.as_ref().or(self.description.as_ref()).filter(|note| !note.trim().is_empty());
-        match note {
-            _ if is_more => Err("once its plan is approved, a task stays as it is: only a `note` can be added".to_owned()),
-            Some(note) => Ok(Says::Note(note.clone())),
-            None => Err("say `answer` (to a question), `decision` (cancel, or about a failure) or `note` (to a task that has not begun)"
-                .to_owned()),
-        }
-    }
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Query {
-    #[serde(alias = "id", alias = "taskId")]
-    pub task_id: Option<String>,
-    pub plan: Option<PlanId>,
-    pub status: Option<Status>,
-    pub page: Option<usize>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -195,11 +89,12 @@ pub(crate) struct Dispatch {
 impl Act {
     pub(crate) fn read(tool: &str, input: Value) -> Result<Self, String> {
         let misfit = |error: serde_json::Error| format!("the input of `{tool}` does not fit: {error}");
-        Ok(match tool {
+        // A journal of an older version may hold a call under another name.
+        Ok(match canonical(tool) {
             SUBMIT_PLAN => Self::SubmitPlan(serde_json::from_value(input).map_err(misfit)?),
-            TASK_CREATE => Self::Create(serde_json::from_value(input).map_err(misfit)?),
-            TASK_UPDATE => Self::Update(serde_json::from_value(input).map_err(misfit)?),
-            TASK_QUERY => Self::Query(serde_json::from_value(input).map_err(misfit)?),
+            CREATE => Self::Create(serde_json::from_value(input).map_err(misfit)?),
+            UPDATE => Self::Update(serde_json::from_value(input).map_err(misfit)?),
+            QUERY => Self::Query(serde_json::from_value(input).map_err(misfit)?),
             DISPATCH_TASK => Self::Dispatch(serde_json::from_value(input).map_err(misfit)?),
             TASK => Self::Call(Call::task(input)?),
             AGENT => Self::Call(Call::agent(input)?),
@@ -216,10 +111,7 @@ impl Act {
             NEED_CLARIFY => {
                 Self::Clarify { question: input.get("question").map(super::agent::shown).unwrap_or_default() }
             }
-            _ => match tasks::Ask::read(tool, input) {
-                Some(ask) => Self::Tasks(ask.map_err(misfit)?),
-                None => return Err(format!("`{tool}` is not a tool of the team")),
-            },
+            _ => return Err(format!("`{tool}` is not a tool of the team")),
         })
     }
 }
@@ -252,7 +144,8 @@ impl Tool for TeamTool {
 }
 
 impl TeamTool {
-    /// What a call is about. Rules speak of whom is called: that is read as it will be when it is carried out.
+    /// What a call is about, as permission rules see it. For calls of agents it is the called agent, read in the same
+    /// way as when the call is carried out.
     fn target(&self, args: &Value) -> Result<String, ToolError> {
         let act = |read: Result<Act, String>| read.map_err(ToolError::correctable);
         match self.spec.name.as_str() {
@@ -260,7 +153,7 @@ impl TeamTool {
                 Ok(match act(Act::read(name, args.clone()))? {
                     Act::Call(call) => call.who,
                     Act::Dispatch(dispatch) => dispatch.agent,
-                    // Rules speak of types; a name is whatever somebody makes up.
+                    // Rules name agent types; the teammate's name is free text of the model.
                     Act::Spawn(spawn) => spawn.kind().to_owned(),
                     Act::Message(message) => message.to.join(", "),
                     _ => String::new(),
@@ -285,10 +178,10 @@ fn question(args: &Value) -> String {
     text
 }
 
-/// These tools with the ones that act on the team itself.
+/// Adds the tools that act on the team itself.
 pub fn with_team(mut tools: Registry) -> Registry {
     for tool in all() {
-        // One that somebody has put there before is theirs to answer for.
+        // A tool of that name that the caller registered before takes precedence.
         drop(tools.add(tool));
     }
     drop(tools.add(SkillTool::listed()));
@@ -307,23 +200,24 @@ fn tool(name: &str, deed: Deed, description: &str, schema: Value) -> TeamTool {
     TeamTool { spec, deed }
 }
 
-/// All of them.
 fn all() -> Vec<TeamTool> {
     let only_question =
         || json!({ "type": "object", "required": ["question"], "properties": { "question": { "type": "string" } } });
     let own = [
         tool(SUBMIT_PLAN, Deed::Team, SUBMIT_WORDS, submit_schema()),
-        tool(TASK_CREATE, Deed::Team, CREATE_WORDS, task_schema()),
-        tool(TASK_UPDATE, Deed::Team, UPDATE_WORDS, update_schema()),
-        tool(TASK_QUERY, Deed::Team, QUERY_WORDS, query_schema()),
         tool(DISPATCH_TASK, Deed::Team, DISPATCH_WORDS, dispatch_schema()),
         tool(ASK_USER, Deed::Ask, ASK_WORDS, ask_schema()),
         tool(NEED_CLARIFY, Deed::Team, CLARIFY_WORDS, only_question()),
     ];
     let search = [tool_search()];
     let memory = memory::tools().map(|(name, words, schema)| tool(name, Deed::Team, words, schema));
-    let list = tasks::tools().map(|(name, words, schema)| tool(name, Deed::Team, words, schema));
-    own.into_iter().chain(search).chain(calling(&[])).chain(mates::tools()).chain(memory).chain(list).collect()
+    own.into_iter()
+        .chain(search)
+        .chain(calling(&[]))
+        .chain(mates::tools())
+        .chain(memory)
+        .chain(tasks::tools())
+        .collect()
 }
 
 /// The tool that finds tools, for an agent that has some which its requests do not describe.
@@ -339,47 +233,10 @@ pub(crate) fn searched(input: &Value) -> &str {
 }
 
 const SEARCH_WORDS: &str = "Find one of your further tools, which are not listed here.";
-const CREATE_WORDS: &str = "Write down one task for a later `submit_plan` or `dispatch_task`. Runs nothing.";
-const UPDATE_WORDS: &str = "Act on a task. Its owner asked: `answer`. It failed: `decision` accept (its owner's answer counts as the result), skip (go on without it), retry (`agent`, `model` and \
-    `note` say what to change), fixed (mended by hand: run the checks again), give_up (with every task that needs it) or escalate \
-    (ask the user); `note` says why. The answer stays and reaches the tasks that need it. It is no longer wanted: `decision` cancel (with every task that needs it). It has not begun and its plan is \
-    approved: `note` adds to what the user approved. It is only written down: `title`, `description`, `agent`, `depends_on`. A \
-    task of the shared list: `status`, or `agent` for its owner. A task in the background: `decision` give_up stops it.";
-const QUERY_WORDS: &str = "See tasks: owner, state, result, what each waits for. With `task_id` one of them and its whole \
-    result; without it all tasks of open and finished plans, of the shared list and in the background.";
 const DISPATCH_WORDS: &str = "Ask one member and wait for its answer; it sees nothing of this conversation. Several calls in one \
     answer run side by side.";
 const ASK_WORDS: &str = "Ask the user one short question that only they can decide.";
 const CLARIFY_WORDS: &str = "Ask the agent that gave you the task for something that you need to know and cannot find out. The answer is the result.";
-
-fn update_schema() -> Value {
-    let text = || json!({ "type": "string" });
-    json!({
-        "type": "object", "required": ["task_id"],
-        "properties": {
-            "task_id": text(),
-            "plan": { "type": "string", "description": "The plan's id, if several are open." },
-            "answer": text(),
-            "decision": { "type": "string", "enum": ["accept", "skip", "retry", "fixed", "give_up", "escalate", "cancel"] },
-            "agent": text(), "model": text(), "note": text(), "title": text(), "description": text(),
-            "depends_on": { "type": "array", "items": text() },
-            "status": { "type": "string", "enum": ListStatus::ALL.map(ListStatus::name) },
-        },
-    })
-}
-
-fn query_schema() -> Value {
-    let states = ["planned", "approved", "dispatched", "running", "done", "failed", "skipped", "cancelled"];
-    json!({
-        "type": "object",
-        "properties": {
-            "task_id": { "type": "string" },
-            "plan": { "type": "string" },
-            "status": { "type": "string", "enum": states },
-            "page": { "type": "integer", "minimum": 1, "description": "Of a long result." },
-        },
-    })
-}
 
 fn dispatch_schema() -> Value {
     json!({
@@ -387,7 +244,7 @@ fn dispatch_schema() -> Value {
         "properties": {
             "agent": { "type": "string", "description": "The member." },
             "description": { "type": "string", "description": "The whole task." },
-            "task_id": { "type": "string", "description": "Instead of both: a task of `task_create` or of the shared list." },
+            "task_id": { "type": "string", "description": "Instead of both: a task of the shared list." },
         },
     })
 }
@@ -431,7 +288,7 @@ fn task_schema() -> Value {
             "when": text("`ID.failed` or `ID.ok`: run only then."),
             "owns": list("Globs of files that it alone may change. Left out: any. Empty: none."),
             "outputs": list("Files that must exist afterwards."),
-            "verify": list("Commands that must pass afterwards, without shell syntax: the project's test command, or a file to run. Inline code (`python3 -c`, `sh -c`) is risky: the plan then waits for the user."),
+            "verify": list("Commands that must pass afterwards, without shell syntax: the project's test command, or a file to run. Inline code (`python3 -c`, `sh -c`) needs the user's approval."),
             "retry": { "type": "integer", "minimum": 0, "description": "Further attempts (2)." },
             "model": { "type": "string" },
             "isolation": { "type": "string", "enum": ["none", "worktree"], "description": "`worktree`: work in a copy, merged once the checks pass." },

@@ -1,9 +1,9 @@
-//! Agents that work in a copy of the project, and what becomes of what they did there.
+//! Agents that work in a worktree of the project, and what becomes of their changes.
 //!
-//! An agent's copy bears the agent's name, so whoever sits down again finds it. Its settings say where it is
-//! (`Permissions::copy`), and they are journalled: an agent that was given a copy never works in the project itself. A
-//! copy without walls would keep nobody in, so without them there is none. Copies are made and merged by
-//! `tools::copy`, which can do every step again; nothing here is written down besides.
+//! A worktree has the agent's id as its name, so that a restarted agent finds it. The agent's journalled settings say
+//! where it is (`Permissions::copy`): an agent that was given a worktree never works in the project itself. Without a
+//! sandbox nothing would keep an agent inside, so then there are no worktrees. `tools::copy` makes and merges them,
+//! and can repeat every step; nothing is journalled here besides.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -24,37 +24,38 @@ use crate::floor::Floor;
 use crate::rewind::Merger;
 use crate::shared::{Shared, now_ms};
 
-/// Files in conflict that are named to whoever must do something about them.
+/// Files in conflict that a message names at most.
 const NAMED_MAX: usize = 10;
 /// What a merge is called among the checks of a task.
 pub(crate) const MERGE: &str = "merge into the project";
 
-/// What is said of a copy that is not there any more.
+/// The text about a worktree that no longer exists.
 pub(crate) const GONE: &str = "The copy is gone: what was in it has been taken or dropped.";
 
-/// Whether somebody works in a copy: because of who it is, or of what it is given to do.
+/// Whether an agent works in a worktree: because of its definition or of its task.
 pub(crate) fn wanted(who: Isolation, what: Isolation) -> bool {
     who == Isolation::Worktree || what == Isolation::Worktree
 }
 
-/// The same settings for somebody who works in a copy.
+/// The settings of an agent that works in its worktree.
 pub(crate) fn within(shared: &Shared, agent: AgentId, mut settings: Settings) -> Settings {
     settings.permissions.copy = copies(shared).root(&agent.to_string()).display().to_string();
     settings
 }
 
-/// What settings say now, for somebody who may work in a copy.
+/// The present permissions, with the worktree that the agent has.
 pub(crate) fn still(known: &Permissions, now: &Permissions) -> Permissions {
     Permissions { copy: known.copy.clone(), ..now.clone() }
 }
 
-/// What the copy is called that somebody works in: whoever is called from within one works in the same.
+/// The name of the worktree in which an agent works. It may be its caller's: a called agent works in the worktree of
+/// its caller.
 pub(crate) fn id_of(settings: &Settings) -> String {
     let folder = Path::new(&settings.permissions.copy).parent().and_then(Path::file_name);
     folder.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// The copy whose tree this is, if it is one's.
+/// The worktree whose tree this is, if it is one.
 pub(crate) fn around(shared: &Shared, root: &Path) -> Option<Copy> {
     let id = root.parent()?.file_name()?.to_str()?;
     let is_within = [Some(shared.home.clone()), shared.home.canonicalize().ok()];
@@ -62,7 +63,7 @@ pub(crate) fn around(shared: &Shared, root: &Path) -> Option<Copy> {
     copies(shared).find(id).ok().filter(|copy| copy.root() == root)
 }
 
-/// Whether there is no copy of that name any more.
+/// Whether no worktree of that name exists any more.
 pub(crate) fn is_gone(shared: &Shared, id: &str) -> bool {
     matches!(copies(shared).find(id), Err(CopyError::NotFound(_)))
 }
@@ -71,10 +72,10 @@ pub(crate) fn copies(shared: &Shared) -> Copies {
     Copies::within(&shared.home)
 }
 
-/// Whoever works in a copy, and at what.
+/// An agent that works in a worktree, and its task.
 #[derive(Debug, Clone)]
 pub(crate) struct Worker {
-    /// What the copy is called.
+    /// The name of the worktree.
     pub id: String,
     pub project: PathBuf,
     pub settings: Settings,
@@ -84,13 +85,13 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// A lead, whose copy is its own.
+    /// A lead with a worktree of its own.
     pub(crate) fn leading(floor: &Floor, settings: &Settings, definition: &Definition) -> Self {
         let (id, project, by) = (floor.lead.to_string(), floor.root.clone(), definition.name.clone());
         Self { id, project, settings: settings.clone(), by, named: Vec::new() }
     }
 
-    /// The copy of somebody whose settings say that there is one; made if it is not there. Blocking.
+    /// The agent's worktree; made if it does not exist. Blocking.
     pub(crate) fn copy(&self, shared: &Shared, cancel: &CancellationToken) -> Result<Copy, CopyError> {
         if !shared.walled {
             return Err(CopyError::NoWalls);
@@ -100,7 +101,7 @@ impl Worker {
         copies(shared).make(&Order { id, project, sight: &sight, named, by, at_ms: now_ms() }, cancel)
     }
 
-    /// Makes the copy before anybody is told to begin; words on why there is none.
+    /// Makes the worktree before its agent starts; fails with the reason as text.
     pub(crate) async fn prepare(self, shared: &Arc<Shared>, cancel: &CancellationToken) -> Result<(), String> {
         let (shared, cancel) = (Arc::clone(shared), cancel.clone());
         let made = tokio::task::spawn_blocking(move || self.copy(&shared, &cancel).map(drop)).await;
@@ -112,7 +113,8 @@ impl Worker {
         Err(format!("there is no copy to work in: {error}"))
     }
 
-    /// The copy of somebody who is about to sit down. It is there: making one takes too long for whoever waits.
+    /// The worktree of an agent that is about to start. It must exist already, because making one would take too long
+    /// here.
     pub(crate) fn place(&self, shared: &Shared) -> Result<Copy, RuntimeError> {
         let found = if shared.walled { copies(shared).find(&self.id) } else { Err(CopyError::NoWalls) };
         let path = || self.settings.permissions.copy.clone();
@@ -136,7 +138,7 @@ fn accept(
     copy.accept_noted(accept, cancel, &mut |_| {}, &mut note)
 }
 
-/// Merges what was shown of a copy whole, or says what stands in the way. Blocking.
+/// Merges the reviewed changes of a worktree all or none, or says what prevents it. Blocking.
 pub(crate) fn merge(
     copy: &mut Copy,
     shown: &Review,
@@ -169,7 +171,7 @@ pub(crate) fn merge(
     }
 }
 
-/// What is said of files that git ignores and nobody asked for; nothing if there are none.
+/// The note about files that git ignores and that were not asked for; empty if there are none.
 fn not_taken(id: &str, ignored: &Ignored) -> String {
     if ignored.count() == 0 {
         return String::new();
@@ -182,7 +184,7 @@ fn not_taken(id: &str, ignored: &Ignored) -> String {
     )
 }
 
-/// Drops an agent's copy if nobody has anything to decide about it any more. Blocking.
+/// Removes an agent's worktree if nothing in it is left to decide. Blocking.
 pub(crate) fn drop_settled(shared: &Shared, agent: AgentId) {
     let Ok(copy) = copies(shared).find(&agent.to_string()) else { return };
     if copy.is_settled() {
@@ -191,7 +193,7 @@ pub(crate) fn drop_settled(shared: &Shared, agent: AgentId) {
     }
 }
 
-/// Drops the copy of that name, in which nobody has begun.
+/// Removes the worktree of that name if no agent works in it.
 pub(crate) async fn drop_unused(shared: &Arc<Shared>, id: String) {
     let shared = Arc::clone(shared);
     // What cannot be removed is listed, and can be cleaned later.
@@ -199,21 +201,22 @@ pub(crate) async fn drop_unused(shared: &Arc<Shared>, id: String) {
     drop(dropped.await);
 }
 
-/// What somebody did in a copy of theirs that nobody has decided about.
+/// Changes in an agent's worktree that wait for a decision.
 pub(crate) struct Changed {
     pub id: String,
-    /// Whether there are files to decide about; not if all there is are ignored ones, or if nobody could look.
+    /// Whether there are files to decide about; not if there are only ignored ones, or if the worktree could not be
+    /// read.
     pub is_open: bool,
-    /// For whoever decides, within git's bounds.
+    /// The diff for the person who decides, within git's bounds.
     pub diff: String,
-    /// For the same: what a yes would not take.
+    /// For the same person: what a yes would not merge.
     pub asides: String,
-    /// For whoever is only told.
+    /// The summary for an agent that is only told.
     pub news: String,
 }
 
 impl Changed {
-    /// What is said where nobody could look.
+    /// The text about a worktree that could not be read.
     fn unseen(id: &str, why: &str) -> Self {
         let news = format!(
             "[Nobody could look at what is in the copy `{id}`: {why}. The user looks again with `max-team worktrees show \
@@ -222,14 +225,14 @@ impl Changed {
         Self { id: id.to_owned(), is_open: false, diff: String::new(), asides: String::new(), news }
     }
 
-    /// The question what becomes of it, with what whoever did it has said.
+    /// The question whether to merge it, with the agent's answer.
     pub(crate) fn question(self, said: String) -> Action {
         let after = Some(Hash::of(&self.diff));
         Action { deed: Deed::Merge, preview: self.asides + &self.diff, after, said, ..Action::read(self.id) }
     }
 }
 
-/// What an agent that has answered left in its copy; nothing if nothing differs there.
+/// The changes that an agent left in its worktree after its answer; `None` if nothing differs.
 pub(crate) async fn changed(shared: &Arc<Shared>, agent: AgentId) -> Option<Changed> {
     let (shared, id) = (Arc::clone(shared), agent.to_string());
     let looked = tokio::task::spawn_blocking(move || looked_at(&shared, &id)).await;
@@ -269,7 +272,7 @@ fn asides(review: &Review) -> String {
     text
 }
 
-/// Removes a copy unless somebody is at work in it.
+/// Removes a worktree unless an agent works in it.
 fn remove_free(copy: Copy) -> Result<(), CopyError> {
     if copy.is_occupied() { Ok(()) } else { copy.remove() }
 }
@@ -289,7 +292,7 @@ fn kept(id: &str, review: &Review, changed: &[&str]) -> String {
     )
 }
 
-/// Does with a copy what the user has said, and says what came of it. Doing it again changes nothing. Blocking.
+/// Carries out the user's decision about a worktree and describes the outcome. A repetition changes nothing. Blocking.
 pub(crate) fn settle(shared: &Shared, id: &str, settled: Settled, shown: Option<Hash>, merger: &Merger<'_>) -> String {
     let done = copies(shared).find(id).and_then(|copy| match settled {
         Settled::Taken => take(copy, shown, merger),
@@ -347,8 +350,8 @@ fn stuck(files: &[(String, String)]) -> String {
     format!("{}{more}", named.join("; "))
 }
 
-/// Sweeps what killed processes left. Nobody waits for it: the copies of a large project take minutes to go, and if this process
-/// ends before, the next one goes on with it.
+/// Removes what killed processes left, on a thread of its own: removing worktrees of a large project takes minutes,
+/// and if this process ends before, the next one continues.
 pub(crate) fn sweep(home: &Path) {
     let copies = Copies::within(home);
     let sweep = move || drop(copies.sweep());
@@ -356,31 +359,31 @@ pub(crate) fn sweep(home: &Path) {
     drop(std::thread::Builder::new().name("sweep".to_owned()).spawn(sweep));
 }
 
-/// Puts back what these agents' merges had done when they were killed. Blocking.
+/// Undoes the unfinished merges of agents that were killed. Blocking.
 pub(crate) fn recover(home: &Path, agents: &[AgentId]) {
     let copies = Copies::within(home);
-    // What cannot be put back now stays written down: it is tried again before the next merge, and `show` tells of it.
+    // A merge that cannot be undone now stays recorded: it is tried again before the next merge, and `show` reports
+    // it.
     for agent in agents {
         drop(copies.find(&agent.to_string()).and_then(|mut copy| copy.recover(&CancellationToken::new())));
     }
 }
 
-/// A copy in which something waits for the user.
+/// A worktree with changes that wait for the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Waiting {
-    /// What it is called.
     pub id: String,
-    /// Who worked in it, and at what.
+    /// The agent that worked in it, and its task.
     pub by: String,
-    /// Files that nobody has decided about.
+    /// Changed files that wait for a decision.
     pub open: usize,
-    /// Files that git ignores and nobody has asked for.
+    /// Files that git ignores and that were not asked for.
     pub ignored: usize,
-    /// Why nobody could look, if so: then nothing is known of its files.
+    /// Why the worktree could not be read, if so: then the counts mean nothing.
     pub trouble: Option<String>,
 }
 
-/// The copies of these agents in which something waits, or may. Blocking.
+/// The worktrees of these agents with changes that wait, or may wait, for a decision. Blocking.
 pub(crate) fn waiting(home: &Path, agents: &[AgentId]) -> Vec<Waiting> {
     let (copies, names) = (Copies::within(home), agents.iter().map(ToString::to_string).collect::<BTreeSet<_>>());
     let mut found: Vec<_> = names.iter().filter_map(|id| waits(&copies, id)).collect();
@@ -388,7 +391,7 @@ pub(crate) fn waiting(home: &Path, agents: &[AgentId]) -> Vec<Waiting> {
     found.into_iter().map(|(_, waiting)| waiting).collect()
 }
 
-/// What waits in the copy of that name, and when that was made.
+/// What waits in the worktree of that name, and when it was made.
 fn waits(copies: &Copies, id: &str) -> Option<(i64, Waiting)> {
     let (mut made_at_ms, mut by) = (i64::MAX, String::new());
     let seen = copies.find(id).and_then(|copy| {

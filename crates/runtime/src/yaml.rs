@@ -1,9 +1,9 @@
-//! YAML text into a small tree that knows where each value was written.
+//! Parses YAML into a small tree with the position of each value.
 //!
-//! The only module of this crate and the binary that knows the YAML crate, so replacing that crate is a change of one file.
-//! A scalar keeps its text as written beside what YAML makes of it: the key that wants it decides
-//! which one counts, so `no` stays a word where a word is wanted and `1.10` keeps its zero.
-//! It knows no keys of ours, reads no files and expands no variables.
+//! The only module of this crate and the binary that knows the YAML crate, so replacing that crate is a change of one
+//! file. A scalar keeps its text as written beside its YAML value: the reader of the key decides which one counts, so
+//! `no` stays a string where a string is expected and `1.10` keeps its zero. It knows no keys of ours, reads no files
+//! and expands no variables.
 
 use std::fmt;
 
@@ -22,7 +22,6 @@ const EVENTS_PER_NODE_MAX: usize = 4;
 /// A place in a file, counted from one as editors do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spot {
-    /// The line.
     pub line: u64,
     /// The character in it.
     pub col: u64,
@@ -31,7 +30,6 @@ pub struct Spot {
 /// A value and where it stands. Its content never prints itself, because it may be a key.
 #[derive(Clone, PartialEq)]
 pub struct Node {
-    /// The value.
     pub value: Value,
     /// Where it begins.
     pub spot: Spot,
@@ -40,7 +38,7 @@ pub struct Node {
 /// The three things YAML is made of.
 #[derive(Clone, PartialEq)]
 pub enum Value {
-    /// A word, a number, a truth or nothing.
+    /// A string, a number, a boolean or null.
     Scalar(Scalar),
     /// Names and values, in the order of the file.
     Map(Vec<(Name, Node)>),
@@ -51,18 +49,16 @@ pub enum Value {
 /// A scalar as written, and as YAML's core schema understands it.
 #[derive(Clone, PartialEq)]
 pub struct Scalar {
-    /// As written.
+    /// The scalar as it is written in the file.
     pub text: String,
-    /// As understood.
+    /// The scalar as YAML reads it.
     pub json: Json,
 }
 
 /// The name of one entry of a map.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Name {
-    /// As written.
     pub text: String,
-    /// Where.
     pub spot: Spot,
 }
 
@@ -102,7 +98,7 @@ pub fn parse(text: &str) -> Result<Node, Fault> {
     parse_up_to(text, NODES_MAX)
 }
 
-/// The same for a document that may have more in it.
+/// Like `parse`, with another bound for the number of values.
 pub fn parse_up_to(text: &str, nodes_max: usize) -> Result<Node, Fault> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let options = serde_saphyr::options! {
@@ -122,7 +118,7 @@ pub fn parse_up_to(text: &str, nodes_max: usize) -> Result<Node, Fault> {
 }
 
 impl Node {
-    /// A word that was not read from a file.
+    /// A string that was not read from a file.
     pub fn word(text: &str) -> Self {
         let json = if text == "null" { Json::Null } else { Json::String(text.to_owned()) };
         Self { value: Value::Scalar(Scalar { text: text.to_owned(), json }), spot: Spot::default() }
@@ -133,7 +129,7 @@ impl Node {
         matches!(&self.value, Value::Scalar(scalar) if scalar.json.is_null())
     }
 
-    /// The text of a scalar as written, whatever YAML makes of it; none for null.
+    /// The text of a scalar as written, independent of its YAML type; `None` for null.
     pub fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Scalar(scalar) if !scalar.json.is_null() => Some(scalar.text.trim()),
@@ -141,7 +137,7 @@ impl Node {
         }
     }
 
-    /// The whole tree as JSON; what is a number and what a word is YAML's decision here.
+    /// The whole tree as JSON, with the types that YAML gives the scalars.
     pub fn json(&self) -> Json {
         match &self.value {
             Value::Scalar(scalar) => scalar.json.clone(),
@@ -151,7 +147,7 @@ impl Node {
     }
 }
 
-/// The tree as serde delivers it, before the words are cut out of the text.
+/// The tree as serde delivers it, before scalars get their text.
 enum Raw {
     Scalar(Json),
     Map(Vec<(Spanned<String>, Spanned<Raw>)>),
@@ -250,7 +246,7 @@ fn spot(place: Location) -> Spot {
     Spot { line: place.line(), col: place.column() }
 }
 
-/// The crate's messages speak to programmers; the ones a person is likely to meet are said again in plain words.
+/// The crate's messages address programmers; those that a user is likely to meet are rewritten here.
 fn fault(error: &serde_saphyr::Error) -> Fault {
     use serde_saphyr::Error as Yaml;
     let spot = error.location().map_or(Spot { line: 1, col: 1 }, spot);

@@ -1,13 +1,13 @@
-//! The supervisor: this program, started again inside the walls, in front of them, or to build them.
+//! The supervisor: this program, started again inside the sandbox, in front of it, or to build it.
 //!
-//! It takes one order from its standard input, starts the command, and stays with it. When the command is over, at a
-//! limit, when it is told to, or when whoever gave the order is gone, it ends everything below it, says how it went and
-//! goes. It keeps nothing and prints nothing.
+//! It takes one order from its standard input, starts the command, and stays with it. When the command ends, at a
+//! limit, when it is told to stop, or when the process that gave the order is gone, it ends all processes below it,
+//! reports how it went and exits. It keeps nothing and prints nothing.
 
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -16,53 +16,56 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::{Errno, pwrite, retry_on_intr};
 use rustix::process::{
     Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, setrlimit, wait, waitid,
 };
 
 use crate::line;
 use crate::session;
-use crate::spec::{Appeared, Ended, Engine, Limit, Limits, Spec};
+use crate::spec::{Appeared, EndMark, Ended, Engine, Limit, Limits, Spec};
 use crate::system;
-use crate::wire::{ENOUGH, FLOOD, Order, STOP, Said, Trouble, WORD, hand, letter, receive, send};
+use crate::wire::{ENOUGH, FLOOD, Order, STOP, Said, Trouble, WORD, hand, letter, receive, send, take};
 
 /// How long a tree has to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
-/// How often processes are counted …
+/// How often processes are counted.
 const TICK: Duration = Duration::from_millis(10);
-/// … and how often all that they take is.
+/// How often everything that they use is measured.
 const LOOK: Duration = Duration::from_millis(40);
-/// How often one that is being killed is.
+/// How often processes that are being killed are checked.
 const KILL_TICK: Duration = Duration::from_millis(1);
-/// How long the dead are waited for: longer only if the system itself does not let go of them.
+/// The longest time between two ticks of the clock that files get their times from.
+const FILE_CLOCK_TICK: Duration = Duration::from_millis(20);
+/// How long killed processes are waited for: only the system itself can hold them longer.
 const KILL_WAIT: Duration = Duration::from_secs(5);
-/// Seconds of processor time between being told that there is no more and being killed.
+/// Seconds of processor time between the warning signal and the kill.
 const CPU_GRACE_S: u64 = 5;
-/// Processes beyond their limit before the system itself says no: the supervisor and whatever builds the walls count
-/// too, and a supervisor that sees the limit passed can say so.
+/// Processes beyond the limit that the system still allows: the supervisor and the process that builds the sandbox
+/// count too, and the supervisor can only report the limit if it sees it exceeded.
 pub(crate) const PROCESSES_SLACK: u64 = 64;
-/// Processes of others that are counted at the start.
+/// Processes of other programs that are counted at the start.
 const OTHERS_MAX: u64 = 1 << 16;
-/// The dead that are taken leave of before the living are looked at again.
+/// Dead processes that are reaped before the living are checked again.
 const REAPED_MAX: usize = 4_096;
-/// Names that are tried for what is moved out of the way.
+/// Names that are tried for a file that is moved out of the way.
 const NAMES_MAX: u32 = 1_000;
 
-/// If this process was started to be a supervisor, is one, and says what to exit with. To be called first in `main`.
+/// If this process was started as a supervisor, acts as one and returns its exit code. Must be called first in `main`.
 pub fn child() -> Option<u8> {
     let mut args = std::env::args_os().skip(1);
     if args.next()? != WORD {
         return None;
     }
     session::close_inherited();
-    // The other end of the socket is told what happened, or is gone.
+    // The other end of the socket has been told what happened, or is gone.
     Some(u8::from(supervise().is_err()))
 }
 
 fn supervise() -> io::Result<()> {
     let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let Some(mut order) = receive::<Order>(&control)? else { return Ok(()) };
+    let mark = if order.has_end_mark { take(&control)? } else { None };
     if order.engine == Engine::Namespaces {
         match system::separate(&order.spec) {
             Ok(None) => {}
@@ -89,11 +92,17 @@ fn supervise() -> io::Result<()> {
     let mut watch = Watch { control, leader, limits: order.spec.limits, others, next: Instant::now(), status: None };
     let Some(ended) = watch.until_over()? else {
         watch.end();
-        // Nobody is told; but what was planted must not wait for whoever comes next.
+        note_end(mark.as_ref());
+        // No process reads the report any more, but a planted file must not stay for the next program that looks for
+        // it.
         before.appeared();
+        // Waits a tick of the file clock, so that no later change by the user has the same time as the last one of the
+        // command.
+        let _ = poll(&mut [], Timespec::try_from(FILE_CLOCK_TICK).ok().as_ref());
         return Ok(());
     };
     watch.end();
+    note_end(mark.as_ref());
     let (code, signal) =
         watch.status.map_or((None, None), |status| (status.exit_status(), status.terminating_signal()));
     let ended = match signal {
@@ -106,8 +115,14 @@ fn supervise() -> io::Result<()> {
     send(&watch.control, &Said::Over { code, signal, ended, appeared })
 }
 
-/// Where the command may talk to some hosts: a socket of its own network, served from outside, and the variables that
-/// lead programs there.
+/// Notes in a file that the command has ended.
+fn note_end(mark: Option<&OwnedFd>) {
+    // Without a note the end counts as unknown.
+    let _ = mark.map(|mark| pwrite(mark, &[EndMark::ENDED], 0));
+}
+
+/// For a command that may reach some hosts: opens a socket in its own network, which is served from outside, and sets
+/// the variables that lead programs there.
 fn open_door(order: &mut Order, control: &UnixStream) -> io::Result<()> {
     if !order.has_door() {
         return Ok(());
@@ -131,7 +146,7 @@ fn limit(order: &Order) -> io::Result<()> {
         (Resource::Core, 0, 0),
         (Resource::Fsize, limits.file_bytes, limits.file_bytes),
         (Resource::Nofile, limits.open_files, limits.open_files),
-        // Told first, killed later: so that it can be told from being killed for something else.
+        // First a warning signal, later the kill, so that this limit can be told from other kills.
         (Resource::Cpu, limits.cpu.as_secs(), limits.cpu.as_secs().saturating_add(CPU_GRACE_S)),
     ];
     for (resource, soft, hard) in table {
@@ -139,7 +154,7 @@ fn limit(order: &Order) -> io::Result<()> {
         let within = |most: u64| Some(own.map_or(most, |own| own.min(most)));
         setrlimit(resource, Rlimit { current: within(soft), maximum: within(hard) })?;
     }
-    // Never for root; and for this namespace alone where there is one. The supervisor counts, too.
+    // Root has no such limit. In a namespace, only the processes in it count, including the supervisor.
     #[cfg(target_os = "linux")]
     if !rustix::process::geteuid().is_root() {
         let others = if order.engine.has_namespaces() { 0 } else { system::threads() };
@@ -150,7 +165,7 @@ fn limit(order: &Order) -> io::Result<()> {
     Ok(())
 }
 
-/// The command as it is started, with nothing of ours.
+/// The command as it is started; it inherits nothing of ours.
 pub(crate) fn command<'a>(
     argv: &[String],
     dir: &Path,
@@ -229,15 +244,15 @@ struct Watch {
     control: UnixStream,
     leader: Pid,
     limits: Limits,
-    /// Processes that were there before.
+    /// Processes that existed before.
     others: u64,
-    /// When everything is looked at again.
+    /// When everything is measured again.
     next: Instant,
     status: Option<WaitStatus>,
 }
 
 impl Watch {
-    /// Waits until the command is over or has to be; `None` if nobody is there any more to tell.
+    /// Waits until the command has ended or has to be ended; `None` if the process that gave the order is gone.
     fn until_over(&mut self) -> io::Result<Option<Ended>> {
         let (ear, bell) = io::pipe()?;
         let leader = self.leader;
@@ -284,18 +299,18 @@ impl Watch {
         }
     }
 
-    /// The leader, as long as its number is its own.
+    /// The leader, as long as it is not reaped and its process id is its own.
     fn present(&self) -> Option<Pid> {
         self.status.is_none().then_some(self.leader)
     }
 
-    /// Asks everybody to end.
+    /// Asks all processes to end.
     fn ask(&self, why: Ended) -> (Ended, Instant) {
         system::kill_all(self.present(), Signal::TERM);
         (why, Instant::now() + GRACE)
     }
 
-    /// Processes are counted at every look, because they multiply; the rest costs more to look at and grows slower.
+    /// Processes are counted every time, because they multiply; other usage costs more to measure and grows slower.
     fn over_limit(&mut self, now: Instant) -> Option<Limit> {
         let most = self.limits.processes;
         let crowd = self.others.saturating_add(most);
@@ -318,7 +333,8 @@ impl Watch {
         }
     }
 
-    /// Takes leave of the dead, and not for ever: a bomb makes them faster than anybody can. Whether somebody is left.
+    /// Reaps dead processes, a bounded number: a fork bomb makes them faster than they can be reaped. Returns whether
+    /// any process is left.
     fn reap(&mut self) -> bool {
         for _ in 0..REAPED_MAX {
             match wait(WaitOptions::NOHANG) {
@@ -331,7 +347,7 @@ impl Watch {
         true
     }
 
-    /// Ends everybody, and sees that they are gone.
+    /// Kills all processes, and waits until they are gone.
     fn end(&mut self) {
         let until = Instant::now() + KILL_WAIT;
         loop {
@@ -355,7 +371,7 @@ fn ready(first: impl AsFd, second: impl AsFd, most: Duration) -> io::Result<(boo
     Ok((!first.revents().is_empty(), !second.revents().is_empty()))
 }
 
-/// A folder for temporary files, where nobody else's can be had out of sight.
+/// A folder for temporary files, for Landlock, which cannot give a command a `/tmp` of its own.
 struct Scratch(Option<PathBuf>);
 
 impl Scratch {
@@ -363,9 +379,9 @@ impl Scratch {
         let Some(walls) = order.spec.walls.as_mut().filter(|_| order.engine == Engine::Landlock) else {
             return Ok(Self(None));
         };
-        // Nothing was inherited, so this is the system's own folder.
+        // The environment is empty, so this is the system's own folder.
         let path = std::env::temp_dir().join(format!("max-team-walls-{}", std::process::id()));
-        // What is there already is a leftover of our own number, or somebody's trap: it is never used.
+        // An existing folder is a leftover of an earlier process with our id, or a trap: it is never used.
         let _ = fs::remove_dir_all(&path);
         fs::DirBuilder::new().mode(0o700).create(&path)?;
         let scratch = Self(Some(path.clone()));
@@ -383,7 +399,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Protected names that no wall can hold, because there is nothing there or a link: how they are before.
+/// Protected paths that no mount can hold, because nothing is there or a link: their state before the command.
 struct Before(Vec<(PathBuf, Option<PathBuf>)>);
 
 impl Before {
@@ -398,7 +414,7 @@ impl Before {
         Self(walls.protected.iter().filter(written).filter_map(state).collect())
     }
 
-    /// Moves what has come to be there out of the way.
+    /// Moves protected paths that the command has made out of the way.
     fn appeared(&self) -> Vec<Appeared> {
         let is_other = |path: &Path, link: &Option<PathBuf>| match fs::symlink_metadata(path) {
             Ok(_) => link.is_none() || fs::read_link(path).ok() != *link,
@@ -409,7 +425,7 @@ impl Before {
     }
 }
 
-/// Gives something a name under which no program obeys it; returns that name, or `None` if it is still where it was.
+/// Renames a file so that no program reads it; returns its new path, or `None` if it could not be moved.
 pub fn set_aside(path: &Path) -> Option<PathBuf> {
     let (name, folder) = (path.file_name()?.to_string_lossy(), path.parent()?);
     let moved = |ending: String| {
@@ -419,7 +435,7 @@ pub fn set_aside(path: &Path) -> Option<PathBuf> {
     if let Some(other) = moved("1".to_owned()) {
         return Some(other);
     }
-    // The command may have closed the folder, which is our own, or taken names in advance; it cannot know the clock's.
+    // The command may have made the folder unwritable, or taken names in advance; it cannot know the time.
     let mode = fs::metadata(folder).ok()?.permissions();
     let mut open = mode.clone();
     open.set_mode(mode.mode() | 0o700);

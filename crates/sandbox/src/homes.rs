@@ -1,4 +1,4 @@
-//! What of a home folder a command needs, and what of it nobody else's program may see.
+//! What a command needs of the home folder, and what no command may see of it.
 //!
 //! Languages keep their tools in the home folder. Their folders are named here one by one, so that the files with
 //! logins beside them stay out.
@@ -92,8 +92,8 @@ const SECRETS: [&str; 28] = [
     ".zsh_history",
 ];
 
-/// Where the languages' tools are, as far as they are there: real paths that a command may read. `vars` are the
-/// variables that the command gets.
+/// The folders of languages and their tools that exist: real paths that a command may read. `vars` are the variables
+/// that the command gets.
 pub fn tools(home: &Path, vars: &[(String, String)]) -> Vec<PathBuf> {
     let value = |name: &str| vars.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
     let mut found: Vec<PathBuf> = TOOLS.iter().map(|name| home.join(name)).collect();
@@ -114,7 +114,7 @@ pub fn tools(home: &Path, vars: &[(String, String)]) -> Vec<PathBuf> {
     found
 }
 
-/// Where keys and logins are, as far as they are there: nothing that a command may see, wherever it works.
+/// The files and folders with keys and logins that exist: no command may see them, wherever it works.
 pub fn secrets(home: &Path) -> Vec<PathBuf> {
     SECRETS.iter().map(|name| home.join(name)).filter_map(|path| path.canonicalize().ok()).collect()
 }

@@ -1,7 +1,7 @@
-//! Which hosts a name may be, and how one is talked to.
+//! Which hosts a command may reach, and how they are connected to.
 //!
-//! A name that is allowed can still lead to the machine itself or to its neighbours: whoever keeps the name decides. So
-//! the address is judged after the name was looked up, and it is that address that is talked to.
+//! An allowed name can still lead to this machine or its local network, because the owner of the name chooses the
+//! address. So the address is checked after the lookup, and exactly that address is connected to.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -22,7 +22,7 @@ pub(crate) fn is_listed(list: &[String], host: &str) -> bool {
     })
 }
 
-/// Connects to a host at an address that is out in the world.
+/// Connects to a host at a public address.
 pub(crate) fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     let found: Vec<SocketAddr> = (host.trim_matches(['[', ']']), port).to_socket_addrs()?.collect();
     let mut last = io::Error::new(io::ErrorKind::PermissionDenied, "its address is not out in the world");

@@ -1,9 +1,10 @@
-//! One command inside walls, or several joined ones, and the child that builds them.
+//! Runs one command, or several joined ones, in a sandbox.
 //!
-//! A [`Spec`] says what is run and what it can reach; [`run`] runs it to its end. Every command has a small supervisor,
-//! this very program started again ([`child`]): it ends the whole tree of processes when the command is over, at its
-//! limits, when it is told to, or when we die. On Linux the supervisor makes namespaces; where the system denies us
-//! those, bubblewrap does; else there is Landlock; all with seccomp. On macOS it is seatbelt. Nothing here judges whether a command may run.
+//! A [`Spec`] says what is run and what it can reach; [`run`] runs it to its end. Every command has a small
+//! supervisor, this very program started again ([`child`]): it ends the whole tree of processes when the command is
+//! over, at its limits, when it is told to, or when we die. On Linux the supervisor makes namespaces; where the system
+//! denies us those, bubblewrap does; else there is Landlock; all with seccomp. On macOS it is seatbelt. Nothing here
+//! judges whether a command may run.
 
 mod address;
 mod child;
@@ -33,7 +34,7 @@ pub use homes::{secrets, tools};
 pub use line::{End, Flow, Join, Step};
 pub use run::{Out, run, run_by, supervisor};
 pub use session::close_inherited;
-pub use spec::{Appeared, Ended, Engine, Limit, Limits, Network, Over, Power, SandboxError, Spec, Walls};
+pub use spec::{Appeared, EndMark, Ended, Engine, Limit, Limits, Network, Over, Power, SandboxError, Spec, Walls};
 pub use system::{engine, prefer, probe, release_code, renounce, wait_until_gone};
 
 /// The variable that names the one mechanism to use, for tests.

@@ -1,8 +1,8 @@
-//! Commands joined by `&& || ; |`, without a shell: a process of ours joins them, inside the same walls as they are.
+//! Runs commands joined by `&& || ; |` without a shell: a process of ours joins them, inside the same sandbox.
 //!
 //! It knows words, pipes, redirections to and from named files, variables before a command, and `cd`; nothing is
-//! expanded and nothing else is a word of its own. What it opens for writing beneath the line's folder is reached through
-//! no link, because a part of the line may have made one since somebody looked.
+//! expanded, and there is no other syntax. A file beneath the line's folder is opened for writing through no link,
+//! because a part of the line may have made one after the line was judged.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -18,11 +18,11 @@ use serde::{Deserialize, Serialize};
 use crate::child::command;
 use crate::spec::Spec;
 
-/// What a shell says of a program that is nowhere …
+/// A shell's exit code for a program that is not found.
 const NOT_FOUND: i32 = 127;
-/// … of one that cannot be run, …
+/// A shell's exit code for a program that cannot be run.
 const NOT_RUN: i32 = 126;
-/// … and, with its number, of a signal.
+/// A shell's exit code for a signal, without its number.
 const SIGNALLED: i32 = 128;
 
 /// One command of a line.
@@ -53,7 +53,6 @@ pub enum Join {
     Pipe,
 }
 
-/// One redirection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flow {
     /// The command's descriptor: 0, 1 or 2.
@@ -136,7 +135,7 @@ impl Line<'_> {
             };
             children.push(started);
         }
-        // What nobody reads any more is closed, so that whoever writes there is told.
+        // Closes a pipe that no command reads, so that its writer gets an error.
         drop(input);
         children.into_iter().fold(0, |_, child| match child {
             Ok(mut child) => child.wait().map_or(NOT_RUN, coded),
@@ -167,7 +166,7 @@ impl Line<'_> {
         }
         let [input, output, error] = ends;
         if is_move(step) {
-            // As in a shell, it moves nobody but itself.
+            // As in a shell, `cd` in a pipeline does not move the line.
             return Err(self.moved(step).map_or_else(|words| complain(File::from(error), &words, 1), |_| 0));
         }
         let name = step.argv.first().cloned().unwrap_or_default();
@@ -202,7 +201,7 @@ impl Line<'_> {
         Ok(())
     }
 
-    /// Where a `cd` leads. Only one plain path is known here: what it means is what was judged.
+    /// Where a `cd` leads. Only one plain path is accepted, so that it means what was judged.
     fn moved(&self, step: &Step) -> Result<PathBuf, String> {
         let words: Vec<&str> = step.argv.iter().skip(1).map(String::as_str).collect();
         let path = match words.as_slice() {
@@ -222,7 +221,7 @@ fn is_move(step: &Step) -> bool {
     step.argv.first().is_some_and(|program| program == "cd")
 }
 
-/// Names of one's own descriptors.
+/// The descriptor that a path names, if it is one of the command's own.
 fn own(path: &str) -> Option<usize> {
     ["/dev/stdin", "/dev/stdout", "/dev/stderr"].iter().position(|name| *name == path)
 }
@@ -243,7 +242,7 @@ fn write_to(root: &Path, path: &Path, how: OFlags) -> io::Result<OwnedFd> {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         match openat2(&folder, below, flags, mode, resolve) {
             Err(Errno::LOOP) => return Err(io::Error::other("a link stands there or on the way; name where it leads")),
-            // It leads out after all, or this system is old.
+            // The path leads out of the folder after all, or the kernel lacks `openat2`.
             Err(Errno::XDEV | Errno::NOSYS) => return Ok(rustix::fs::openat(CWD, path, flags, mode)?),
             opened => return Ok(opened?),
         }
@@ -257,9 +256,9 @@ fn coded(status: ExitStatus) -> i32 {
     status.code().or_else(|| status.signal().map(|signal| -signal)).unwrap_or(NOT_RUN)
 }
 
-/// Says what went wrong where the command would have; the code that stands for it.
+/// Writes an error where the command would have; returns the exit code for it.
 fn complain(mut to: impl Write, words: &str, code: i32) -> i32 {
-    // Whoever does not listen is told by the code.
+    // If it cannot be written, the exit code still tells.
     let _ = writeln!(to, "{words}");
     code
 }

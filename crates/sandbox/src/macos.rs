@@ -44,7 +44,7 @@ pub(crate) fn separate(_: &Spec) -> Result<Option<Pid>, String> {
     Ok(None)
 }
 
-/// What is to hold these walls up.
+/// Chooses the mechanism for this sandbox.
 pub(crate) fn choose(walls: Option<&Walls>) -> Result<Engine, SandboxError> {
     let Some(walls) = walls else { return Ok(Engine::Bare) };
     let none = |why: String| SandboxError::NoWalls {
@@ -57,7 +57,7 @@ pub(crate) fn choose(walls: Option<&Walls>) -> Result<Engine, SandboxError> {
     engine().map_err(none)
 }
 
-/// What macOS does not have.
+/// macOS has no control groups.
 #[derive(Debug)]
 pub(crate) struct Group;
 
@@ -67,7 +67,7 @@ impl Group {
     }
 }
 
-/// Starts the process that builds the walls and becomes the supervisor within, with its standard input and outputs.
+/// Starts the process that builds the sandbox and becomes the supervisor inside, with its standard input and outputs.
 pub(crate) fn start(
     spec: &Spec,
     engine: Engine,
@@ -87,22 +87,22 @@ pub(crate) fn start(
     Ok((Pid::from_child(&child), None))
 }
 
-/// Nobody shuts itself in here: the system does, before it starts.
+/// Nothing to do: the system restricts the process before it starts.
 pub(crate) fn enter(_: &Spec) -> Result<(), String> {
     Ok(())
 }
 
-/// All of it is done by then.
+/// Nothing to do: the process is restricted already.
 pub(crate) fn shut_in(_: &Spec, _: Engine) -> Result<(), String> {
     Ok(())
 }
 
-/// Nobody's orphans fall to this process here.
+/// Nothing to do: macOS cannot make this process the parent of orphans.
 pub(crate) fn own() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Processes cannot be told apart by what they were started for without a look at each of them by a program of the system.
+/// Nothing to do: to tell what a process was started for, a system program would have to examine each of them.
 pub(crate) fn wait_for_orphans() {}
 
 /// The same, for tests.
@@ -112,7 +112,7 @@ pub fn wait_until_gone() {}
 /// Priorities are left to the system here.
 pub(crate) fn put_first(_: Pid) {}
 
-/// What a tree takes: nobody can tell here without asking the system in ways that it does not document.
+/// What a process tree uses: unknown here, because macOS has no documented way to ask.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Use {
     pub(crate) processes: u64,
@@ -120,7 +120,7 @@ pub(crate) struct Use {
     pub(crate) ticks: u64,
 }
 
-/// The same for processes alone.
+/// The number of processes is unknown, too.
 pub(crate) fn census(_: u64) -> u64 {
     0
 }
@@ -144,7 +144,7 @@ pub(crate) fn kill_all(leader: Option<Pid>, signal: Signal) {
     }
 }
 
-/// There is no way to give rights up from within that does not need a profile of its own.
+/// Nothing to do: a process cannot give up rights here without a profile of its own.
 pub fn renounce() -> std::io::Result<()> {
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The one way out for a command that may talk to some hosts: a proxy, at an address that only it can reach.
+//! The only way out for a command that may reach some hosts: a proxy, at an address that only the command can reach.
 //!
 //! The command's network has nothing in it but this proxy's socket, which the supervisor opened inside and handed out.
 //! `CONNECT` and plain requests are taken; where they lead is judged by [`hosts`], and nothing else is looked at.
@@ -50,9 +50,9 @@ impl Proxy {
                     continue;
                 }
                 let (list, open) = (Arc::clone(&list), Arc::clone(&open));
-                // A thread that cannot be had is a connection that is closed.
+                // If no thread can be started, the connection is closed.
                 drop(thread::Builder::new().spawn(move || {
-                    // Whoever is at the other end sees that it is over; nobody else needs to know.
+                    // The client sees that its connection has ended; the error matters nowhere else.
                     let _ = pass(&client, &list, dial);
                     open.fetch_sub(1, Ordering::Relaxed);
                 }));
@@ -62,7 +62,7 @@ impl Proxy {
     }
 }
 
-/// The next connection; `None` once nobody wants one any more.
+/// The next connection; `None` once the proxy has been dropped.
 fn next(listener: &TcpListener, stopped: &UnixStream) -> Option<TcpStream> {
     loop {
         let mut fds = [PollFd::new(listener, PollFlags::IN), PollFd::new(stopped, PollFlags::IN)];
@@ -101,7 +101,7 @@ fn pass(mut client: &TcpStream, list: &[String], dial: Dial) -> io::Result<()> {
     let (from, to) = (client.try_clone()?, server.try_clone()?);
     let up = thread::Builder::new().spawn(move || copy(&from, &to))?;
     copy(&server, client);
-    // Whatever the client still has to say has nobody to go to.
+    // The server has closed: what the client still sends has no receiver.
     let _ = (client.shutdown(Shutdown::Both), server.shutdown(Shutdown::Both));
     let _ = up.join();
     Ok(())
@@ -126,7 +126,7 @@ fn refuse(mut client: &TcpStream, words: &str) -> io::Result<()> {
     client.write_all(format!("{head} {}\r\n\r\n{body}", body.len()).as_bytes())
 }
 
-/// What comes before the empty line, and what came along after it.
+/// A request up to the empty line, and the bytes that came after it.
 fn head(mut client: &TcpStream) -> io::Result<Option<(Vec<u8>, Vec<u8>)>> {
     let mut bytes = Vec::new();
     let mut chunk = [0; 4 << 10];
@@ -148,7 +148,7 @@ fn head(mut client: &TcpStream) -> io::Result<Option<(Vec<u8>, Vec<u8>)>> {
 struct Request {
     host: String,
     port: u16,
-    /// What the host is to be told; `None` where it is only to be connected to.
+    /// What is sent to the host; `None` for `CONNECT`.
     forward: Option<Vec<u8>>,
 }
 
@@ -180,7 +180,7 @@ impl Request {
     }
 }
 
-/// A host and a port. A name with anything else in it is no name.
+/// A host and a port; `None` if the name has characters that no host name has.
 fn place(authority: &str, usual: Option<u16>) -> Option<(String, u16)> {
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, port.parse().ok()?),

@@ -1,4 +1,4 @@
-//! Our side of a command: the supervisor is started, listened to, and told when nobody wants the command any more.
+//! Our side of a command: starts the supervisor, listens to it, and tells it when the command is cancelled.
 //!
 //! Nothing here keeps what is read, and nothing here waits for longer than the command's own time and a little more.
 
@@ -18,19 +18,19 @@ use rustix::process::{Pid, WaitOptions, getpriority_process, setpriority_process
 use tokio_util::sync::CancellationToken;
 
 use crate::proxy::Proxy;
-use crate::spec::{Ended, Engine, Limit, Over, SandboxError, Spec};
+use crate::spec::{EndMark, Ended, Engine, Limit, Over, SandboxError, Spec};
 use crate::system;
-use crate::wire::{ENOUGH, FLOOD, Order, STOP, Said, Trouble, receive, send, take};
+use crate::wire::{ENOUGH, FLOOD, Order, STOP, Said, Trouble, hand, receive, send, take};
 
 /// How long the supervisor may take for its own work, beyond the command's time: to ask, to kill, to say so.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// The longest single wait; some systems take no longer ones.
 const WAIT_MAX: Duration = Duration::from_secs(3_600);
-/// How nice a supervisor is: not at all.
+/// The highest priority, for a supervisor.
 const HURRY: i32 = -20;
 /// Bytes that are read at once.
 const CHUNK: usize = 64 << 10;
-/// Bytes of a complaint by whatever builds the walls.
+/// Bytes that are kept of an error of the program that builds the sandbox.
 const COMPLAINT_BYTES_MAX: usize = 2 << 10;
 
 /// Where bytes come from.
@@ -53,7 +53,7 @@ pub fn run(
     run_by(system::choose(spec.walls.as_ref())?, spec, apart, cancel, sink)
 }
 
-/// The same by an engine of one's own choice.
+/// Like `run`, with a chosen engine.
 #[doc(hidden)]
 pub fn run_by(
     engine: Engine,
@@ -79,15 +79,16 @@ pub fn run_by(
     }
     let started = Instant::now();
     let nice = getpriority_process(None).unwrap_or(0);
-    // Where we may: so that whatever a command does to the machine, its supervisor has its say. It is this thread's
-    // for a moment, because whoever is started has it from the start.
+    // If we may: the supervisor gets the highest priority, so that it stays in control even if a command overloads the
+    // machine. This thread has the priority for a moment, because a new process inherits it.
     let _ = setpriority_process(None, HURRY);
     let spawned = spawn(engine, spec, apart);
     let _ = setpriority_process(None, nice);
-    let order = Order { spec: spec.clone(), engine, nice };
+    let order = Order { spec: spec.clone(), engine, nice, has_end_mark: spec.end_mark.is_some() };
     let door = if order.has_door() { Door::Closed(spec.hosts()) } else { Door::None };
     let mut running = Running::new(spawned?, door);
-    send(&running.control, &order).or_else(is_gone).map_err(broken)?;
+    let mark = |()| spec.end_mark.as_ref().map_or(Ok(()), |EndMark(file)| hand(&running.control, file));
+    send(&running.control, &order).and_then(mark).or_else(is_gone).map_err(broken)?;
     let until = started + spec.limits.time + PATIENCE;
     let said = match running.listen(until, spec.limits.output_bytes, cancel, sink) {
         Err(error) if running.held.is_some() => return Err(broken(error)),
@@ -95,11 +96,11 @@ pub fn run_by(
     };
     let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     match (said, running.passed()) {
-        // The system has killed something of it, or refused it a process.
+        // The system has killed a process of the command, or refused it one.
         (Some(Said::Over { code, signal, ended: Ended::Exited, appeared }), Some(limit)) => {
             Ok(Over { code, signal, ended: Ended::Limit(limit), ms, appeared })
         }
-        // Its pipes were closed: it may have ended of that before its supervisor could end it.
+        // Its pipes were closed: the command may have ended because of that, before its supervisor ended it.
         (Some(Said::Over { code, signal, ended: Ended::Exited, appeared }), None) if running.is_flooded => {
             Ok(Over { code, signal, ended: Ended::Limit(Limit::Output), ms, appeared })
         }
@@ -112,12 +113,12 @@ pub fn run_by(
     }
 }
 
-/// Builds a sandbox that nothing is run in; why that is impossible here, if it is.
+/// Builds a sandbox in which nothing is run; an error says why that is impossible here.
 pub(crate) fn build_once(engine: Engine) -> Result<(), String> {
     let spec = Spec::empty();
     let spawned = spawn(engine, &spec, false).map_err(|error| error.to_string())?;
     let mut running = Running::new(spawned, Door::None);
-    let order = Order { spec, engine, nice: 0 };
+    let order = Order { spec, engine, nice: 0, has_end_mark: false };
     let heard = send(&running.control, &order)
         .or_else(is_gone)
         .and_then(|()| running.listen_for_ready(Instant::now() + PATIENCE))
@@ -135,7 +136,7 @@ fn complaint(said: &[u8]) -> String {
     if said.is_empty() { "its supervisor was killed".to_owned() } else { said }
 }
 
-/// What has gone before it could read its order has said why, and is heard below.
+/// A supervisor that ended before it read its order has reported why, which is read later.
 fn is_gone(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) }
 }
@@ -161,7 +162,7 @@ pub fn supervisor(program: PathBuf) {
 }
 
 /// The supervisor: this program, unless another was named. A program that was replaced while it runs can still be
-/// started again through the system's own name for it, but not be put behind other walls under that.
+/// started through `/proc/self/exe`, but bubblewrap cannot mount it under that path.
 fn program(engine: Engine) -> io::Result<PathBuf> {
     match PROGRAM.get() {
         Some(program) => Ok(program.clone()),
@@ -197,13 +198,13 @@ fn spawn(engine: Engine, spec: &Spec, apart: bool) -> Result<Spawned, SandboxErr
     Ok(Spawned { pid, group, control, pipes })
 }
 
-/// Rings when nobody wants the result any more.
+/// Rings when the command is cancelled.
 #[derive(Debug)]
 struct Bell(UnixStream);
 
 impl Wake for Bell {
     fn wake(self: Arc<Self>) {
-        // Nobody listening any more is fine: then it is over already.
+        // If the other end is closed, the command is over already.
         let _ = (&self.0).write(b"c");
     }
 }
@@ -218,7 +219,7 @@ struct Running {
     /// begun.
     held: Option<Vec<u8>>,
     printed: u64,
-    /// Whether that was more than it may.
+    /// Whether the command printed more than it may.
     is_flooded: bool,
     door: Door,
 }
@@ -236,7 +237,7 @@ impl Running {
         Self { pid, group, control, pipes, held: Some(Vec::new()), printed: 0, is_flooded: false, door }
     }
 
-    /// The supervisor's first word, if it comes in time.
+    /// The supervisor's first report, if it comes in time.
     fn listen_for_ready(&mut self, until: Instant) -> io::Result<Option<Said>> {
         let (ear, _bell) = UnixStream::pair()?;
         let mut chunk = vec![0; CHUNK];
@@ -252,7 +253,7 @@ impl Running {
         }
     }
 
-    /// Listens until the supervisor says how it went, or is gone, or has had more than its time.
+    /// Listens until the supervisor reports the end, is gone, or has exceeded its time.
     fn listen(
         &mut self,
         until: Instant,
@@ -299,14 +300,14 @@ impl Running {
                 self.pipes.clear();
             }
             if Instant::now() >= until {
-                // Its supervisor may be about to begin.
+                // The supervisor may be about to start the command.
                 self.held = None;
                 return Ok(None);
             }
         }
     }
 
-    /// Hands on what the pipes have; `false` once the sink has enough.
+    /// Passes on what the pipes have; `false` once the sink has enough.
     fn read(&mut self, ready: &[usize], chunk: &mut [u8], sink: &mut dyn FnMut(Out, &[u8]) -> bool) -> bool {
         let mut wants_more = true;
         for at in ready.iter().rev() {
@@ -327,7 +328,8 @@ impl Running {
         wants_more
     }
 
-    /// Hands on what is left in the pipes. Whoever wrote it is dead, so nothing more comes and nothing is waited for.
+    /// Passes on what is left in the pipes. The processes that wrote it are dead, so nothing more comes, and this does
+    /// not wait.
     fn drain(&mut self, chunk: &mut [u8], sink: &mut dyn FnMut(Out, &[u8]) -> bool) -> io::Result<()> {
         let (ear, _bell) = UnixStream::pair()?;
         loop {
@@ -343,7 +345,7 @@ impl Running {
         let _ = (&self.control).write(&[letter]);
     }
 
-    /// What the system itself stopped it for.
+    /// The limit that the system itself enforced.
     fn passed(&self) -> Option<Limit> {
         self.group.as_ref().and_then(system::Group::passed)
     }
@@ -363,12 +365,12 @@ impl Running {
 }
 
 impl Drop for Running {
-    /// Sees the supervisor off. If it is still at work, the end of the socket tells it to stop; taking leave of it
-    /// takes the system a moment that nobody needs to wait for.
+    /// Ends the supervisor: if it still works, the end of the socket tells it to stop. A thread waits for its exit, so
+    /// that the caller does not.
     fn drop(&mut self) {
         let _ = self.control.shutdown(std::net::Shutdown::Both);
         let (pid, group) = (self.pid, self.group.take());
-        // A thread that cannot be had leaves a zombie until we end: nothing else.
+        // If no thread can be started, a zombie stays until we exit, nothing else.
         let _ = thread::Builder::new().name("sees a command off".into()).spawn(move || {
             let _ = retry_on_intr(|| waitpid(Some(pid), WaitOptions::empty()));
             drop(group);

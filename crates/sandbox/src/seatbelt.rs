@@ -1,4 +1,4 @@
-//! Walls in the words of seatbelt. Later rules win, so what is deeper comes later.
+//! A sandbox as a seatbelt profile. Later rules win, so deeper paths come later.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ pub(crate) fn profile(walls: &Walls, program: &Path) -> String {
     let within = |path: &Path| walls.writable.iter().find(|root| path.starts_with(root));
     for path in walls.protected.iter().chain(&walls.hidden) {
         rule("deny file-write*", "subpath", path);
-        // A folder above must not be renamed away from over it.
+        // A folder above it must not be renamed away.
         let Some(root) = within(path) else { continue };
         for folder in path.ancestors().skip(1).take_while(|folder| folder != root) {
             rule("deny file-write-unlink", "literal", folder);

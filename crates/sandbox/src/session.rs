@@ -12,7 +12,7 @@ use rustix::process::{Pid, WaitOptions, waitpid};
 #[cfg(not(target_os = "linux"))]
 const DESCRIPTORS_MAX: u32 = 1_023;
 
-/// Makes the command lead a new session, as nice as it is told: its supervisor may be in a hurry.
+/// Makes the command lead a new session with this niceness: its supervisor may have a higher priority.
 #[expect(unsafe_code, reason = "the standard library has no safe way to do something between fork and exec")]
 pub(crate) fn lead(command: &mut Command, nice: i32) {
     // SAFETY: two system calls, nothing is allocated and no lock is taken, so it may be done in a forked process.
@@ -21,19 +21,19 @@ pub(crate) fn lead(command: &mut Command, nice: i32) {
     }
 }
 
-/// The same for this process.
+/// Like `lead`, for this process.
 pub(crate) fn begin(nice: i32) -> io::Result<()> {
     rustix::process::setsid()?;
     Ok(rustix::process::setpriority_process(None, nice)?)
 }
 
-/// Closes whatever this process was started with besides the three that everybody has: a folder that a shell left open
-/// would lead a command out of its walls. To be called before anything else is opened.
+/// Closes all descriptors that this process has inherited, except the standard three: a folder that a shell left open
+/// would lead a command out of its sandbox. Must be called before anything else is opened.
 pub fn close_inherited() {
     close_range(3, u32::MAX);
 }
 
-/// Forks. `None` in the child, which may go on as it likes: this process must have one thread.
+/// Forks; `None` in the child, which may go on as it likes, because this process must have one thread.
 #[expect(unsafe_code, reason = "the standard library has no fork")]
 pub(crate) fn fork() -> io::Result<Option<Pid>> {
     // SAFETY: with one thread, no lock can be held by a thread that the child lacks.
@@ -57,7 +57,7 @@ pub(crate) fn close_others(kept: &impl AsRawFd) {
     close_range(kept.saturating_add(1), u32::MAX);
 }
 
-/// Ends this process at once; nothing that its parent still needs is put away.
+/// Ends this process at once, without cleaning up what its parent still needs.
 #[expect(unsafe_code, reason = "the standard library only has an end that puts things away")]
 pub(crate) fn leave(code: u8) -> ! {
     // SAFETY: it takes a number and does not return.

@@ -1,7 +1,8 @@
 //! What is to be run, and within what: plain data that travels to the child as it is.
 
+use std::fs::File;
 use std::path::PathBuf;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -13,17 +14,39 @@ use crate::line::Step;
 pub struct Spec {
     /// The program and its arguments. A name is looked up in the command's own `PATH`.
     pub argv: Vec<String>,
-    /// Several of them, joined: if there are any they are run, and `argv` is only what they are called.
+    /// Several commands, joined. If there are any, they are run, and `argv` is only their name.
     pub line: Vec<Step>,
     /// Where it runs.
     pub dir: PathBuf,
     /// Its whole environment.
     pub env: Vec<(String, String)>,
-    /// What it is kept within; `None`: nothing but its limits and its supervisor.
+    /// Its sandbox; `None`: it only has limits and a supervisor.
     pub walls: Option<Walls>,
     /// Where it is stopped.
     pub limits: Limits,
+    /// The file in which its supervisor notes its end.
+    #[serde(skip)]
+    pub end_mark: Option<EndMark>,
 }
+
+/// A file in which the supervisor of a command notes that the command has ended, also if the process that started it was
+/// killed. Its first byte becomes [`EndMark::ENDED`], and its modification time is the end of the command. The supervisor shares
+/// the open file, so a lock on it is held until both processes are gone.
+#[derive(Debug, Clone)]
+pub struct EndMark(pub Arc<File>);
+
+impl EndMark {
+    /// The first byte of the file after the end of the command.
+    pub const ENDED: u8 = b'.';
+}
+
+impl PartialEq for EndMark {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for EndMark {}
 
 impl Spec {
     /// Nothing to run, within nothing but the system: enough to see whether a sandbox can be built.
@@ -35,10 +58,11 @@ impl Spec {
             env: Vec::new(),
             walls: Some(Walls::default()),
             limits: Limits::default(),
+            end_mark: None,
         }
     }
 
-    /// The hosts that it may talk to, where they are counted out.
+    /// The hosts that it may reach, if only some are allowed.
     pub(crate) fn hosts(&self) -> Vec<String> {
         match self.walls.as_ref().map(|walls| &walls.network) {
             Some(Network::Hosts(hosts)) => hosts.clone(),
@@ -54,15 +78,15 @@ pub struct Walls {
     pub readable: Vec<PathBuf>,
     /// Folders that can be written.
     pub writable: Vec<PathBuf>,
-    /// Files and folders within those that stay as they are. What is not there must not appear.
+    /// Files and folders within those that must not change. Those that do not exist must not appear.
     pub protected: Vec<PathBuf>,
     /// Files and folders whose content cannot be seen.
     pub hidden: Vec<PathBuf>,
     /// The home folder: empty, and gone with the command.
     pub home: Option<PathBuf>,
-    /// Who it can talk to.
+    /// Which hosts it can reach.
     pub network: Network,
-    /// Whether a person has looked at this very command and said yes. Then weaker walls may do.
+    /// Whether a person has seen and approved this very command. Then a weaker sandbox may do.
     pub attended: bool,
 }
 
@@ -74,16 +98,14 @@ impl Walls {
     }
 }
 
-/// Who a command can talk to.
+/// Which hosts a command can reach.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
-    /// Nobody.
     #[default]
     None,
     /// These hosts, by name: exactly, or with `*.` everything below a name. Through a proxy of ours.
     Hosts(Vec<String>),
-    /// Everybody.
     All,
 }
 
@@ -128,25 +150,22 @@ pub enum Ended {
     Exited,
     /// It was ended because its time was up.
     TimedOut,
-    /// It was ended because nobody wanted it any more.
+    /// It was ended because the caller cancelled it.
     Cancelled,
-    /// It was ended because it took too much of something.
+    /// It was ended because it used too much of something.
     Limit(Limit),
 }
 
-/// What there was too much of.
+/// What the command used too much of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// Processor time.
     Cpu,
-    /// Memory.
     Memory,
     /// Processes and threads.
     Processes,
     /// Bytes in one file.
     FileBytes,
-    /// Output.
     Output,
 }
 
@@ -178,7 +197,7 @@ pub struct Over {
     pub appeared: Vec<Appeared>,
 }
 
-/// Something that must not be there came to be there.
+/// A protected path that came into being while a command ran.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Appeared {
     /// The protected name.
@@ -190,13 +209,12 @@ pub struct Appeared {
 /// Why a command could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// No program.
     #[error("there is no command to run; name a program and its arguments")]
     Empty,
     /// The program is nowhere.
     #[error("the program `{0}` was not found; install it, or check its name")]
     NotFound(String),
-    /// The program is a script, and what it names in its first line is nowhere.
+    /// The program is a script, and the interpreter that its first line names is not found.
     #[error("`{0}` is there but cannot be started; check the interpreter in its first line")]
     Interpreter(String),
     /// The program may not be run.
@@ -205,7 +223,7 @@ pub enum SandboxError {
     /// The folder is not there.
     #[error("there is no folder `{}` to run a command in", .0.display())]
     Folder(PathBuf),
-    /// This machine cannot build the walls.
+    /// This machine cannot build the sandbox.
     #[error("the walls around a command cannot be built here: {why}; {advice}")]
     NoWalls {
         /// What is in the way.
@@ -213,7 +231,7 @@ pub enum SandboxError {
         /// What to do about it.
         advice: String,
     },
-    /// The walls could not be built this time.
+    /// The sandbox could not be built this time.
     #[error("the walls around `{program}` could not be built, so it was not run: {detail}")]
     Broken {
         /// What was to be run.
@@ -230,7 +248,7 @@ pub enum SandboxError {
         /// What was run.
         program: String,
     },
-    /// It ran, and nobody could look at what it left.
+    /// It ran, but the files that it left could not be examined.
     #[error("`{program}` was run, but what it made could not be looked at: {why}; have the user look before you go on")]
     Unseen {
         /// What was run.
@@ -265,7 +283,7 @@ impl SandboxError {
     }
 }
 
-/// What holds the walls up.
+/// The mechanism that a sandbox is built with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Engine {
@@ -277,7 +295,7 @@ pub enum Engine {
     Bubblewrap,
     /// Landlock and seccomp.
     Landlock,
-    /// The walls of macOS.
+    /// The sandbox of macOS.
     Seatbelt,
 }
 
@@ -297,7 +315,7 @@ pub struct Power {
     pub bubblewrap: LazyLock<Result<PathBuf, String>>,
     /// Whether Landlock is there with all that is needed, or what is missing.
     pub landlock: LazyLock<Result<(), String>>,
-    /// The same for seatbelt.
+    /// Whether seatbelt is there.
     pub seatbelt: LazyLock<Result<(), String>>,
     /// Where control groups cap memory and processes, or why only the supervisor watches them.
     pub group: LazyLock<Result<PathBuf, String>>,

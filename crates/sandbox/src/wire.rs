@@ -1,4 +1,4 @@
-//! What is said between us and the supervisor, over one socket: an order first, then single letters down and lines up.
+//! Messages between us and the supervisor, over one socket: an order first, then single bytes down and reports up.
 //!
 //! The socket is the supervisor's standard input. Its end of file means that we are gone.
 
@@ -22,11 +22,11 @@ const MESSAGE_BYTES_MAX: u32 = 16 << 20;
 /// The first argument that makes this program a supervisor.
 pub(crate) const WORD: &str = "__sandbox";
 
-/// Said down: end it, kindly at first. Nobody wants it any more.
+/// Sent down: end the command, kindly at first, because it was cancelled.
 pub(crate) const STOP: u8 = b's';
-/// Said down: end it at once. What it has said is enough.
+/// Sent down: end it at once, because its output so far is enough.
 pub(crate) const ENOUGH: u8 = b'e';
-/// Said down: end it at once. It has printed more than it may.
+/// Sent down: end it at once, because it has printed more than it may.
 pub(crate) const FLOOD: u8 = b'f';
 
 /// What the supervisor is to do.
@@ -34,8 +34,10 @@ pub(crate) const FLOOD: u8 = b'f';
 pub(crate) struct Order {
     pub(crate) spec: Spec,
     pub(crate) engine: Engine,
-    /// How nice the command is to others.
+    /// The niceness of the command.
     pub(crate) nice: i32,
+    /// Whether a file follows in which the end of the command is noted.
+    pub(crate) has_end_mark: bool,
 }
 
 impl Order {
@@ -50,11 +52,11 @@ impl Order {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Said {
-    /// The walls stand.
+    /// The sandbox is built.
     Ready,
     /// It could not be started.
     Unable(Trouble),
-    /// It is over, and so is everything that it started.
+    /// It has ended, and so has everything that it started.
     Over { code: Option<i32>, signal: Option<i32>, ended: Ended, appeared: Vec<Appeared> },
 }
 
@@ -66,7 +68,7 @@ pub(crate) enum Trouble {
     Interpreter,
     Denied,
     Folder,
-    /// The walls, and what is wrong with them.
+    /// The sandbox could not be built, for this reason.
     Walls(String),
     /// The number of an error of the system.
     Errno(i32),
@@ -85,7 +87,7 @@ pub(crate) fn send(mut to: impl Write, message: &impl Serialize) -> io::Result<(
 pub(crate) fn receive<T: DeserializeOwned>(mut from: impl Read) -> io::Result<Option<T>> {
     let mut size = [0; 4];
     match from.read_exact(&mut size) {
-        // The second where something that we said was never read.
+        // The second comes if something that we sent was never read.
         Err(error) if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset) => {
             return Ok(None);
         }
@@ -100,7 +102,7 @@ pub(crate) fn receive<T: DeserializeOwned>(mut from: impl Read) -> io::Result<Op
     Ok(Some(serde_json::from_slice(&body)?))
 }
 
-/// Hands a socket over.
+/// Hands a socket or a file over.
 pub(crate) fn hand(to: &UnixStream, socket: impl AsFd) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut buffer = SendAncillaryBuffer::new(&mut space);
@@ -110,7 +112,7 @@ pub(crate) fn hand(to: &UnixStream, socket: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes a socket that is handed over; `None` at the end.
+/// Takes a socket or a file that is handed over; `None` at the end.
 pub(crate) fn take(from: &UnixStream) -> io::Result<Option<OwnedFd>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut buffer = RecvAncillaryBuffer::new(&mut space);
@@ -122,7 +124,7 @@ pub(crate) fn take(from: &UnixStream) -> io::Result<Option<OwnedFd>> {
     }))
 }
 
-/// A letter, if one has come; `None` at the end.
+/// A byte from the other side; `None` at the end.
 pub(crate) fn letter(mut from: &UnixStream) -> Option<u8> {
     let mut letter = [0];
     match from.read(&mut letter) {

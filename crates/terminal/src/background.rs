@@ -1,6 +1,7 @@
-//! What runs on by itself while whoever began it does other things, or rests: whose commands, and which.
+//! Background commands of the session's agents.
 //!
-//! They are known from what the journal says of them. None outlives its process, so a session that is opened begins with none.
+//! They are known from events in the journal. No command outlives its process, so a session that is opened starts with
+//! none.
 
 use max_team_core::event::Event;
 use max_team_core::id::AgentId;
@@ -48,7 +49,7 @@ impl Background {
         found
     }
 
-    /// Something happened to somebody. Returns whose command was stopped or is lost, and which, if one was.
+    /// Folds an event. Returns the command that was stopped or lost, if there is one.
     pub(super) fn hear(&mut self, from: &Origin, event: &Event) -> Option<Gone> {
         let agent = from.agent?;
         match event {
@@ -65,7 +66,7 @@ impl Background {
                 let gone = Gone { who: from.name.to_string(), command: name, is_lost: over.lost };
                 (over.stopped || over.lost).then_some(gone)
             }
-            // They end with whoever began them.
+            // An agent's commands end with it.
             Event::AgentEnded(_) => {
                 self.0.retain(|known| known.agent != agent);
                 None

@@ -1,8 +1,8 @@
-//! Plans at work and the shared list, live: one row per task that matters now, and a line that says how far it all is.
+//! Running plans and the shared task list, live: one row per task that matters now, and a line of progress.
 //!
-//! It reads the session and draws; it holds only how much of it is wanted and what was drawn last, which is good for
-//! a moment: numbers that change with every notice are not repainted with every notice. What needs somebody comes
-//! first, then what runs, then the rest in the order of the plan.
+//! It reads the session and draws. Its own state is how much to show and the rows drawn last, which are reused for a
+//! moment: numbers change with every notice, but are not repainted each time. Tasks that wait for the user come first,
+//! then running ones, then the rest in the order of the plan.
 
 use max_team_core::plan::{Status, TaskView, Waits};
 use ratatui::style::Style;
@@ -127,7 +127,7 @@ fn progress(known: &Known, session: &Session, look: Look, now_ms: i64) -> Line<'
         .crew()
         .busy()
         .filter(|mate| mate.task.as_ref().is_some_and(|(plan, _)| *plan == known.id))
-        .map(super::crew::Mate::nano)
+        .map(|mate| session.turn_nano(mate))
         .sum();
     let mut parts = vec![lang.progress(&tally, failing), whole_seconds(known.elapsed_ms(now_ms))];
     let nano = tally.spent.nano.saturating_add(running);
@@ -162,10 +162,10 @@ fn is_over(view: &TaskView<'_>) -> bool {
     }
 }
 
-/// What needs somebody first, then what runs, then what waits, then what is over.
+/// Tasks that need a decision first, then running ones, then those that wait, then finished ones.
 fn rank(view: &TaskView<'_>) -> u8 {
     match (view.status, &view.waits) {
-        (Status::Failed, Waits::Ruling) | (Status::Running, Waits::Answer(_) | Waits::Budget) => 0,
+        (Status::Failed, Waits::Ruling) | (Status::Running, Waits::Answer(_) | Waits::Budget | Waits::Stopped) => 0,
         (Status::Dispatched | Status::Running, _) | (Status::Failed, Waits::Retry { .. }) => 1,
         (Status::Failed, _) => 2,
         (Status::Approved, Waits::Approval | Waits::Place) => 3,
@@ -225,7 +225,7 @@ fn row(
     };
     spans.push(Span::styled(format!("{} ", pad_left(&time, 10.min(columns / 6))), theme.faint()));
     if columns >= COST_COLUMNS_MIN {
-        let nano = view.spent.nano.saturating_add(mate.map_or(0, super::crew::Mate::nano));
+        let nano = view.spent.nano.saturating_add(mate.map_or(0, |mate| session.turn_nano(mate)));
         let money = if nano > 0 { spent(nano, view.spent.unknown_nano) } else { String::new() };
         spans.push(Span::styled(format!("{} ", pad_left(&money, 8)), theme.faint()));
     }
@@ -246,7 +246,7 @@ fn action(view: &TaskView<'_>, known: &Known, session: &Session, look: Look, now
             if session.questions.all().any(|question| question.by.is_at(&view.task.id)) {
                 return format!("{}{attempt}", lang.waiting_for_you());
             }
-            let doing = session.crew().at(known.id, &view.task.id).map(|mate| mate.doing(lang, now_ms));
+            let doing = session.crew().at(known.id, &view.task.id).map(|mate| session.doing(mate, now_ms));
             doing.unwrap_or_else(|| lang.working().to_owned()) + &attempt
         }
         Status::Done => view.result.map(|result| lang.outcome(result)).unwrap_or_default(),

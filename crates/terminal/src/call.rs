@@ -3,8 +3,7 @@
 //! Deltas are only for show and may be dropped; the answer that ends the call is the truth. If what was streamed is
 //! not its beginning, the reader is told so and gets the whole answer.
 
-use max_team_core::chat::{Answer, Part, Usage};
-use max_team_core::ledger::Price;
+use max_team_core::chat::{Answer, Part};
 
 use super::rows::Row;
 use super::transcript::Item;
@@ -18,7 +17,6 @@ const THOUGHT_BYTES: usize = 400;
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) number: u32,
-    pub(super) price: Option<Price>,
     /// The text that came as deltas.
     streamed: String,
     /// Whether the words are in the middle of being shown.
@@ -28,14 +26,12 @@ pub(super) struct Call {
     told_thought: bool,
     pub(super) tool: Option<String>,
     pub(super) paced_until_ms: Option<i64>,
-    pub(super) usage: Usage,
 }
 
 impl Call {
-    pub(super) fn new(number: u32, price: Option<Price>) -> Self {
+    pub(super) fn new(number: u32) -> Self {
         Self {
             number,
-            price,
             streamed: String::new(),
             in_text: false,
             thinking_since_ms: None,
@@ -43,7 +39,6 @@ impl Call {
             told_thought: false,
             tool: None,
             paced_until_ms: None,
-            usage: Usage::default(),
         }
     }
 

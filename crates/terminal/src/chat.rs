@@ -30,8 +30,8 @@ use super::theme::Theme;
 use super::transcript::Item;
 use max_team_workspace::figures::short;
 
-/// A question that pops up under somebody's typing, or in the place of another, is not answered by keys that were
-/// meant for those: keys answer only after such a pause.
+/// How long the user must not have typed, or a question must have been first, before keys answer it: a question that
+/// appears while the user types is not answered by keys that were meant for something else.
 const QUIET_MS: u64 = 700;
 /// How often the clock of a team at work is looked at, where nothing else shows it.
 const CLOCK_MS: u64 = 1_000;
@@ -61,6 +61,35 @@ pub(super) enum Wish {
     Suspend,
 }
 
+/// The rows that were printed, and those that are about to be.
+#[derive(Debug, Default)]
+struct Output {
+    /// The model's words on their way.
+    stream: Stream,
+    /// Whether some of them have been shown.
+    in_text: bool,
+    /// What the last finished line belongs to.
+    group: Option<Group>,
+    finished: Vec<Line<'static>>,
+    /// What others did while a block was being written: shown once that is whole.
+    held: Vec<Row>,
+}
+
+/// How keys meet the question that is shown.
+#[derive(Debug, Default)]
+pub(super) struct Answering {
+    /// The letter that has just chosen an answer: with one behind it, it is the first of a message.
+    chosen_by: Option<char>,
+    /// When another question last took the place of the first.
+    swapped_at_ms: i64,
+    /// Whether no answer has been chosen since.
+    is_swapped: bool,
+    /// When words for a question that was taken back came back into the draft.
+    returned_at_ms: i64,
+    /// Whether the question has the room it needs.
+    pub(super) fits: bool,
+}
+
 #[derive(Debug)]
 pub(super) struct Chat {
     session: Session,
@@ -73,29 +102,13 @@ pub(super) struct Chat {
     pager: Option<Pager>,
     search: Option<Search>,
     hint: Option<Hint>,
-    /// The model's words on their way, and whether some have been shown.
-    stream: Stream,
-    in_text: bool,
-    /// What the last finished line belongs to.
-    group: Option<Group>,
-    finished: Vec<Line<'static>>,
-    /// What others did while a block was being written: shown once that is whole.
-    held: Vec<Row>,
+    output: Output,
     typed_at_ms: i64,
     /// Whether the last key has left the draft empty without sending it.
     is_cleared: bool,
-    /// The letter that has just chosen an answer to the question that is shown: with one behind it, it is the first of a message.
-    chosen_by: Option<char>,
-    /// When another question last took the place of the first.
-    swapped_at_ms: i64,
-    /// Whether nobody has chosen anything since.
-    is_swapped: bool,
-    /// When words for a question that nobody asks any more came back into the draft.
-    returned_at_ms: i64,
+    answering: Answering,
     now_ms: i64,
     columns: usize,
-    /// Whether the question that is shown has the room it needs.
-    question_fits: bool,
     /// Whether the session can be come back to.
     returns: bool,
     theme: Theme,
@@ -114,20 +127,12 @@ impl Chat {
             pager: None,
             search: None,
             hint: None,
-            stream: Stream::default(),
-            in_text: false,
-            group: None,
-            finished: Vec::new(),
-            held: Vec::new(),
+            output: Output::default(),
             typed_at_ms: 0,
             is_cleared: false,
-            chosen_by: None,
-            swapped_at_ms: 0,
-            is_swapped: false,
-            returned_at_ms: 0,
+            answering: Answering { fits: true, ..Answering::default() },
             now_ms: 0,
             columns,
-            question_fits: true,
             returns: true,
             theme,
             cwd,
@@ -197,13 +202,13 @@ impl Chat {
     }
 
     pub(super) fn live_text(&self) -> Vec<Piece> {
-        self.stream.live()
+        self.output.stream.live()
     }
 
     /// Whether an empty line comes before rows of this kind.
     pub(super) fn is_set_off(&self, group: Group) -> bool {
         let stands_apart = |last: Group| last != group || matches!(group, Group::User | Group::Report);
-        group != Group::Files && self.group.is_some_and(stands_apart)
+        group != Group::Files && self.output.group.is_some_and(stands_apart)
     }
 
     /// The pager, if it is open, in so many rows.
@@ -218,12 +223,12 @@ impl Chat {
         self.dialog.face(question);
         let count = self.session.questions.count();
         let question = question?;
-        // Nobody says yes to what they cannot see.
+        // A question that does not fit on the screen cannot be answered.
         let is_wide = look.columns >= QUESTION_COLUMNS_MIN;
         let lines = is_wide.then(|| self.dialog.lines(question, scene(&self.session), count, rows, look)).flatten();
-        self.question_fits = lines.is_some();
+        self.answering.fits = lines.is_some();
         if lines.is_none() {
-            self.chosen_by = None;
+            self.answering.chosen_by = None;
             // Words that go along with an answer stay, and so does the answer.
             if !self.dialog.is_modal() {
                 self.dialog.unchoose();
@@ -237,19 +242,19 @@ impl Chat {
 
     /// Before a frame: the window may have become large enough for the question.
     pub(super) fn measure_anew(&mut self) {
-        self.question_fits = true;
+        self.answering.fits = true;
     }
 
     /// Whether there is a question that the window is too small for.
     pub(super) fn is_question_hidden(&self) -> bool {
-        self.session.questions.first().is_some() && !self.question_fits
+        self.session.questions.first().is_some() && !self.answering.fits
     }
 
     pub(super) fn question_fits(&self) -> bool {
-        self.question_fits
+        self.answering.fits
     }
 
-    /// The keys that answer the question, for whoever has pressed Enter without one of them.
+    /// The keys that answer the question, as a hint after an Enter without a choice.
     pub(super) fn answer_keys(&self) -> String {
         self.session.questions.first().map(|question| self.dialog.keys(question)).unwrap_or_default()
     }
@@ -258,7 +263,7 @@ impl Chat {
     /// of a sentence is no yes.
     pub(super) fn question_has_focus(&self) -> bool {
         let is_free = self.now_ms >= self.quiet_at_ms() && self.editor.is_empty();
-        self.session.questions.first().is_some() && (is_free || self.dialog.is_modal()) && self.question_fits
+        self.session.questions.first().is_some() && (is_free || self.dialog.is_modal()) && self.answering.fits
     }
 
     /// Whether a question waits for the draft to be sent or cleared.
@@ -273,28 +278,28 @@ impl Chat {
 
     /// When another question that has come first has been there long enough to be seen.
     fn swapped_until_ms(&self) -> i64 {
-        self.swapped_at_ms.saturating_add_unsigned(QUIET_MS)
+        self.answering.swapped_at_ms.saturating_add_unsigned(QUIET_MS)
     }
 
-    /// What came from elsewhere may have put another question first; whoever looks at it needs time to see it.
+    /// An event may have put another question first; the user needs time to see it before keys answer it.
     fn face_question(&mut self, before: Option<QuestionId>) {
         let first = self.session.questions.first();
         let unsaid = self.dialog.unsaid(first);
         self.dialog.face(first);
         if let Some(words) = unsaid {
-            // Nobody asks any more; what was written about it is the user's to use.
-            self.returned_at_ms = self.now_ms;
+            // The question is gone; the text written for it becomes the draft.
+            self.answering.returned_at_ms = self.now_ms;
             self.put_back(&words);
         }
         let first = self.session.questions.first();
         if before.is_none() || before == self.dialog.about() {
             return;
         }
-        // It was said to the question that was there: to nothing else, and to nobody.
-        self.chosen_by = None;
-        self.is_swapped = first.is_some();
-        if self.is_swapped {
-            self.swapped_at_ms = self.now_ms;
+        // The choice was made for the previous question and does not count for this one.
+        self.answering.chosen_by = None;
+        self.answering.is_swapped = first.is_some();
+        if self.answering.is_swapped {
+            self.answering.swapped_at_ms = self.now_ms;
         }
     }
 
@@ -327,14 +332,16 @@ impl Chat {
 
     /// Lines that are finished since the last time.
     pub(super) fn take_finished(&mut self) -> Vec<Line<'static>> {
-        std::mem::take(&mut self.finished)
+        std::mem::take(&mut self.output.finished)
     }
 
     /// The first lines of a chat.
     pub(super) fn greet(&mut self) {
         let lang = self.session.lang;
         let name = Span::styled("Max Team", self.theme.strong());
-        self.finished.push(Line::from(vec![name, Span::styled(format!(" · {}", lang.tagline()), self.theme.faint())]));
+        self.output
+            .finished
+            .push(Line::from(vec![name, Span::styled(format!(" · {}", lang.tagline()), self.theme.faint())]));
         self.show(vec![Item::Row(Row::Note(lang.hint_start().to_owned()))]);
     }
 
@@ -414,17 +421,17 @@ impl Chat {
                 Item::Row(row) => {
                     self.end_text();
                     self.set_off(row.group());
-                    self.finished.extend(row.lines(self.look()));
+                    self.output.finished.extend(row.lines(self.look()));
                 }
             }
         }
     }
 
-    /// The same for what others did: the lead is not cut short by it.
+    /// Shows rows about other agents: they wait until the lead's running text is at a break.
     fn show_beside(&mut self, items: Vec<Item>) {
         for item in items {
             match item {
-                Item::Row(row) if self.in_text && !self.stream.is_between() => self.held.push(row),
+                Item::Row(row) if self.output.in_text && !self.output.stream.is_between() => self.output.held.push(row),
                 item => self.show(vec![item]),
             }
         }
@@ -432,37 +439,37 @@ impl Chat {
 
     fn add_text(&mut self, words: &str) {
         // Models like to begin with empty lines.
-        let words = if self.in_text { words } else { words.trim_start_matches(['\n', ' ']) };
+        let words = if self.output.in_text { words } else { words.trim_start_matches(['\n', ' ']) };
         if words.is_empty() {
             return;
         }
-        if !std::mem::replace(&mut self.in_text, true) {
+        if !std::mem::replace(&mut self.output.in_text, true) {
             self.set_off(Group::Text);
         }
-        let pieces = self.stream.push(words);
-        self.finished.extend(markdown::render(&pieces, self.columns, self.theme));
+        let pieces = self.output.stream.push(words);
+        self.output.finished.extend(markdown::render(&pieces, self.columns, self.theme));
         // Between two blocks there is room.
-        if !self.held.is_empty() && self.stream.is_between() {
+        if !self.output.held.is_empty() && self.output.stream.is_between() {
             self.end_text();
         }
     }
 
     fn end_text(&mut self) {
-        if std::mem::take(&mut self.in_text) {
-            let pieces = self.stream.finish();
-            self.finished.extend(markdown::render(&pieces, self.columns, self.theme));
+        if std::mem::take(&mut self.output.in_text) {
+            let pieces = self.output.stream.finish();
+            self.output.finished.extend(markdown::render(&pieces, self.columns, self.theme));
         }
-        for row in std::mem::take(&mut self.held) {
+        for row in std::mem::take(&mut self.output.held) {
             self.set_off(row.group());
-            self.finished.extend(row.lines(self.look()));
+            self.output.finished.extend(row.lines(self.look()));
         }
     }
 
     fn set_off(&mut self, group: Group) {
         if self.is_set_off(group) {
-            self.finished.push(Line::default());
+            self.output.finished.push(Line::default());
         }
-        self.group = Some(group);
+        self.output.group = Some(group);
     }
 }
 

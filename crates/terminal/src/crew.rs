@@ -1,11 +1,10 @@
-//! The members at work: what each does right now, and what it has cost so far.
+//! The members at work: what each does right now.
 //!
-//! Each member's notices go through a transcript of its own, of which only the state is kept: their words never mix
-//! with the lead's. A member is known from its first notice until its turn is over and whoever gave it the task has
-//! counted it.
+//! Each member's notices go through a transcript of its own, of which only the state is kept: their text never mixes
+//! with the lead's. A member is known from its first notice until its turn is over; a member of a plan, until the plan
+//! has recorded the outcome.
 
-use std::collections::HashMap;
-
+use max_team_core::cost::Spending;
 use max_team_core::event::{End, Event, ToolDone, TurnEnded};
 use max_team_core::id::{AgentId, PlanId};
 use max_team_core::team::Settings;
@@ -23,12 +22,6 @@ pub(super) struct Crew {
     lang: Lang,
     settings: Settings,
     mates: Vec<Mate>,
-    /// What was spent in turns that are not over: the house counts a turn when it is.
-    running: HashMap<AgentId, u64>,
-    /// Whether some of what was heard of since the house has counted may not have been paid.
-    is_estimated: bool,
-    /// What all of them have spent since they were first heard of.
-    spent_nano: u64,
     /// Tool calls that ended since the last read, with their agents.
     tools: Vec<(String, ToolRow)>,
 }
@@ -36,11 +29,11 @@ pub(super) struct Crew {
 /// A member at work.
 #[derive(Debug)]
 pub(super) struct Mate {
-    agent: AgentId,
+    pub(super) agent: AgentId,
     pub(super) name: String,
     /// Its task in a plan; none if the lead gave it one thing to do.
     pub(super) task: Option<(PlanId, String)>,
-    /// What it was called for, in a few words, if somebody said.
+    /// The title of its task, if the caller gave one.
     title: String,
     /// Whether it works beside the session, which is at rest without it.
     pub(super) aside: bool,
@@ -48,22 +41,19 @@ pub(super) struct Mate {
     pub(super) color: Option<String>,
     /// What it is writing to others.
     letters: Vec<Letter>,
-    /// Whether it was found waiting for a person, and nothing has been heard of it since.
-    is_found_waiting: bool,
     transcript: Transcript,
     /// Whether it was stopped because it is to end.
     ends: bool,
-    /// What its turn came to, once that is over.
-    spent_nano: Option<u64>,
+    /// Whether its turn is over; its plan has not counted it yet.
+    is_over: bool,
 }
 
 impl Mate {
-    /// What it does, in a few words.
-    pub(super) fn doing(&self, lang: Lang, now_ms: i64) -> String {
+    /// What it does, in a few words; whether it waits for an answer is known to the session.
+    pub(super) fn doing(&self, is_asking: bool, lang: Lang, now_ms: i64) -> String {
         let wait = |at_ms: i64| max_team_workspace::figures::since(now_ms, at_ms);
         match self.transcript.activity() {
-            _ if self.is_found_waiting => lang.waits_for_you().to_owned(),
-            Activity::Idle | Activity::Waiting if self.transcript.is_asking() => lang.waits_for_you().to_owned(),
+            Activity::Idle | Activity::Waiting if is_asking => lang.waits_for_you().to_owned(),
             Activity::Idle | Activity::Waiting => lang.working().to_owned(),
             Activity::Thinking => lang.thinking().to_owned(),
             Activity::Writing => lang.writing().to_owned(),
@@ -98,17 +88,6 @@ impl Mate {
         if self.title.is_empty() { name } else { format!("{name} ({})", clean_line(&self.title)) }
     }
 
-    /// The tokens that its turn has used so far.
-    pub(super) fn tokens(&self) -> u64 {
-        let (usage, _) = self.transcript.used();
-        usage.input_total().saturating_add(usage.output)
-    }
-
-    /// What its turn has cost so far, as far as prices are known.
-    pub(super) fn nano(&self) -> u64 {
-        self.spent_nano.or_else(|| self.transcript.used().1).unwrap_or(0)
-    }
-
     pub(super) fn elapsed_ms(&self, now_ms: i64) -> u64 {
         self.transcript.elapsed_ms(now_ms)
     }
@@ -116,51 +95,12 @@ impl Mate {
 
 impl Crew {
     pub(super) fn new(lang: Lang, settings: Settings) -> Self {
-        Self {
-            lang,
-            settings,
-            mates: Vec::new(),
-            running: HashMap::new(),
-            is_estimated: false,
-            spent_nano: 0,
-            tools: Vec::new(),
-        }
+        Self { lang, settings, mates: Vec::new(), tools: Vec::new() }
     }
 
     /// The tool calls that have ended since the last time.
     pub(super) fn take_tools(&mut self) -> Vec<(String, ToolRow)> {
         std::mem::take(&mut self.tools)
-    }
-
-    /// What everybody has spent as far as it was heard of, also those whose turns are over.
-    pub(super) fn spent_nano(&self) -> u64 {
-        self.spent_nano
-    }
-
-    /// The house has counted all turns that are over: what they came to, as it was heard here.
-    pub(super) fn counted_by_house(&mut self) -> u64 {
-        self.is_estimated = false;
-        self.spent_nano.saturating_sub(self.running.values().sum())
-    }
-
-    /// Whether somebody had a call since then whose outcome nobody knows.
-    pub(super) fn is_estimated(&self) -> bool {
-        self.is_estimated
-    }
-
-    fn spend(&mut self, agent: AgentId, nano: u64) {
-        self.spent_nano = self.spent_nano.saturating_add(nano);
-        let running = self.running.entry(agent).or_default();
-        *running = running.saturating_add(nano);
-    }
-
-    /// A turn is over, and what is unknown of it counts as paid, as everywhere.
-    fn settle(&mut self, agent: AgentId, ended: &TurnEnded) -> u64 {
-        let unknown = ended.charges.iter().fold(0, |sum: u64, charge| sum.saturating_add(charge.unknown_nano));
-        self.spent_nano = self.spent_nano.saturating_add(unknown);
-        self.is_estimated |= unknown > 0;
-        self.running.remove(&agent);
-        unknown
     }
 
     /// The member at a task.
@@ -170,38 +110,36 @@ impl Crew {
 
     /// Members that the lead gave one thing to do, and that are at it.
     pub(super) fn delegated(&self) -> impl Iterator<Item = &Mate> {
-        self.mates.iter().filter(|mate| mate.task.is_none() && mate.spent_nano.is_none())
+        self.mates.iter().filter(|mate| mate.task.is_none() && !mate.is_over)
     }
 
-    /// Everybody at work.
+    /// All agents at work.
     pub(super) fn busy(&self) -> impl Iterator<Item = &Mate> {
-        self.mates.iter().filter(|mate| mate.spent_nano.is_none())
+        self.mates.iter().filter(|mate| !mate.is_over)
     }
 
-    /// What somebody is at who is no member of a plan, in a few words.
+    /// The title of a teammate's current work.
     pub(super) fn title(&self, from: &Origin) -> Option<String> {
         let mate = self.mates.iter().find(|mate| Some(mate.agent) == from.agent && mate.color.is_some())?;
         Some(mate.title.clone()).filter(|title| !title.is_empty())
     }
 
-    /// Somebody in the middle of a turn.
+    /// An agent in the middle of a turn.
     fn joins(&self, agent: AgentId, name: String, color: Option<String>, at_ms: i64) -> Mate {
         let mut transcript = Transcript::new(self.lang, self.settings.clone());
         transcript.join(at_ms);
         let (task, title, letters) = (None, String::new(), Vec::new());
-        let (aside, is_found_waiting, ends, spent_nano) = (false, false, false, None);
-        Mate { agent, name, task, title, aside, color, letters, is_found_waiting, transcript, ends, spent_nano }
+        Mate { agent, name, task, title, aside: false, color, letters, transcript, ends: false, is_over: false }
     }
 
-    /// Somebody was asking when the session was opened: until more is heard of it, it waits. What members of plans wait for
-    /// stands in their plan.
+    /// An agent was asking when the session was opened. Members of plans are shown with their plan.
     pub(super) fn resume(&mut self, asked: &Asked) {
         let is_of_plan = asked.task.is_some() && asked.color.is_none();
         let Some(agent) = asked.agent.filter(|_| !is_of_plan) else { return };
         if self.mates.iter().all(|mate| mate.agent != agent) {
             let mate = self.joins(agent, asked.by.clone(), asked.color.clone(), asked.at_ms);
             let title = asked.task.clone().unwrap_or_default();
-            self.mates.push(Mate { title, is_found_waiting: true, ..mate });
+            self.mates.push(Mate { title, ..mate });
         }
     }
 
@@ -209,7 +147,6 @@ impl Crew {
     /// wrote.
     pub(super) fn event(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Option<Row> {
         let agent = from.agent?;
-        let unknown = if let Event::TurnEnded(ended) = event { self.settle(agent, ended) } else { 0 };
         // Only what begins something makes a member known: the ends of what was given up may come late.
         let begins = matches!(
             event,
@@ -227,40 +164,33 @@ impl Crew {
             }
         };
         let mate = self.mates.get_mut(index)?;
-        // Whoever is configured anew, or written to, still waits.
-        let moves = matches!(event, Event::QuestionAnswered(_) | Event::ToolDone(_) | Event::TurnEnded(_));
-        mate.is_found_waiting &= !(begins || moves) || matches!(event, Event::QuestionAsked(_));
         if let Event::TurnStarted(started) = event {
             // The member's own notices say so only from the next one on.
             let given = started.assignment.as_ref();
             mate.task = given.and_then(|given| Some((given.plan?, given.task.clone())));
             // What the lead gives a member to do begins with the words themselves.
             mate.title = given.filter(|given| given.depth > 0).map(|given| given.title.clone()).unwrap_or_default();
-            mate.spent_nano = None;
+            mate.is_over = false;
         }
         mate.ends |= matches!(event, Event::Interrupted(of) if of.ends);
-        let (nano, ms) = (mate.nano(), mate.elapsed_ms(at_ms));
+        let ms = mate.elapsed_ms(at_ms);
         for item in mate.transcript.event(at_ms, event) {
             if let Item::Row(Row::Tool(row)) = item {
                 self.tools.push((mate.name.clone(), row));
             }
         }
-        let more = mate.nano().saturating_sub(nano);
         if mate.color.is_some() {
             mate.letters.extend(letters(event));
         }
         let wrote = if let Event::ToolDone(done) = event { mate.wrote(done) } else { None };
-        let Event::TurnEnded(ended) = event else {
-            self.spend(agent, more);
-            return wrote;
-        };
-        mate.spent_nano = Some(nano);
+        let Event::TurnEnded(ended) = event else { return wrote };
+        mate.is_over = true;
         if mate.task.is_some() {
             return None;
         }
         let mate = self.mates.remove(index);
-        let nano = nano.saturating_add(unknown);
-        let money = if nano > 0 { format!(" · {}", spent(nano, unknown)) } else { String::new() };
+        let sum = Spending::of(&ended.charges);
+        let money = if sum.nano > 0 { format!(" · {}", spent(sum.nano, sum.unknown_nano)) } else { String::new() };
         let figures = format!("{}{money}", duration(ms));
         let ok = matches!(ended.end, End::Answered | End::Proposed);
         if let Some(color) = mate.color {
@@ -272,10 +202,7 @@ impl Crew {
 
     pub(super) fn delta(&mut self, from: &Origin, call: u32, delta: &Delta, now_ms: i64) {
         if let Some(mate) = self.mates.iter_mut().find(|mate| Some(mate.agent) == from.agent) {
-            let (agent, nano) = (mate.agent, mate.nano());
             drop(mate.transcript.delta(call, delta, now_ms));
-            let more = mate.nano().saturating_sub(nano);
-            self.spend(agent, more);
         }
     }
 
@@ -284,6 +211,7 @@ impl Crew {
         let task = match event {
             Event::TaskReported(reported) => &reported.task,
             Event::TaskDone(done) => &done.task,
+            Event::TaskCorrected(corrected) => &corrected.task,
             Event::TaskFailed(failed) => &failed.task,
             Event::TaskCancelled(cancelled) => &cancelled.task,
             Event::TaskPaused(paused) => &paused.task,
@@ -300,7 +228,8 @@ impl Crew {
     }
 }
 
-/// Why somebody has not done what it was at, and what it said about it. Nobody goes on with one who is about to end.
+/// Why an agent has not finished its work, and its last words. An agent that is shutting down is not said to be
+/// resumable.
 fn told(ended: &TurnEnded, ends: bool, lang: Lang) -> String {
     let why = match ended.end {
         End::Interrupted if ends => lang.stopped_to_end().to_owned(),

@@ -24,7 +24,6 @@ pub(super) struct Details {
     bytes: usize,
     /// Calls that are not kept.
     dropped: usize,
-    /// Counts changes.
     edition: u64,
 }
 

@@ -1,7 +1,7 @@
-//! The first question on the screen, whatever it is about.
+//! The first question on the screen.
 //!
-//! Each kind of question has a form of its own (`panel`: may it be done; `reply`: in words; `gate`: a plan). This
-//! turns to the one that fits and starts it afresh when another question comes first.
+//! Each kind of question has its own form (`panel`: permissions; `reply`: free text; `gate`: plans). This picks the
+//! form and resets it when another question becomes the first.
 
 use crossterm::event::KeyEvent;
 use max_team_core::id::QuestionId;
@@ -21,7 +21,7 @@ use super::text::{self, clean_line};
 
 /// What stands before a question.
 const SIGN: &str = "? ";
-/// Columns that whoever asks keeps in a narrow row.
+/// Columns that the asking agent's name keeps in a narrow row.
 const WHO_COLUMNS_MIN: usize = 12;
 
 /// What a key came to.
@@ -31,7 +31,6 @@ pub(super) enum Verdict {
     Decide(Say),
     /// Show the plan with all instructions; nothing is answered.
     Expand,
-    /// Not now.
     Later,
     /// It would have answered, but nothing is chosen.
     Unchosen,
@@ -76,7 +75,7 @@ impl Dialog {
         };
     }
 
-    /// What is being written to whoever asks, if that is not the question that is first now.
+    /// The text being written in answer to a question that is no longer the first.
     pub(super) fn unsaid(&self, question: Option<&Question>) -> Option<String> {
         let words = match &self.form {
             Form::None => None,
@@ -198,7 +197,7 @@ impl Dialog {
     }
 }
 
-/// Who asks and what for. Where a row is too short for both, whoever asks is told in fewer letters.
+/// Who asks and what for. If the row is too short for both, the agent's name is cut.
 fn title(question: &Question, wish: Vec<Span<'static>>, count: usize, look: Look) -> Vec<Line<'static>> {
     let who = clean_line(&question.by.title(look.lang));
     let style = question.by.color.as_ref().map_or(look.theme.strong(), |color| look.theme.mate(color));

@@ -13,7 +13,7 @@ use super::text::{clean, width};
 
 /// Pastes with more characters are shown as a chip.
 const PASTE_SHOWN_MAX: usize = 2_000;
-/// Chips stand in the text as private characters from here on; nobody types these.
+/// A large paste is one private-use character of this range, which keyboards do not produce.
 const CHIPS: std::ops::RangeInclusive<char> = '\u{10ff00}'..='\u{10fffd}';
 
 /// The text being written.

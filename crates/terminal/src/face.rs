@@ -1,8 +1,8 @@
 //! The chat on a real terminal: one loop over keys, notices, finished orders and the clock.
 //!
-//! The clock ticks only while something moves; an idle chat sleeps until a key or a notice. Keys are painted at
-//! once, notices at most thirty times a second. Whatever way the loop ends, orders that were given are carried out
-//! first and the terminal is put back.
+//! The clock ticks only while something moves; an idle chat sleeps until a key or a notice. Keys are painted at once,
+//! notices at most thirty times a second. However the loop ends, pending orders are carried out first and the terminal
+//! is restored.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -28,7 +28,7 @@ use super::{ExitReason, Left};
 
 /// Between two turns of the spinner.
 const TICK: Duration = Duration::from_millis(100);
-/// Between two frames that nobody typed for.
+/// Between two frames, unless the user types.
 const FRAME: Duration = Duration::from_millis(33);
 /// Keys and notices that are taken before the next frame.
 const BATCH_MAX: usize = 256;
@@ -184,7 +184,7 @@ impl Face {
         self.restart()
     }
 
-    /// Begins anew below whatever has been written meanwhile.
+    /// Starts a new screen below the output that others have written meanwhile.
     fn restart(&mut self) -> anyhow::Result<()> {
         let size = Tty::size()?;
         self.screen = Screen::new(size);
@@ -247,7 +247,7 @@ impl Face {
                 }
             }
         };
-        // What takes longer is in nobody's hands any more; what was acknowledged is in the journal.
+        // Orders that take longer are dropped; what was acknowledged is in the journal.
         drop(timeout(LEAVE_WAIT, carried_out).await);
         self.chat.part();
         let finished = self.chat.take_finished();
@@ -269,8 +269,8 @@ async fn next_input(events: &mut Option<EventStream>) -> Option<std::io::Result<
     }
 }
 
-/// The next key that is there already. It is asked for with this task's own waker: the reader of events remembers
-/// the first waker it is given until something comes, and would wake nobody for `now_or_never`.
+/// The next key that is already there. Polls with this task's own waker: the event stream keeps the first waker it is
+/// given until an event comes, and with `now_or_never` that would be one that wakes no task.
 async fn ready_input(events: &mut Option<EventStream>) -> Option<Input> {
     let events = events.as_mut()?;
     let polled = poll_fn(|cx| Poll::Ready(events.poll_next_unpin(cx))).await;

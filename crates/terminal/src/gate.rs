@@ -114,7 +114,7 @@ impl Gate {
         }
     }
 
-    /// What is being written to whoever made the plan.
+    /// The text being written to the author of the plan.
     pub(super) fn words(&self) -> Option<&Editor> {
         match &self.step {
             Step::Write(_, editor) => Some(editor),
@@ -227,7 +227,7 @@ impl Gate {
 
     fn written(&mut self, pick: Pick, words: String, team: Option<&Team>, lang: Lang) -> Option<Verdict> {
         match pick {
-            // Changes that nobody names cannot be made.
+            // Changes must be described.
             Pick::Changes if words.is_empty() => None,
             Pick::Changes => Some(Verdict::Decide(Say::Changes(words))),
             Pick::RetryBy => match unknown_member(&words, team, lang) {
@@ -417,7 +417,7 @@ pub(super) fn members(team: Option<&Team>) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// Why nobody of that name can do anything.
+/// The error if the team has no member of that name.
 pub(super) fn unknown_member(name: &str, team: Option<&Team>, lang: Lang) -> Option<String> {
     let known = team.iter().flat_map(|team| &team.members).any(|mate| mate.definition.name == name);
     (!known).then(|| lang.no_member(name, &members(team)))

@@ -1,8 +1,7 @@
 //! The chat in a terminal: `max-team` without `-p`.
 //!
-//! [`chat()`] opens the session and shows it with one of two faces: the screen (`face`: live rows under the terminal's
-//! own scrollback) or plain lines (`plain`: no terminal, `TERM=dumb`, screen readers). Both know the team only through
-//! its `TeamHandle`; neither reads the environment, the settings or the journal.
+//! [`chat()`] opens the session and shows live rows under the terminal's own scrollback. It knows the team only through its
+//! `TeamHandle`, and reads neither the environment nor the settings nor the journal.
 
 mod amend;
 mod background;
@@ -21,9 +20,9 @@ mod link;
 mod list;
 mod markdown;
 mod mates;
+mod mention;
 mod menu;
 mod panel;
-mod plain;
 mod plans;
 mod question;
 mod reply;
@@ -44,7 +43,6 @@ mod view;
 
 use std::path::PathBuf;
 
-use max_team_core::event::End;
 use max_team_core::id::SessionId;
 use max_team_core::message::Principal;
 use max_team_core::plan::{Draft, Plan};
@@ -86,14 +84,6 @@ pub struct ChatOptions {
     /// Whether to paint in colour.
     pub color: bool,
     pub lang: Lang,
-    /// Lines instead of a screen.
-    pub plain: bool,
-    /// Everything is answered yes and nothing is read: for runs that nobody watches. Wants `plain`.
-    pub yes: bool,
-    /// Answer no instead of yes.
-    pub refuses: bool,
-    /// What `yes` says about the first plan instead.
-    pub objection: Option<String>,
     /// A demo: its models are a recording, and its session is gone with the program.
     pub scratch: bool,
     /// Teammates that begin before anything is said.
@@ -119,8 +109,6 @@ pub struct Left {
 pub enum ExitReason {
     /// The user left.
     Quit,
-    /// The input is over; how the last turn ended.
-    Eof(Option<End>),
     /// The program is told to stop.
     Shutdown,
     /// The terminal is gone.
@@ -139,8 +127,8 @@ async fn recruit(handle: &TeamHandle, session: &mut Session, id: SessionId, mate
     Ok(())
 }
 
-/// Opens the session and talks until somebody leaves. The session is still open then: whoever shuts the team down
-/// parks it. Errors of opening are the runtime's own (`RuntimeError`).
+/// Opens the session and talks until the user leaves. The session stays open then: shutting the team down parks it.
+/// Errors of opening are the runtime's own (`RuntimeError`).
 pub async fn chat(options: ChatOptions, shutdown: CancellationToken) -> anyhow::Result<Left> {
     let ChatOptions {
         handle,
@@ -154,10 +142,6 @@ pub async fn chat(options: ChatOptions, shutdown: CancellationToken) -> anyhow::
         while_busy,
         color,
         lang,
-        plain,
-        yes,
-        refuses,
-        objection,
         scratch,
         mates,
         teams,
@@ -194,10 +178,6 @@ pub async fn chat(options: ChatOptions, shutdown: CancellationToken) -> anyhow::
         definitions,
         session: opened.session,
     });
-    if plain {
-        let yes = yes.then_some(plain::Yes { refuses, objection });
-        return plain::run(session, begun, link, notices, yes, shutdown).await;
-    }
     let theme = Theme { color };
     let face = Face::enter(link, notices, |size| {
         let mut chat = Chat::new(session, home.join("history"), place, theme, usize::from(size.width));

@@ -25,6 +25,7 @@ use max_team_runtime::{
 use max_team_runtime::{Definitions, Question, query};
 
 use super::mates;
+use max_team_workspace::figures::short;
 use max_team_workspace::permissions;
 
 /// Sessions that `/resume` lists.
@@ -72,7 +73,7 @@ pub(super) enum Act {
     Paths(Box<Settings>),
     Interrupt,
     /// The same, and what waits goes on waiting.
-    Halt,
+    StopSession,
     /// Sum up what was said, keeping this above all.
     Compact(String),
     Uncompact,
@@ -91,16 +92,16 @@ pub(super) enum Act {
         to: Vec<String>,
         text: String,
     },
-    /// Go on with whoever was interrupted besides the lead, or one of them; whether the lead goes on, too.
+    /// Resume all interrupted agents, or one of them; `lead`: the lead resumes, too.
     Continue {
         name: Option<String>,
         lead: bool,
     },
-    /// How many letters wait for the lead since a stop; whether it is to read them now.
+    /// How many messages wait for the lead since a stop; whether it is to read them now.
     Held {
         read: bool,
     },
-    /// How many letters wait for these teammates since a stop.
+    /// How many messages wait for these teammates since a stop.
     MatesHeld(Vec<(String, AgentId)>),
     /// Who of them rests because it was stopped.
     Standing,
@@ -116,7 +117,7 @@ pub(super) enum Act {
     Show(Option<String>),
     /// List the sessions, or find the one that is meant.
     Sessions(Option<String>),
-    /// Let go of this session: nobody of it works here any more, and whoever wants it may have it.
+    /// Close this session: none of its agents runs here any more, and another process may open it.
     Leave,
     /// Leave this session for another one, or take it up again.
     Open {
@@ -217,7 +218,6 @@ pub(super) enum Done {
 /// Those who were called, and the one who is meant with what it has done.
 pub(super) type Work = (Vec<AgentRow>, Option<(AgentRow, Vec<(i64, Event)>)>);
 
-/// Another session.
 #[derive(Debug)]
 pub(super) struct Arrival {
     pub(super) opened: Box<Opened>,
@@ -232,8 +232,8 @@ pub(super) struct Link {
     running: Option<Pin<Box<dyn Future<Output = Done> + Send>>>,
 }
 
-/// Orders that wait. What the team does brings any number of those that only look; whatever somebody wants done, a stop
-/// above all, goes before them, and of each kind one is enough.
+/// Orders that wait. Events of the team cause many orders that only read; the user's orders, such as a stop, go before
+/// them, and a new order that only reads replaces a waiting one of its kind.
 #[derive(Default)]
 struct Queue {
     acts: VecDeque<Act>,
@@ -343,7 +343,7 @@ impl Desk {
             Act::Tasks => Done::Tasks(self.ask(query::Tasks { session }).await),
             Act::Paths(settings) => Done::Paths(self.paths(*settings).await),
             Act::Interrupt => Done::Interrupted(self.command(fresh(), Command::Interrupt { session }).await),
-            Act::Halt => Done::Interrupted(self.command(fresh(), Command::Halt { session }).await),
+            Act::StopSession => Done::Interrupted(self.command(fresh(), Command::StopSession { session }).await),
             Act::Compact(keep) => Done::Compacted(self.command(fresh(), Command::Compact { session, keep }).await),
             Act::Uncompact => Done::Compacted(self.command(fresh(), Command::Uncompact { session }).await),
             Act::Moments => Done::Moments(self.ask(query::RewindPoints { session }).await),
@@ -404,7 +404,7 @@ impl Desk {
         Done::Opened { outcome: self.open(which, settings).await }
     }
 
-    /// Asks for those who are not there and of whom nobody has asked for before; who of them is, or was asked for.
+    /// Starts the teammates that do not exist yet and were not requested before. Returns the names of the others.
     async fn recruit(&self, mates: Vec<Spawn>) -> Outcome<Vec<String>> {
         let (there, mates) = self.ask(query::Newcomers { session: self.session, teammates: mates }).await?;
         if !mates.is_empty() {
@@ -413,26 +413,22 @@ impl Desk {
         Ok(there.into_iter().map(|mate| mate.name).collect())
     }
 
-    /// Lets those go on who were stopped; who does, and, where all are to, how many letters wait for the lead.
+    /// Continues one stopped agent, or all of them and the stopped plans. Returns their names, and the number of messages
+    /// that wait for the lead if all continue.
     async fn go_on(&self, name: Option<String>) -> Outcome<(Vec<String>, usize)> {
-        let held = match &name {
-            None => self.ask(query::HeldMessages { session: self.session, agent: None }).await?,
-            Some(_) => 0,
-        };
-        let to = match name {
-            Some(name) => vec![name],
-            None => self
-                .handle
-                .ask(query::Stopped { session: self.session })
-                .await?
-                .into_iter()
-                .map(|reader| reader.name)
-                .collect(),
-        };
-        if !to.is_empty() {
-            self.command(fresh(), Command::Continue { session: self.session, to: to.clone() }).await?;
+        let session = self.session;
+        if let Some(name) = name {
+            self.command(fresh(), Command::Continue { session, to: vec![name.clone()] }).await?;
+            return Ok((vec![name], 0));
         }
-        Ok((to, held))
+        let held = self.ask(query::HeldMessages { session, agent: None }).await?;
+        let agents = self.ask(query::Stopped { session }).await?.into_iter().map(|reader| reader.name);
+        let plans = self.ask(query::StoppedPlans { session }).await?;
+        let names: Vec<String> = agents.chain(plans.iter().map(short)).collect();
+        if !names.is_empty() {
+            self.command(fresh(), Command::Continue { session, to: Vec::new() }).await?;
+        }
+        Ok((names, held))
     }
 
     /// What could not be written down now is read when it is shown the next time.
@@ -508,7 +504,7 @@ mod tests {
         queue.push(Act::Interrupt);
         queue.push(Act::Standing);
         queue.push(say("second"));
-        queue.push(Act::Halt);
+        queue.push(Act::StopSession);
         let words: Vec<String> = queue
             .acts
             .iter()
@@ -518,7 +514,7 @@ mod tests {
                 act => format!("{act:?}"),
             })
             .collect();
-        let want = ["Tasks", "Tasks", "Tasks", "first", "Interrupt", "second", "Halt", "true", "Standing"];
+        let want = ["Tasks", "Tasks", "Tasks", "first", "Interrupt", "second", "StopSession", "true", "Standing"];
         assert_eq!(words, want);
     }
 }

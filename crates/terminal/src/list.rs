@@ -1,7 +1,7 @@
-//! The list of tasks that the session's agents share, live: a line that says how far it is, and a row per task.
+//! The shared task list, live: a line of progress and a row per task.
 //!
-//! Whatever is heard of it only says that it has changed; it is read from the journal then, so that what others changed
-//! from elsewhere is seen, too, and nothing is folded twice.
+//! An event only marks the list as changed; it is then read from the journal, so that changes from other processes are
+//! seen, too, and nothing is folded twice.
 
 use max_team_core::tasks::{Item, Status, Tasks};
 use ratatui::text::{Line, Span};
@@ -66,7 +66,7 @@ impl List {
         lines
     }
 
-    /// What somebody is at first, then what can be begun, then what waits, then what is over.
+    /// Tasks in progress first, then those that can be started, then blocked ones, then finished ones.
     fn rank(&self, item: &Item) -> u8 {
         match item.state.status {
             Status::InProgress => 0,

@@ -1,6 +1,6 @@
-//! The teammates as a face knows them: who is there, in which colour, and whom a line is for.
+//! The teammates as the chat knows them: their names and colours, and which of them a line is addressed to.
 //!
-//! They are known from what they do, and from the registry where they did it before we came.
+//! They are known from their events, and from the registry if they came before the chat was opened.
 
 use std::collections::BTreeSet;
 
@@ -9,13 +9,14 @@ use max_team_core::id::EnvelopeId;
 use max_team_core::mates::name::{Means, means, misfit};
 use max_team_core::mates::word::Word;
 use max_team_core::message::{Envelope, Kind};
-use max_team_runtime::{Enrolled, Origin, Roll, SEND_MESSAGE, Standing};
+use max_team_core::status::Standing;
+use max_team_runtime::{Enrolled, Origin, Roll, SEND_MESSAGE};
 use serde_json::Value;
 
 /// Letters on their way that are remembered of one answer.
 const LETTERS_MAX: usize = 64;
 
-/// Everybody who is there, in the order they came.
+/// All teammates, in the order they were started.
 #[derive(Debug, Default)]
 pub(super) struct Mates {
     there: Vec<Known>,
@@ -27,14 +28,13 @@ pub(super) struct Mates {
     is_again: bool,
 }
 
-/// A teammate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Known {
     pub(super) name: String,
     pub(super) color: String,
 }
 
-/// Something that somebody writes to somebody, by the key of the call that does.
+/// A message from one agent to another, with the key of the tool call that sends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Letter {
     pub(super) key: String,
@@ -47,7 +47,7 @@ impl Mates {
         self.there.iter()
     }
 
-    /// Whether somebody rests because it was stopped.
+    /// Whether the teammate is idle because it was stopped.
     pub(super) fn is_stopped(&self, name: &str) -> bool {
         self.stopped.contains(name)
     }
@@ -70,8 +70,8 @@ impl Mates {
         self.is_again
     }
 
-    /// Whether nobody has been told of a letter that came to nothing. After a session is opened it may come twice: as what was
-    /// written before, and as what has just happened.
+    /// Whether the user has not been told yet of a message that failed. After a session is opened such a message may
+    /// arrive twice: from the past, and as a new event.
     pub(super) fn is_news(&self, letter: &Envelope) -> bool {
         !self.told.contains(&letter.id)
     }
@@ -83,7 +83,7 @@ impl Mates {
         }
     }
 
-    /// Something happened to somebody: whoever begins is there, whoever ends is not.
+    /// Folds an event: adds the teammate that it comes from, or removes the one that has ended.
     pub(super) fn hear(&mut self, from: &Origin, event: &Event) {
         let Some(color) = from.color.as_deref() else { return };
         if matches!(event, Event::TurnStarted(_)) {
@@ -111,21 +111,22 @@ impl Mates {
         self.stopped = stopped;
     }
 
-    /// Whom a line that begins with `@` is for, and what it says; `None`: it is a message like any other.
+    /// The addressee and text of a line that begins with `@name`; `None`: it is an ordinary message.
     pub(super) fn addressed(&self, line: &str, lead: &str) -> Option<(String, String)> {
         let (name, words) = line.trim_start().strip_prefix('@')?.split_once(char::is_whitespace)?;
         self.means(name, lead).then(|| (name.to_owned(), words.trim().to_owned()))
     }
 
-    /// Whom a line that begins with `@` would be for, if anybody of a team that is there, or could be, were called so. Where files
-    /// and addresses are mentioned there is more to it than a name.
+    /// The name in a line that begins with `@name`, if no agent of the team has it. A name with a dot is taken for a
+    /// file or an address.
     pub(super) fn nobody<'a>(&self, line: &'a str, lead: &str, has_team: bool) -> Option<&'a str> {
         let (name, _) = line.trim_start().strip_prefix('@')?.split_once(char::is_whitespace)?;
         let is_name = !name.contains('.') && misfit(name, lead).is_none();
         (is_name && (has_team || !self.there.is_empty()) && !self.means(name, lead)).then_some(name)
     }
 
-    /// A teammate whose name a line begins with, but so that it is for nobody: `@bob: hi`, `@bob,hi`, or the name alone.
+    /// A teammate whose name the line begins with, but in a form that addresses no agent: `@bob: hi`, `@bob,hi`, or
+    /// the name alone.
     pub(super) fn nearly<'a>(&self, line: &'a str, lead: &str) -> Option<&'a str> {
         let line = line.trim().strip_prefix('@')?;
         let end = line.find(|letter: char| letter.is_whitespace() || ":,;：，；".contains(letter));
@@ -134,7 +135,7 @@ impl Mates {
         (!rest.starts_with(char::is_whitespace) && !is_lead && self.means(name, lead)).then_some(name)
     }
 
-    /// Whether somebody is meant by a name.
+    /// Whether the name stands for an agent, or for the whole team.
     pub(super) fn means(&self, name: &str, lead: &str) -> bool {
         match means(name, lead) {
             Means::Lead => true,
@@ -171,7 +172,8 @@ fn letter(key: String, input: &Value) -> Option<Letter> {
         _ => return None,
     };
     let word = Word::read(input.get("message")?).ok()?;
-    // Who says no to an end says it to whoever asked, whomever it names.
+    // A refused shutdown always goes to the agent that asked for it, so `to` may be wrong; it is shown by its own
+    // event.
     if matches!(word, Word::ShutdownResponse { approve: false, .. }) {
         return None;
     }

@@ -2,9 +2,8 @@
 //!
 //! A list of paths is asked for when a mention begins and dropped when it is over, so that an idle chat keeps none.
 
-use max_team_core::mention::{OpenMention, open_at, rank, written};
-
 use super::mates::{Known, Mates};
+use super::mention::{OpenMention, open_at, rank, written};
 
 /// Choices that are offered at once.
 const CHOICES_MAX: usize = 8;

@@ -141,7 +141,7 @@ impl Panel {
             KeyCode::Esc => return Some(Verdict::Later),
             KeyCode::Char(letter) => self.choice = Choice::of(letter, permit).or(self.choice),
             KeyCode::Tab if permit.merges => return self.choice.is_none().then_some(Verdict::Unchosen),
-            // What is written now goes along with whatever is chosen, before or after it: to nobody else.
+            // The comment is sent with the choice, whether that is made before or after it.
             KeyCode::Tab => {
                 self.comment.get_or_insert_default();
                 self.writes = true;
@@ -212,7 +212,8 @@ impl Panel {
         lines
     }
 
-    /// Why it is asked, and what a yes is remembered as, in so many rows; the latter whatever they are, where that is chosen.
+    /// The reason for the question and the rules that "always" would add, in at most so many rows. If "always" is
+    /// chosen, the rules have at least one row.
     fn beside(&self, permit: &Permit, rows: usize, look: Look) -> Vec<Line<'static>> {
         let mut all = beside(permit, look);
         let is_for_longer = self.choice.and_then(Choice::until).is_some() && !permit.memory.rules().is_empty();

@@ -1,9 +1,8 @@
-//! Questions that wait for a person: all of them, whoever asks, in the order they were asked.
+//! Open questions of all agents, in the order they were asked.
 //!
-//! Answering one never loses another. A question that was answered here is put aside until the journal has the
-//! answer; if it could not be sent, the question comes back. One that can wait is parked and comes back when it is
-//! asked for. Whatever closes a question elsewhere (an answer through another door, an interrupt, the end of the
-//! turn or of the plan) closes it here too.
+//! Answering one never loses another. A question that was answered here is put aside until the journal has the answer;
+//! if it could not be sent, the question comes back. The user can park a question for later. A question that is closed
+//! elsewhere (by an answer in another frontend, an interrupt, the end of the turn or of the plan) is closed here too.
 
 use std::collections::VecDeque;
 
@@ -11,6 +10,7 @@ use max_team_core::event::QuestionAsked;
 use max_team_core::id::{AgentId, PlanId, QuestionId};
 use max_team_core::plan::event::{About, PlanAsked, Say};
 use max_team_core::policy::{Action, Deed, Memory};
+use max_team_core::status::SessionStatus;
 use max_team_runtime::{Asked, Origin};
 
 use max_team_workspace::words::Lang;
@@ -21,15 +21,13 @@ pub(super) struct Question {
     pub(super) id: QuestionId,
     pub(super) by: Asker,
     pub(super) matter: Matter,
-    /// The call it is about.
-    key: String,
     /// The id it was first asked under: a plan that is changed here asks on in the same form.
     pub(super) form: QuestionId,
     /// Changes that were sent from here and that the journal may not have yet.
     edits: Vec<Say>,
 }
 
-/// Who asks.
+/// The asking agent, and its task.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Asker {
     agent: Option<AgentId>,
@@ -47,8 +45,10 @@ pub(super) enum Matter {
     Permit(Permit),
     /// What to do, in words.
     Words(Words),
-    /// A plan.
-    Plan { plan: PlanId, about: About },
+    Plan {
+        plan: PlanId,
+        about: About,
+    },
 }
 
 /// What would be done.
@@ -97,7 +97,7 @@ impl Asker {
 
 impl Question {
     fn new(id: QuestionId, by: Asker, matter: Matter) -> Self {
-        Self { id, by, matter, key: String::new(), form: id, edits: Vec::new() }
+        Self { id, by, matter, form: id, edits: Vec::new() }
     }
 }
 
@@ -160,7 +160,7 @@ impl Questions {
         let color = from.color.as_deref().map(str::to_owned);
         let by = Asker { agent: from.agent, name: name.to_owned(), task, color };
         let matter = Matter::of(&asked.tool, &asked.action, &asked.rule, &asked.memory);
-        self.add(Question { key: asked.key.clone(), ..Question::new(asked.question, by, matter) });
+        self.add(Question::new(asked.question, by, matter));
     }
 
     /// A question that was open before we came.
@@ -178,7 +178,7 @@ impl Questions {
         }
     }
 
-    /// A plan was changed. Whoever changed it here has seen what it says now; from anybody else it is news.
+    /// A plan was changed. If the change is not ours, its question counts as a new one that the user has not seen.
     pub(super) fn edited(&mut self, id: QuestionId, edit: &Say) {
         if let Some(question) = self.waiting().find(|question| question.id == id) {
             question.edits.retain(|sent| sent == edit);
@@ -282,21 +282,16 @@ impl Questions {
         }
     }
 
-    /// The journal has an answer. Returns the question if somebody else gave it.
+    /// The journal has an answer. Returns the question if it was not answered here.
     pub(super) fn answered(&mut self, id: QuestionId) -> Option<Question> {
         let question = self.all().find(|question| question.id == id).cloned();
         self.retain(|question| question.id != id);
         question
     }
 
-    /// The call has its result without an answer.
-    pub(super) fn close(&mut self, agent: Option<AgentId>, key: &str) {
-        self.retain(|question| question.by.agent != agent || question.key != key || question.key.is_empty());
-    }
-
-    /// An agent's turn is over, and with it whatever it asked.
-    pub(super) fn close_all_of(&mut self, agent: Option<AgentId>) {
-        self.retain(|question| question.by.agent != agent || question.key.is_empty());
+    /// Keeps the questions of agents that still wait for an answer, and those of plans.
+    pub(super) fn keep(&mut self, agents: &SessionStatus) {
+        self.retain(|question| question.by.agent.is_none() || agents.is_asked(question.id));
     }
 
     /// Only these questions of a plan are still open.
@@ -362,9 +357,11 @@ mod tests {
         assert!(questions.answered(ids[1]).is_some(), "somebody else answered");
         questions.answered_here(ids[0]);
         assert_eq!(questions.answered(ids[0]), None, "we did");
-        questions.close(from(2).agent, "1.2");
-        assert_eq!(questions.count(), 1, "another agent's call has the same key");
-        questions.close(from(1).agent, "1.2");
+        let mut agents = SessionStatus::default();
+        agents.resume(ids[2], from(1).agent);
+        questions.keep(&agents);
+        assert_eq!(questions.count(), 1, "it is still asked");
+        questions.keep(&SessionStatus::default());
         assert_eq!(questions.count(), 0);
     }
 
@@ -373,7 +370,9 @@ mod tests {
         let mut questions = Questions::default();
         questions.ask(&from(1), "max", &asked(1));
         questions.ask(&from(2), "leo", &asked(2));
-        questions.close_all_of(from(1).agent);
+        let mut agents = SessionStatus::default();
+        agents.resume(asked(2).question, from(2).agent);
+        questions.keep(&agents);
         assert_eq!(questions.first().map(|question| question.by.name.as_str()), Some("leo"));
         let id = asked(2).question;
         questions.park(id);

@@ -1,8 +1,10 @@
 //! What the slash commands show: help, costs, the window, models, sessions.
 //!
-//! Each is one row made from values that somebody else has fetched. Nothing here asks the team for anything or
-//! decides what happens next.
+//! Each is one row made from values that the caller has fetched. Nothing here asks the team for anything or decides
+//! what happens next.
 
+use max_team_core::cost::SessionCost;
+use max_team_core::id::AgentId;
 use max_team_core::plan::event::About;
 use max_team_core::team::Model;
 use max_team_runtime::{AgentRow, Enrolled, Mate, Roll, SessionRow, Status, Team};
@@ -58,30 +60,26 @@ pub(super) fn help(lang: Lang, while_busy: WhileBusy) -> Vec<Row> {
     vec![Row::Table(slash::ENTRIES.iter().map(command).collect()), Row::Table(keys)]
 }
 
-pub(super) fn cost(lang: Lang, status: &Status, plans: &Plans) -> Row {
-    let ledger = &status.ledger;
-    // The same sum as in the status line.
-    let own = ledger.spent_nano.saturating_add(ledger.unknown_nano);
-    let unknown = ledger.unknown_nano.saturating_add(status.others_unknown_nano);
-    let usage = status.usage();
+pub(super) fn cost(lang: Lang, status: &Status, cost: &SessionCost, lead: AgentId, plans: &Plans) -> Row {
+    let (sum, others) = (cost.total(), cost.others(lead));
     let mut rows = vec![
-        (lang.spent(), spent(own.saturating_add(status.others_nano), unknown)),
-        (lang.tokens_in(), tokens(usage.input)),
-        (lang.tokens_cached(), tokens(usage.cache_read)),
-        (lang.tokens_cache_written(), tokens(usage.cache_write)),
-        (lang.tokens_out(), tokens(usage.output)),
+        (lang.spent(), spent(sum.nano, sum.unknown_nano)),
+        (lang.tokens_in(), tokens(sum.usage.input)),
+        (lang.tokens_cached(), tokens(sum.usage.cache_read)),
+        (lang.tokens_cache_written(), tokens(sum.usage.cache_write)),
+        (lang.tokens_out(), tokens(sum.usage.output)),
     ];
-    if let Some(cap) = ledger.cap_nano {
+    if let Some(cap) = status.ledger.cap_nano {
         rows.insert(1, (lang.cap(), dollars(cap)));
     }
-    if status.others_nano > 0 {
-        rows.push((lang.spent_by_others(), spent(status.others_nano, status.others_unknown_nano)));
+    if others.nano > 0 {
+        rows.push((lang.spent_by_others(), spent(others.nano, others.unknown_nano)));
     }
-    if ledger.unknown_nano > 0 {
-        rows.push((lang.maybe_spent(), dollars(ledger.unknown_nano)));
+    if sum.unknown_nano > 0 {
+        rows.push((lang.maybe_spent(), dollars(sum.unknown_nano)));
     }
-    if ledger.unpriced_calls > 0 {
-        rows.push((lang.unpriced(), ledger.unpriced_calls.to_string()));
+    if sum.unpriced_calls > 0 {
+        rows.push((lang.unpriced(), sum.unpriced_calls.to_string()));
     }
     let mut rows: Vec<(String, String)> = rows.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     // The team's work is on its plans' accounts, not on the lead's.
@@ -165,7 +163,7 @@ pub(super) fn team(lang: Lang, team: &Team, crew: &Crew) -> Row {
     Row::Table(team.members.iter().map(row).collect())
 }
 
-/// The registry: who leads, and the teammates, with what they do and why somebody does nothing.
+/// The registry: the lead and the teammates, what each does, and why an idle one does nothing.
 pub(super) fn roll(lang: Lang, roll: &Roll, now_ms: i64) -> Row {
     let row = |member: &Enrolled| {
         let kind = if member.person.lead { lang.is_lead() } else { &member.kind };

@@ -1,13 +1,14 @@
 //! What stands in the transcript besides the model's own words, and how it is drawn.
 //!
-//! A [`Row`] is what happened, [`Row::lines`] its look at a width; the line mode prints the same rows without any.
+//! A [`Row`] is what happened, [`Row::lines`] its look at a width.
 //! Rows are folded: a tool call is one line, and only what a person would want to check (a diff) stands below it.
 
 use std::sync::Arc;
 
+use max_team_core::cost::Spending;
 use max_team_core::event::{End, Ending};
 use max_team_core::mention::Label;
-use max_team_core::output::{Excerpt, excerpt, rendered};
+use max_team_core::output::rendered;
 use max_team_core::plan::Status;
 use max_team_core::plan::event::PlanEnd;
 use max_team_core::recovery::Failure;
@@ -17,7 +18,7 @@ use serde_json::Value;
 
 use super::diff;
 use super::plans::Drawn;
-use super::text::{self, clean, clean_line};
+use super::text::{self, Excerpt, clean, clean_line, excerpt};
 use super::theme::Theme;
 use crate::sheet;
 use max_team_workspace::figures;
@@ -54,7 +55,6 @@ pub(super) struct Look {
     pub(super) lang: Lang,
 }
 
-/// What happened.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Row {
     /// The user's words.
@@ -77,11 +77,7 @@ pub(super) enum Row {
     /// The turn is over, and not simply with an answer.
     Ended(End),
     Footer {
-        input: u64,
-        output: u64,
-        nano: Option<u64>,
-        /// Whether some of that may not have been paid.
-        is_estimated: bool,
+        spent: Spending,
         ms: u64,
     },
     /// Something worth knowing.
@@ -103,7 +99,7 @@ pub(super) enum Row {
         figures: String,
         ok: bool,
     },
-    /// Somebody wrote to somebody.
+    /// A message between agents.
     Mail {
         from: String,
         color: String,
@@ -200,13 +196,7 @@ impl Row {
                 };
                 marked("■", style, &words, style, look)
             }
-            Self::Footer { input, output, nano, is_estimated, ms } => marked(
-                "─",
-                theme.faint(),
-                &lang.footer(*input, *output, *nano, *is_estimated, *ms),
-                theme.faint(),
-                look,
-            ),
+            Self::Footer { spent, ms } => marked("─", theme.faint(), &lang.footer(spent, *ms), theme.faint(), look),
             Self::Note(words) => wrapped(words, theme.faint(), look.columns),
             Self::Error(words) => marked("✗", theme.bad(), words, theme.bad(), look),
             Self::Table(rows) => table(rows, look),
@@ -425,7 +415,7 @@ fn table(rows: &[(String, String)], look: Look) -> Vec<Line<'static>> {
     rows.iter().flat_map(draw).collect()
 }
 
-/// A plan as everybody reads it, in the columns there are.
+/// A plan as a sheet, in the available columns.
 fn sheet_lines(plan: &Drawn, is_full: bool, look: Look) -> Vec<Line<'static>> {
     let depth = sheet::Depth::of(is_full, "/plan full");
     let text = sheet::sheet(&plan.0, look.columns.min(sheet::WIDTH), depth, look.lang);
@@ -453,8 +443,7 @@ fn summary_lines(plan: &Drawn, ms: u64, look: Look) -> Vec<Line<'static>> {
     let tally = plan.0.tally();
     let good = end == PlanEnd::Done;
     let (sign, style) = if good { ("✓", theme.good()) } else { ("■", theme.warning()) };
-    let money = figures::dollars(tally.spent.nano);
-    let words = format!("{}: {} · {}", lang.plan(), lang.came_to(end, &tally, &money), figures::duration(ms));
+    let words = format!("{}: {} · {}", lang.plan(), lang.came_to(end, &tally), figures::duration(ms));
     let mut lines = marked(sign, style, &words, theme.strong(), look);
     if tally.ran + tally.cached == 0 {
         return lines;

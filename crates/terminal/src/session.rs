@@ -13,16 +13,17 @@ mod team;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
+use max_team_core::cost::{SessionCost, Spending};
 use max_team_core::event::{End, Event, QuestionAnswered};
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId};
 use max_team_core::policy::{Answer, By, Mode, Until};
-use max_team_core::stop::Held;
+use max_team_core::status::SessionStatus;
 use max_team_core::team::{Model, Settings};
 use max_team_runtime::rewind::Plan;
-use max_team_runtime::{Notice, Opened, Origin, RuntimeError, SessionRow, Status, Team, Which, is_go_on};
+use max_team_runtime::{Delta, Notice, Opened, Origin, RuntimeError, SessionRow, Status, Team, Which, is_go_on};
 
 use super::background::Background;
-use super::crew::Crew;
+use super::crew::{Crew, Mate};
 use super::details::Details;
 use super::link::{Act, Arrival, Done, Reason};
 use super::list::List;
@@ -43,7 +44,7 @@ use team::is_of_list;
 
 /// Turns of a resumed session that are shown again.
 const REPLAY_TURNS_MAX: usize = 10;
-/// What the user said where the program says in its own words that somebody is to go on.
+/// What returns to the draft if a resume fails: the command, not the text that the program sent for it.
 const GO_ON: &str = "/continue";
 /// The modes that Shift+Tab goes through. Modes that never ask are chosen at the start, not by a slip of the finger.
 const MODES: [Mode; 3] = [Mode::Default, Mode::AcceptEdits, Mode::Plan];
@@ -70,70 +71,89 @@ pub(super) struct Session {
     /// The lead's name.
     pub(super) who: String,
     id: SessionId,
-    /// What was ordered, which the journal may not have confirmed yet.
-    settings: Settings,
-    models: Models,
-    /// Whether this is a demo, which cannot answer messages.
-    recorded: bool,
-    transcript: Transcript,
-    team: Option<Team>,
     /// The lead, as an agent.
     lead: AgentId,
+    /// What was ordered, which the journal may not have confirmed yet.
+    settings: Settings,
+    setup: Setup,
+    transcript: Transcript,
     plans: Plans,
     list: List,
     crew: Crew,
+    mates: Mates,
+    /// Which agents were stopped, and which teammates are to begin.
+    agents: SessionStatus,
     background: Background,
     details: Details,
     pub(super) questions: Questions,
-    /// The question with which a plan's sheet was shown last.
-    sheeted: Option<QuestionId>,
-    queue: Vec<Queued>,
+    messages: Messages,
+    run: Run,
+    cost: SessionCost,
+    acts: Vec<Act>,
+    offered: Offered,
+}
+
+/// What the chat was started with.
+#[derive(Debug)]
+struct Setup {
+    models: Models,
+    /// Whether this is a demo, which cannot answer messages.
+    recorded: bool,
     /// What Enter does while a turn runs.
     while_busy: WhileBusy,
-    /// What was written to teammates, as far as it is not known to be read, oldest first.
+    /// Skills that the user can ask for by name.
+    skills: Vec<String>,
+    team: Option<Team>,
+    teams: Teams,
+    files: Files,
+}
+
+/// The user's messages.
+#[derive(Debug, Default)]
+struct Messages {
+    queue: Vec<Queued>,
+    /// Messages to teammates that are not known to be read, oldest first.
     sent: Vec<Sent>,
-    /// What a stop has left waiting at the lead when it came.
-    held: Option<Held>,
-    /// How many letters wait there since a stop, as the mail was last counted.
-    waiting: usize,
-    /// Somebody has said stop here, and nobody has begun anything since.
-    halted: bool,
     /// The message that is being taken back.
     taking_back: Option<EnvelopeId>,
-    status: Option<Status>,
-    /// What the team had spent when that was said.
-    counted_nano: u64,
-    acts: Vec<Act>,
     returned: Vec<String>,
-    listed: Vec<SessionRow>,
+    /// The messages that the last turn has read, and those that were taken back since it began.
+    read: Vec<EnvelopeId>,
+    /// How many messages wait for the lead since a stop, as the mail was last counted.
+    waiting: usize,
+    /// The same of teammates, as far as it was told.
+    waits_told: HashMap<String, usize>,
+    /// What is done once the session is open again.
+    later: Vec<Later>,
+}
+
+/// The state of the session besides its agents.
+#[derive(Debug, Default)]
+struct Run {
+    status: Option<Status>,
     /// Events that were replayed and may still come as notices.
     seen: Vec<(i64, Event)>,
     replaying: bool,
-    /// Whether the house has said that nobody does anything.
+    /// Whether the runtime has said that all agents rest.
     quiet: bool,
-    /// Why the session cannot go on here, if the house has said so: it is let go of then.
+    /// Why the session cannot go on here, if the runtime has said so: it is closed then.
     stopped: Option<String>,
-    /// What is done once it is open again.
-    later: Vec<Later>,
-    /// What the last turn was told, and what was taken back since it began.
-    read: Vec<EnvelopeId>,
     last: Option<End>,
     turns: usize,
-    /// Skills that the user can ask for by name.
-    skills: Vec<String>,
-    mates: Mates,
-    /// Those who are to be on the team and have not begun, by name.
-    joining: Vec<String>,
-    /// Copies of the project that are being made for them, by the order that asks for them, until all are there: how many there
-    /// are, and how many there will be.
+    /// The user has stopped the session here, and no agent has begun anything since.
+    halted: bool,
+    /// Worktrees that are being made for teammates, by the order that asks for them, until all are there: how many there are, and
+    /// how many there will be.
     copies: BTreeMap<EnvelopeId, (usize, usize)>,
-    /// Teammates of whom was said that so many letters wait for them since a stop.
-    waits_told: HashMap<String, usize>,
-    /// Teammates who were stopped and have begun nothing since.
-    stopped_mates: BTreeMap<String, AgentId>,
-    teams: Teams,
-    files: Files,
-    /// What was shown that would be put back.
+}
+
+/// What was shown last and the next command may refer to.
+#[derive(Debug, Default)]
+struct Offered {
+    /// The question with which a plan's sheet was shown last.
+    sheeted: Option<QuestionId>,
+    listed: Vec<SessionRow>,
+    /// What a rewind would restore.
     rewind: Option<Box<Plan>>,
 }
 
@@ -143,78 +163,62 @@ pub use mates::Teams;
 impl Session {
     pub(super) fn new(lang: Lang, who: String, models: Models, opened: &Opened) -> Self {
         let settings = Settings::clone(&opened.settings);
+        let setup = Setup {
+            models,
+            recorded: false,
+            while_busy: WhileBusy::default(),
+            skills: opened.skills.clone(),
+            team: None,
+            teams: Teams::default(),
+            files: Files::default(),
+        };
         Self {
             lang,
             who,
             id: opened.session,
-            transcript: Transcript::new(lang, settings.clone()),
-            team: None,
             lead: opened.agent,
+            setup,
+            transcript: Transcript::new(lang, settings.clone()),
             plans: Plans::default(),
             list: List::default(),
             crew: Crew::new(lang, settings.clone()),
+            settings,
+            mates: Mates::default(),
+            agents: SessionStatus::default(),
             background: Background::default(),
             details: Details::default(),
-            settings,
-            models,
-            recorded: false,
             questions: Questions::default(),
-            sheeted: None,
-            queue: Vec::new(),
-            while_busy: WhileBusy::default(),
-            sent: Vec::new(),
-            held: None,
-            waiting: 0,
-            halted: false,
-            taking_back: None,
-            status: None,
-            counted_nano: 0,
+            messages: Messages::default(),
+            run: Run::default(),
+            cost: SessionCost::default(),
             acts: Vec::new(),
-            returned: Vec::new(),
-            listed: Vec::new(),
-            seen: Vec::new(),
-            replaying: false,
-            quiet: false,
-            stopped: None,
-            later: Vec::new(),
-            read: Vec::new(),
-            last: None,
-            turns: 0,
-            skills: opened.skills.clone(),
-            mates: Mates::default(),
-            joining: Vec::new(),
-            copies: BTreeMap::new(),
-            waits_told: HashMap::new(),
-            stopped_mates: BTreeMap::new(),
-            teams: Teams::default(),
-            files: Files::default(),
-            rewind: None,
+            offered: Offered::default(),
         }
     }
 
     /// Begins, or moves to another session: shows where we are and what was said last.
     pub(super) fn begin(&mut self, opened: &Opened, events: Vec<(i64, Event)>) -> Vec<Item> {
-        let is_again = self.stopped.take().is_some() && self.id == opened.session;
+        let is_again = self.run.stopped.take().is_some() && self.id == opened.session;
         self.id = opened.session;
-        self.rewind = None;
-        self.turns = 0;
-        self.skills.clone_from(&opened.skills);
+        self.offered.rewind = None;
+        self.run.turns = 0;
+        self.setup.skills.clone_from(&opened.skills);
         self.transcript = Transcript::new(self.lang, self.settings.clone());
         self.questions.clear();
         self.queue_again(&opened.queued);
-        self.sent.clear();
-        (self.status, self.last, self.held, self.waiting) = (None, None, None, 0);
+        self.messages.sent.clear();
+        (self.run.status, self.run.last, self.messages.waiting) = (None, None, 0);
+        self.agents = SessionStatus::default();
+        self.cost = opened.cost.clone();
         self.acts.push(Act::Status(Reason::Footer));
         self.mates.begin(is_again);
-        self.joining.clear();
-        self.copies.clear();
-        self.waits_told.clear();
-        self.stopped_mates.clear();
+        self.run.copies.clear();
+        self.messages.waits_told.clear();
         if opened.resumed {
             self.acts.push(Act::Roll(false));
         }
         self.lead = opened.agent;
-        self.quiet = !opened.continuing;
+        self.run.quiet = !opened.continuing;
         let mut items = self.replay(events);
         self.join_team(opened);
         for (name, bytes) in &opened.instructions {
@@ -233,8 +237,8 @@ impl Session {
 
     fn replay(&mut self, events: Vec<(i64, Event)>) -> Vec<Item> {
         let starts = |(_, event): &(i64, Event)| matches!(event, Event::TurnStarted(_));
-        self.turns = events.iter().filter(|event| starts(event)).count();
-        let skipped = self.turns.saturating_sub(REPLAY_TURNS_MAX);
+        self.run.turns = events.iter().filter(|event| starts(event)).count();
+        let skipped = self.run.turns.saturating_sub(REPLAY_TURNS_MAX);
         let mut items = Vec::new();
         if skipped > 0 {
             items.push(note(format!("… {}", self.lang.earlier_left_out())));
@@ -242,7 +246,7 @@ impl Session {
         let mut turn = 0;
         let mut current = 0;
         let lead = Origin { lead: true, ..Origin::agent(self.lead) };
-        self.replaying = true;
+        self.run.replaying = true;
         for (index, (at_ms, event)) in events.iter().enumerate() {
             if let Event::TurnStarted(_) = event {
                 turn += 1;
@@ -258,8 +262,8 @@ impl Session {
                 items.extend(self.apply(&lead, *at_ms, event));
             }
         }
-        self.replaying = false;
-        self.seen = events.into_iter().skip(current).collect();
+        self.run.replaying = false;
+        self.run.seen = events.into_iter().skip(current).collect();
         items
     }
 
@@ -269,11 +273,11 @@ impl Session {
 
     /// Says whether this is a demo.
     pub(super) fn set_recorded(&mut self, recorded: bool) {
-        self.recorded = recorded;
+        self.setup.recorded = recorded;
     }
 
     pub(super) fn is_recorded(&self) -> bool {
-        self.recorded
+        self.setup.recorded
     }
 
     pub(super) fn settings(&self) -> &Settings {
@@ -289,41 +293,40 @@ impl Session {
         &self.transcript
     }
 
-    /// What the user has said that nobody has read.
+    /// The user's messages that no agent has read yet.
     pub(super) fn queue(&self) -> Vec<&Queued> {
-        self.queue.iter().filter(|queued| !is_go_on(&queued.text)).collect()
+        self.messages.queue.iter().filter(|queued| !is_go_on(&queued.text)).collect()
     }
 
     pub(super) fn status(&self) -> Option<&Status> {
-        self.status.as_ref()
+        self.run.status.as_ref()
     }
 
-    /// What the session has cost at most, as far as it is known by now: what its status said, and what the team has spent since.
-    pub(super) fn nano(&self) -> u64 {
-        let own = |status: &Status| status.ledger.spent_nano.saturating_add(status.ledger.unknown_nano);
-        let said = self.status.as_ref().map_or(0, |status| own(status).saturating_add(status.others_nano));
-        said.saturating_add(self.crew.spent_nano().saturating_sub(self.counted_nano))
+    /// The cost of all agents of the session.
+    pub(super) fn cost(&self) -> &SessionCost {
+        &self.cost
     }
 
-    /// Whether some of that may not have been paid: the outcome of a call is unknown.
-    pub(super) fn is_estimated(&self) -> bool {
-        let is_unknown = |status: &Status| status.ledger.unknown_nano > 0 || status.others_unknown_nano > 0;
-        self.crew.is_estimated() || self.status.as_ref().is_some_and(is_unknown)
+    /// The cost of the lead's turn so far, with the agents that have worked for it.
+    pub(super) fn turn_spending(&self) -> Spending {
+        let mut sum = self.cost.turn(self.lead);
+        sum += self.transcript.called_spending();
+        sum
     }
 
-    /// How the last turn ended, if one did.
-    pub(super) fn last(&self) -> Option<&End> {
-        self.last.as_ref()
+    /// The cost of the turn that a member is in.
+    pub(super) fn turn_nano(&self, mate: &Mate) -> u64 {
+        self.cost.turn(mate.agent).nano
     }
 
     /// Whether anything was ever said.
     pub(super) fn is_fresh(&self) -> bool {
-        self.turns == 0
+        self.run.turns == 0
     }
 
     /// Whether a turn runs or is about to.
     pub(super) fn is_busy(&self) -> bool {
-        self.transcript.is_busy() || self.queue.iter().any(|queued| !self.is_left_waiting(queued.key))
+        self.transcript.is_busy() || self.messages.queue.iter().any(|queued| !self.is_left_waiting(queued.key))
     }
 
     /// Orders to send, oldest first.
@@ -333,26 +336,26 @@ impl Session {
 
     /// Messages that could not be sent.
     pub(super) fn take_returned(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.returned)
+        std::mem::take(&mut self.messages.returned)
     }
 
-    /// Stops the turn that runs; what was said meanwhile is told next.
+    /// Stops the lead's turn and the agents that it called. Waiting messages begin the next turn.
     pub(super) fn interrupt(&mut self) {
         if self.transcript.activity() != Activity::Stopping {
             self.acts.push(Act::Interrupt);
         }
     }
 
-    /// Stops whoever is at work; nothing begins before somebody writes anew.
+    /// Stops everything in the session.
     pub(super) fn halt(&mut self) {
-        self.halted = true;
-        self.acts.push(Act::Halt);
+        self.run.halted = true;
+        self.acts.push(Act::StopSession);
     }
 
     pub(super) fn answer(&mut self, question: QuestionId, answer: Answer) {
         self.questions.answered_here(question);
         // Something comes of it.
-        self.quiet = false;
+        self.run.quiet = false;
         self.acts.push(Act::Answer { question, answer });
     }
 
@@ -372,30 +375,18 @@ impl Session {
                     false => vec![Item::Row(Row::Error(self.lang.runtime_failure(error)))],
                 }
             }
-            // What others still bring to an end is in the journal, for whoever opens the session next.
+            // The session is closed here. Events of agents that still finish are in the journal, for the next process
+            // that opens it.
             _ if self.is_stopped() => Vec::new(),
             Notice::Event { session, event, .. } if *session == self.id && is_of_list(event) => {
                 self.list_changed();
                 Vec::new()
             }
-            Notice::Event { session, from, at_ms, event } if *session == self.id => match from.plan {
-                Some(plan) => self.plan_event(plan, *at_ms, event),
-                None if from.lead || from.agent.is_none() => {
-                    if let Some(index) = self.seen.iter().position(|(at, seen)| at == at_ms && *seen == **event) {
-                        self.seen.remove(index);
-                        return Vec::new();
-                    }
-                    self.apply(from, *at_ms, event)
-                }
-                None => {
-                    let items = self.member_event(from, *at_ms, event);
-                    for (who, row) in self.crew.take_tools() {
-                        self.details.add(Some(&who), &row);
-                    }
-                    items
-                }
-            },
+            Notice::Event { session, from, at_ms, event } if *session == self.id => self.event(from, *at_ms, event),
             Notice::Delta { session, from, call, delta } if *session == self.id => {
+                if let (Some(agent), Delta::Usage(usage)) = (from.agent, delta) {
+                    self.cost.hear_usage(agent, *call, *usage);
+                }
                 if from.lead {
                     return self.transcript.delta(*call, delta, now_ms);
                 }
@@ -406,18 +397,18 @@ impl Session {
                 self.hear_of_crew(crew.as_deref(), notes)
             }
             Notice::Copies { session, order, made, of } if *session == self.id => {
-                self.copies.insert(*order, (*made, *of));
-                if self.copies.values().all(|(made, of)| made >= of) {
-                    self.copies.clear();
+                self.run.copies.insert(*order, (*made, *of));
+                if self.run.copies.values().all(|(made, of)| made >= of) {
+                    self.run.copies.clear();
                 }
                 Vec::new()
             }
             Notice::Idle { session, waiting } if *session == self.id => {
-                // Whoever waited for an answer that was given since goes on.
-                self.quiet = (!waiting || self.questions.all().next().is_some()) && self.joining.is_empty();
-                self.seen.clear();
+                // An agent waits, but no question is open here: it was answered meanwhile, so that agent goes on.
+                self.run.quiet = (!waiting || self.questions.all().next().is_some()) && !self.agents.is_joining();
+                self.run.seen.clear();
                 self.acts.push(Act::Status(Reason::Footer));
-                // Whoever was stopped has written its last by now.
+                // Stopped agents write nothing more now, so the messages that wait can be counted.
                 self.count_waiting();
                 self.count_mates_waiting();
                 Vec::new()
@@ -426,7 +417,29 @@ impl Session {
         }
     }
 
+    fn event(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Vec<Item> {
+        if let Some(agent) = from.agent {
+            self.cost.hear(agent, event);
+        }
+        if let Some(plan) = from.plan {
+            return self.plan_event(plan, at_ms, event);
+        }
+        if from.lead || from.agent.is_none() {
+            if let Some(index) = self.run.seen.iter().position(|(at, seen)| *at == at_ms && seen == event) {
+                self.run.seen.remove(index);
+                return Vec::new();
+            }
+            return self.apply(from, at_ms, event);
+        }
+        let items = self.member_event(from, at_ms, event);
+        for (who, row) in self.crew.take_tools() {
+            self.details.add(Some(&who), &row);
+        }
+        items
+    }
+
     fn apply(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Vec<Item> {
+        from.agent.into_iter().for_each(|agent| self.agents.hear(agent, &from.name, event));
         let mut items = self.transcript.event(at_ms, event);
         if matches!(event, Event::TurnStarted(_)) {
             self.details.clear();
@@ -436,7 +449,7 @@ impl Session {
                 self.details.add(None, row);
             }
         }
-        if !self.replaying {
+        if !self.run.replaying {
             items.extend(self.hear_of_mates(from, event));
         }
         match event {
@@ -444,26 +457,27 @@ impl Session {
             // A session that was opened earlier keeps its own lead.
             Event::AgentStarted(started) => self.who.clone_from(&started.definition.name),
             Event::Said(said) if !self.is_known(said.envelope) => {
-                self.queue.push(Queued { key: said.envelope, text: said.text.clone(), wait: false });
+                self.messages.queue.push(Queued { key: said.envelope, text: said.text.clone(), wait: false });
             }
             Event::Withdrawn(withdrawn) => self.was_read(&[withdrawn.envelope]),
             Event::Steered(steered) => self.lead_read(&steered.envelopes),
             Event::TurnStarted(started) => {
-                (self.quiet, self.held, self.waiting, self.halted) = (false, None, 0, false);
-                self.turns = self.turns.max(1);
-                self.read.clear();
+                (self.run.quiet, self.messages.waiting, self.run.halted) = (false, 0, false);
+                self.run.turns = self.run.turns.max(1);
+                self.messages.read.clear();
                 self.lead_read(&[started.envelope]);
                 self.lead_read(&started.letters);
             }
-            Event::Interrupted(interrupted) => self.left_waiting(interrupted),
+            // How many messages wait is told once the turn is over.
+            Event::Interrupted(_) if !self.transcript.is_busy() => self.count_waiting(),
             Event::QuestionAsked(asked) => self.questions.ask(from, &self.who, asked),
             Event::QuestionAnswered(answered) => items.extend(self.answered(answered)),
-            Event::ToolDone(done) => self.questions.close(from.agent, &done.key),
+            Event::ToolDone(_) => self.questions.keep(&self.agents),
             Event::TurnEnded(ended) => {
-                self.questions.close_all_of(from.agent);
-                self.last = Some(ended.end.clone());
-                // It may be long before the house says that nobody does anything.
-                if !self.replaying {
+                self.questions.keep(&self.agents);
+                self.run.last = Some(ended.end.clone());
+                // `Notice::Idle` may come much later, so the footer is refreshed now.
+                if !self.run.replaying {
                     self.acts.push(Act::Status(Reason::Footer));
                 }
                 self.count_waiting();
@@ -473,17 +487,18 @@ impl Session {
         items
     }
 
-    /// Somebody answered a question; if it was not us, that is worth a line.
+    /// A question was answered; if not in this chat, that is worth a line.
     fn answered(&mut self, answered: &QuestionAnswered) -> Option<Item> {
         let answer = &answered.answer;
         if answer.allow && answer.always && answer.until == Until::Repository {
-            // Whoever said it writes it down, and not before it counts: somebody may have been faster.
+            // Only the chat that sent the answer stores its rules, and only once it is in the journal: another answer
+            // may have come first.
             let rules = self.questions.rules_sent(answered.question);
             self.acts.extend((!rules.is_empty()).then_some(Act::Remember(rules)));
         }
-        self.quiet &= self.replaying;
-        let question = self.questions.answered(answered.question).filter(|_| !self.replaying)?;
-        // What nobody could be asked about is told with what came of it.
+        self.run.quiet &= self.run.replaying;
+        let question = self.questions.answered(answered.question).filter(|_| !self.run.replaying)?;
+        // Answers that are not by a person, the lead or a rule are reported with the result of the call.
         let (By::Person(by) | By::Lead(by) | By::Rule(by)) = &answer.by else { return None };
         let by = self.lang.told(by);
         let rules = match &question.matter {
@@ -500,8 +515,8 @@ impl Session {
 
     /// An answer could not be given.
     fn unanswered(&mut self, question: QuestionId, error: &RuntimeError) {
-        self.quiet = true;
-        // Somebody was faster, or nobody asks any more: asking again would help nobody.
+        self.run.quiet = true;
+        // The question was already answered or is gone, so it is not shown again.
         if let RuntimeError::Answered { .. }
         | RuntimeError::NoQuestion(_)
         | RuntimeError::PlanStopping(_)
@@ -525,8 +540,8 @@ impl Session {
             Done::Decided { outcome: Ok(()), .. } | Done::Proposed(Ok(())) | Done::Stopped(Ok(())) => Vec::new(),
             Done::Said { key, text, outcome: Err(error) } => {
                 // It may have left the queue: with the session, which has stopped meanwhile.
-                self.queue.retain(|queued| queued.key != key);
-                self.returned.push(if is_go_on(&text) { GO_ON.to_owned() } else { text });
+                self.messages.queue.retain(|queued| queued.key != key);
+                self.messages.returned.push(if is_go_on(&text) { GO_ON.to_owned() } else { text });
                 failed(&error)
             }
             Done::Answered { question, outcome: Err(error) } | Done::Decided { question, outcome: Err(error) } => {
@@ -543,7 +558,7 @@ impl Session {
             }
             Done::Tasks(outcome) => self.list_read(outcome),
             Done::Proposed(Err(error)) => {
-                self.quiet = true;
+                self.run.quiet = true;
                 failed(&error)
             }
             Done::Compacted(Ok(())) => self.ask(Act::Status(Reason::Footer)),
@@ -580,13 +595,13 @@ impl Session {
 
     /// What has been used so far was asked for.
     fn counted_up(&mut self, reason: Reason, status: Status) -> Vec<Item> {
+        self.cost.merge(status.cost.clone());
         let items = match reason {
             Reason::Footer => Vec::new(),
-            Reason::Cost => vec![Item::Row(report::cost(self.lang, &status, &self.plans))],
+            Reason::Cost => vec![Item::Row(report::cost(self.lang, &status, &self.cost, self.lead, &self.plans))],
             Reason::Context => vec![Item::Row(report::context(self.lang, &status))],
         };
-        self.status = Some(status);
-        self.counted_nano = self.crew.counted_by_house();
+        self.run.status = Some(status);
         items
     }
 
@@ -609,7 +624,7 @@ impl Session {
 
     /// Whether the user can ask for a skill of that name: then it is no command of ours.
     pub(super) fn has_skill(&self, name: &str) -> bool {
-        self.skills.iter().any(|skill| skill == name)
+        self.setup.skills.iter().any(|skill| skill == name)
     }
 
     /// Carries a slash command out. Leaving is the face's own business.
@@ -621,7 +636,7 @@ impl Session {
             return self.try_again(Later::Command(slash));
         }
         match slash {
-            Slash::Help => report::help(self.lang, self.while_busy).into_iter().map(Item::Row).collect(),
+            Slash::Help => report::help(self.lang, self.setup.while_busy).into_iter().map(Item::Row).collect(),
             Slash::Quit => Vec::new(),
             Slash::Cost => self.ask(Act::Status(Reason::Cost)),
             Slash::Context => self.ask(Act::Status(Reason::Context)),
@@ -630,10 +645,10 @@ impl Session {
             Slash::Uncompact => self.ask(Act::Uncompact),
             Slash::Rewind(back) => self.rewind(back),
             Slash::Model(None) => {
-                let names = (self.models.names)();
+                let names = (self.setup.models.names)();
                 vec![Item::Row(report::models(self.lang, &self.settings.model, &names))]
             }
-            Slash::Model(Some(name)) => match (self.models.resolve)(&name) {
+            Slash::Model(Some(name)) => match (self.setup.models.resolve)(&name) {
                 Ok(model) => {
                     let mut now = format!("{}: {}/{}", self.lang.model_now(), model.provider, model.name);
                     if model.price.is_none() {
@@ -677,11 +692,11 @@ impl Session {
     fn sessions(&mut self, wanted: Option<String>, rows: Vec<SessionRow>, now_ms: i64) -> Vec<Item> {
         let others = || rows.iter().filter(|row| row.session != self.id).cloned();
         let Some(wanted) = wanted else {
-            self.listed = others().collect();
-            return vec![Item::Row(report::sessions(self.lang, &self.listed, now_ms))];
+            self.offered.listed = others().collect();
+            return vec![Item::Row(report::sessions(self.lang, &self.offered.listed, now_ms))];
         };
         let by_number = wanted.parse::<usize>().ok().and_then(|number| {
-            let listed = if self.listed.is_empty() { others().collect() } else { self.listed.clone() };
+            let listed = if self.offered.listed.is_empty() { others().collect() } else { self.offered.listed.clone() };
             number.checked_sub(1).and_then(|index| listed.get(index).map(|row| row.session))
         });
         let by_id = wanted.parse::<SessionId>().ok();

@@ -7,12 +7,13 @@ use std::fmt::Write as _;
 use max_team_core::event::Event;
 use max_team_core::ledger::dollars;
 use max_team_core::plan::event::{Proof, TaskHeld};
-use max_team_core::plan::{Forecast, Plan, Status, Task, TaskView, Waits, draw};
+use max_team_core::plan::{Forecast, Plan, Status, Task, TaskView, Waits};
 
 use crate::text::{clean, width as measure, wrapped};
+use max_team_workspace::plan_drawing::draw;
 use max_team_workspace::words::Lang;
 
-/// Columns, where nobody says how wide it may be.
+/// Columns, unless the caller gives a width.
 pub const WIDTH: usize = 100;
 /// Tasks that are listed one by one.
 const LISTED_MAX: usize = 200;
@@ -28,7 +29,6 @@ const INSTRUCTION_MARK: &str = "│ ";
 pub enum Depth<'a> {
     /// The first rows; the rest is shown by this key, flag or command.
     Brief(&'a str),
-    /// All rows.
     Full,
 }
 
@@ -144,6 +144,9 @@ fn entry(view: &TaskView<'_>, width: usize, depth: Depth<'_>, lang: Lang) -> Str
     if let Some(result) = view.result.filter(|_| view.status == Status::Done) {
         more(lang.result(), lang.outcome(result));
     }
+    if let Some((correction, result)) = view.correction.as_ref().zip(view.result) {
+        more(lang.correction(), lang.corrected(correction, result));
+    }
     if let Some(decision) = view.decision {
         let note = if decision.note.is_empty() { String::new() } else { format!(": {}", decision.note) };
         more(lang.decision(), format!("{}{note}", lang.decided_by(&decision.by, &lang.ruling(&decision.ruling))));
@@ -156,7 +159,7 @@ pub fn mark(view: &TaskView<'_>) -> char {
     match (view.status, &view.waits) {
         (Status::Planned, _) => '·',
         (Status::Approved, _) => '○',
-        (Status::Dispatched | Status::Running, Waits::Answer(_) | Waits::Budget) => '?',
+        (Status::Dispatched | Status::Running, Waits::Answer(_) | Waits::Budget | Waits::Stopped) => '?',
         (Status::Dispatched | Status::Running, _) => '●',
         (Status::Done, _) if view.result.is_some_and(|result| result.proof == Proof::Verified) => '✓',
         (Status::Done, _) => '~',
@@ -178,6 +181,7 @@ pub fn waits(view: &TaskView<'_>, now_ms: i64, lang: Lang) -> String {
         Waits::Retry { at_ms } => lang.again_in(&duration(u64::try_from(at_ms.saturating_sub(now_ms)).unwrap_or(0))),
         Waits::Ruling => lang.waits_for_ruling().to_owned(),
         Waits::Budget => lang.waits_for_budget().to_owned(),
+        Waits::Stopped => lang.stopped_row().to_owned(),
         Waits::Checks => lang.being_checked().to_owned(),
         Waits::Server => lang.waits_for_server().to_owned(),
     }
@@ -191,6 +195,9 @@ pub fn step(event: &Event, lang: Lang) -> Option<String> {
             format!("{task}: {} ({})", lang.waits_for_server(), clip(why, 300))
         }
         Event::TaskDone(done) => format!("{}: {}", done.task, lang.done_with(&lang.outcome(&done.result))),
+        Event::TaskCorrected(corrected) => {
+            format!("{}: {}", corrected.task, lang.corrected(&corrected.correction, &corrected.result))
+        }
         Event::TaskFailed(failed) => {
             let error = clip(&lang.task_error(&failed.error), 300);
             format!("{}: {}", failed.task, lang.failed_with(&error, failed.retry_at_ms.is_some()))
@@ -221,7 +228,9 @@ pub fn step(event: &Event, lang: Lang) -> Option<String> {
             let files = files.map_or_else(String::new, |files| format!("; {}", lang.had_changed(files)));
             format!("{}: {}{files}", cancelled.task, lang.given_up(&cancelled.detail))
         }
-        Event::TaskPaused(paused) => format!("{}: {}", paused.task, lang.paused()),
+        Event::TaskPaused(paused) => {
+            format!("{}: {}", paused.task, if paused.stopped { lang.stopped_row() } else { lang.paused() })
+        }
         Event::PlanAnswered(answered) => {
             format!("{}: {}", lang.plan_word(), lang.said_by(&answered.say, &answered.by.name()))
         }
@@ -230,11 +239,11 @@ pub fn step(event: &Event, lang: Lang) -> Option<String> {
             let what = stopped.task.as_deref().unwrap_or(lang.plan_word());
             format!("{what}: {}", lang.stopped_by(&stopped.by))
         }
-        Event::PlanPaused(paused) => format!("{}: {}", lang.plan_word(), lang.paused_by(&paused.by)),
-        Event::PlanEnded(ended) => {
-            let money = format!("${:.4}", dollars(ended.tally.spent.nano));
-            format!("{}: {}", lang.plan_word(), lang.came_to(ended.end, &ended.tally, &money))
+        Event::PlanPaused(paused) if paused.stopped => {
+            format!("{}: {}", lang.plan_word(), lang.stopped_by(&paused.by))
         }
+        Event::PlanPaused(paused) => format!("{}: {}", lang.plan_word(), lang.paused_by(&paused.by)),
+        Event::PlanEnded(ended) => format!("{}: {}", lang.plan_word(), lang.came_to(ended.end, &ended.tally)),
         _ => return None,
     })
 }

@@ -27,15 +27,15 @@ pub(super) enum Slash {
     Team,
     /// Let the teammates of a written team begin.
     Load(Option<String>),
-    /// Write to somebody: whom, and what.
+    /// Write to a teammate: its name and the text.
     Send(Option<String>),
-    /// What somebody who was called has done.
+    /// Show the work of a called agent.
     Show(Option<String>),
     /// Something that is done to the team from another terminal.
     TeamOther(String),
     /// Stop the turn and the plan, or one task of it.
     Stop(Option<String>),
-    /// Go on with what was interrupted: everybody's, or one's.
+    /// Resume interrupted work: of all agents, or of one.
     Continue(Option<String>),
     /// What waits for the user.
     Inbox,
@@ -49,7 +49,7 @@ pub(super) enum Back {
     List,
     /// Show what going back to before these words would do.
     Turn(usize),
-    /// The same for taking the last time back.
+    /// Show what undoing the last rewind would do.
     Undo,
     /// Do what was shown.
     Yes,

@@ -608,7 +608,7 @@ fn a_session_that_has_stopped_is_opened_again_by_what_is_said_next() {
         stage.acts.clear();
         stage.write(words);
         stage.key(key);
-        assert!(matches!(stage.acts.as_slice(), [Act::Interrupt, open] if takes_up(open)), "{:?}", stage.acts);
+        assert!(matches!(stage.acts.as_slice(), [Act::StopSession, open] if takes_up(open)), "{:?}", stage.acts);
         let failed = Err(RuntimeError::AgentStopped("still full".into()));
         stage.chat.done(Done::Opened { outcome: failed });
     }

@@ -56,7 +56,7 @@ impl Theme {
         self.paint(Color::Yellow)
     }
 
-    /// Somebody of the team, in the colour they were given.
+    /// A teammate, in its colour.
     pub(super) fn mate(self, color: &str) -> Style {
         let color = match color {
             "blue" => Color::Blue,

@@ -1,16 +1,17 @@
 //! Events and deltas to what is shown, in the order of the journal.
 //!
-//! The events are the truth and the deltas a preview of it: text that came as deltas is compared with the answer
-//! when the answer is there, and whatever was missed is shown then. So a session replayed from its journal looks
-//! like one that was watched. It also knows what is going on right now. It neither draws nor sends anything.
+//! The events are the truth and the deltas a preview of it: text that came as deltas is compared with the final
+//! answer, and missing text is shown then. So a session replayed from its journal looks like one that was watched. It
+//! also knows what is going on right now. It neither draws nor sends anything.
 
 use std::sync::Arc;
 
 use max_team_core::calling::hands::SPAWN_TEAMMATE;
-use max_team_core::chat::{Answer, Part, Role, Usage};
+use max_team_core::chat::{Answer, Part, Role};
+use max_team_core::cost::Spending;
 use max_team_core::event::{Event, LlmEnded, LlmIntent, Outcome, ToolDone, TurnEnded};
 use max_team_core::id::EnvelopeId;
-use max_team_core::ledger::{Charge, Price};
+use max_team_core::ledger::Charge;
 use max_team_core::mates::letter::unwrapped;
 use max_team_core::mention;
 use max_team_core::policy::{Action, Deed};
@@ -26,7 +27,7 @@ use super::rows::{Row, ToolRow};
 use max_team_workspace::figures::since;
 use max_team_workspace::words::Lang;
 
-/// Characters of a tool's input that stand in for a target while nobody knows the action.
+/// Characters of a tool's input that are shown as its target until the action is known.
 const BRIEF_CHARS: usize = 60;
 /// Turns of another session's past that are shown.
 const PAST_TURNS_MAX: usize = 10;
@@ -75,11 +76,8 @@ pub(super) struct Transcript {
 #[derive(Debug)]
 struct Turn {
     started_at_ms: i64,
-    usage: Usage,
-    /// `None` once a call was made whose price nobody knows.
-    nano: Option<u64>,
-    /// Whether some of it may not have been paid: the outcome of a call is unknown.
-    is_estimated: bool,
+    /// The cost of agents that worked for this turn.
+    called: Spending,
     call: Option<Call>,
     tools: Vec<Tool>,
     retry_at_ms: Option<i64>,
@@ -104,7 +102,7 @@ pub(super) struct Tool {
     pub(super) is_command: bool,
     /// Whether it asks the user something.
     asks: bool,
-    /// Whom it starts, by the name it will have.
+    /// The name of the teammate that it starts.
     starts: Option<String>,
     /// Whether it is asked what becomes of what was done for it in a copy.
     merges: bool,
@@ -151,11 +149,6 @@ impl Transcript {
         if names.is_empty() { Activity::Waiting } else { Activity::Running(names) }
     }
 
-    /// Whether a call waits for somebody's yes: it is known and does not run.
-    pub(super) fn is_asking(&self) -> bool {
-        self.turn.iter().flat_map(|turn| &turn.tools).any(|tool| tool.running_since_ms.is_none())
-    }
-
     /// The tools that run.
     pub(super) fn running(&self) -> impl Iterator<Item = &Tool> {
         self.turn.iter().flat_map(|turn| &turn.tools).filter(|tool| tool.running_since_ms.is_some())
@@ -172,34 +165,24 @@ impl Transcript {
         self.turn.as_ref().map_or(0, |turn| since(turn.started_at_ms, now_ms))
     }
 
-    /// What the turn has used so far, the running call included.
-    pub(super) fn used(&self) -> (Usage, Option<u64>) {
-        let Some(turn) = &self.turn else { return (Usage::default(), Some(0)) };
-        let mut usage = turn.usage;
-        let mut nano = turn.nano;
-        if let Some(call) = &turn.call {
-            usage += call.usage;
-            nano = nano.zip(call.price).map(|(nano, price)| nano.saturating_add(price.of(call.usage)));
-        }
-        (usage, nano)
+    /// The cost of agents that have worked for the turn.
+    pub(super) fn called_spending(&self) -> Spending {
+        self.turn.as_ref().map_or_else(Spending::default, |turn| turn.called)
     }
 
-    /// Somebody who was called has spent something: it is a part of what the turn costs.
+    /// Adds the cost of an agent that worked for the turn.
     pub(super) fn count(&mut self, charges: &[Charge]) {
-        let Some(turn) = &mut self.turn else { return };
-        for charge in charges {
-            turn.usage += charge.usage;
-            turn.nano = turn.nano.map(|nano| nano.saturating_add(charge.nano));
-            turn.is_estimated |= charge.unknown_nano > 0;
+        if let Some(turn) = &mut self.turn {
+            turn.called += Spending::of(charges);
         }
     }
 
-    /// Somebody is in the middle of a turn whose beginning nobody heard.
+    /// The agent is in the middle of a turn whose start was not received.
     pub(super) fn join(&mut self, at_ms: i64) {
         self.turn = Some(Turn::new(at_ms));
     }
 
-    /// The agent is gone in the middle of whatever it did.
+    /// The agent has ended in the middle of a turn.
     pub(super) fn stop(&mut self) {
         self.turn = None;
     }
@@ -234,12 +217,11 @@ impl Transcript {
                 call.end_text(&mut out);
                 call.tool = Some(name.clone());
             }
-            Delta::Usage(usage) => call.usage = *usage,
             Delta::Waiting(wait) => {
                 let wait_ms = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
                 call.paced_until_ms = Some(now_ms.saturating_add(wait_ms));
             }
-            Delta::Progress { .. } => {}
+            Delta::Usage(_) | Delta::Progress { .. } => {}
         }
         out
     }
@@ -303,7 +285,7 @@ impl Transcript {
         let told = text_of(first);
         let (words, has_news) = unwrapped(&told);
         let has_news = has_news || beside.iter().any(|part| unwrapped(&text_of(std::slice::from_ref(part))).1);
-        // What whoever goes on is told stands among what was said.
+        // The text that the program sends to resume is a paragraph of the message; it is shown as a note.
         let (own, words): (Vec<&str>, Vec<&str>) = words.split("\n\n").partition(|words| is_go_on(words));
         let words = words.join("\n\n");
         let goes_on = || Item::Row(Row::Note(self.lang.goes_on().to_owned()));
@@ -349,13 +331,12 @@ impl Transcript {
             out.push(Item::Row(Row::Note(lang.shrunk().to_owned())));
         }
         turn.fallback = intent.fallback;
-        turn.call = Some(Call::new(intent.call, intent.model.price));
+        turn.call = Some(Call::new(intent.call));
     }
 
     fn answered(&mut self, ended: &LlmEnded, at_ms: i64, out: &mut Vec<Item>) {
         let Self { turn: Some(turn), settings, lang, .. } = self else { return };
         let Some(mut call) = turn.call.take() else { return };
-        turn.pay(ended, call.price);
         match &ended.outcome {
             // What it says is for the model, not for the user.
             Outcome::Done(_) | Outcome::Cancelled { .. } if ended.summary => turn.failed = 0,
@@ -399,7 +380,7 @@ impl Transcript {
             tools.len() - 1
         });
         let tool = tools.get_mut(index)?;
-        // Whoever carries a skill out has a line of its own.
+        // A call of a skill shows the skill's name; the agent that runs it has a row of its own.
         let skill = action.parameters.iter().find(|(parameter, _)| name == SKILL && parameter == "name");
         tool.target.clone_from(skill.map_or(&action.target, |(_, skill)| skill));
         if let Some(name) = &tool.starts {
@@ -450,14 +431,10 @@ impl Transcript {
             out.push(Item::Row(Row::Ended(ended.end.clone())));
         }
         out.extend(self.lang.budget_unknown(ended).map(|words| Item::Row(Row::Note(words))));
-        let (input, output) = (turn.usage.input_total(), turn.usage.output);
-        if input + output > 0 {
-            let ms = since(turn.started_at_ms, at_ms);
-            // What may have been paid counts as paid, as in every other sum.
-            let unknown = ended.charges.iter().fold(0, |sum: u64, charge| sum.saturating_add(charge.unknown_nano));
-            let (nano, is_estimated) =
-                (turn.nano.map(|nano| nano.saturating_add(unknown)), turn.is_estimated || unknown > 0);
-            out.push(Item::Row(Row::Footer { input, output, nano, is_estimated, ms }));
+        let mut spent = Spending::of(&ended.charges);
+        spent += turn.called;
+        if spent.tokens() > 0 {
+            out.push(Item::Row(Row::Footer { spent, ms: since(turn.started_at_ms, at_ms) }));
         }
     }
 }
@@ -466,9 +443,7 @@ impl Turn {
     fn new(started_at_ms: i64) -> Self {
         Self {
             started_at_ms,
-            usage: Usage::default(),
-            nano: Some(0),
-            is_estimated: false,
+            called: Spending::default(),
             call: None,
             tools: Vec::new(),
             retry_at_ms: None,
@@ -478,18 +453,6 @@ impl Turn {
             stopping: false,
             spoke: false,
         }
-    }
-
-    /// Counts the usage of a call. The end of the turn reports the cost of estimated usage.
-    fn pay(&mut self, ended: &LlmEnded, price: Option<Price>) {
-        let (usage, is_known) = match (&ended.outcome, ended.estimate) {
-            (_, Some(usage)) => (usage, false),
-            (Outcome::Done(Answer { usage, .. }) | Outcome::Cancelled { usage, .. }, None) => (*usage, true),
-            (Outcome::Failed { .. } | Outcome::Lost, None) => return,
-        };
-        self.usage += usage;
-        let cost = |price: Price| if is_known { price.of(usage) } else { 0 };
-        self.nano = self.nano.zip(price).map(|(nano, price)| nano.saturating_add(cost(price)));
     }
 }
 

@@ -43,8 +43,8 @@ impl Tty {
         Ok(Self { bytes: Vec::new() })
     }
 
-    /// Asks for keys that plain terminals cannot tell apart (Shift+Enter). The terminal is asked once, after the
-    /// first frame and before anybody reads events, so that nobody waits for its answer.
+    /// Asks for keys that plain terminals cannot tell apart (Shift+Enter). The query runs once, after the first frame
+    /// and before events are read, so that the first frame does not wait for the terminal's answer.
     pub(super) fn ask_for_all_keys(&mut self) -> io::Result<()> {
         if terminal::supports_keyboard_enhancement().unwrap_or(false) {
             KEYBOARD.store(true, Ordering::SeqCst);
@@ -53,7 +53,7 @@ impl Tty {
         Ok(())
     }
 
-    /// Waits until somebody's panic has put the terminal back under our feet.
+    /// Waits until a panic in any thread has restored the terminal's modes while the chat still runs.
     pub(super) async fn lost() {
         LOST.notified().await;
     }
@@ -126,7 +126,7 @@ fn restore() {
         return;
     }
     let mut out = io::stdout();
-    // A terminal that is gone cannot be restored, and there is nobody to tell.
+    // Errors are ignored: a terminal that is gone cannot be restored.
     if KEYBOARD.load(Ordering::SeqCst) {
         drop(queue!(out, PopKeyboardEnhancementFlags));
     }

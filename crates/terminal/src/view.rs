@@ -17,7 +17,7 @@ use super::slash;
 use super::text::{self, clean_line};
 use super::transcript::Activity;
 use max_team_workspace::figures::short;
-use max_team_workspace::figures::{dollars, since, spent, tokens, whole_seconds};
+use max_team_workspace::figures::{since, spent, tokens, whole_seconds};
 
 /// Rows that a draft may take before it scrolls.
 const DRAFT_ROWS_MAX: usize = 8;
@@ -61,7 +61,7 @@ fn lay_out(chat: &mut Chat, rows_max: usize, now_ms: i64) -> View {
     let mut queue = queue(chat, look);
     queue.truncate(room);
     room -= queue.len();
-    // A plan at work keeps its line, whatever is asked meanwhile.
+    // A running plan keeps its rows while a question is open.
     let (plans, list) = (chat.session().plans(), chat.session().list());
     let runs = (plans.running().next().is_some() || list.is_open()) && chat.extent() != Extent::Hidden;
     let kept = if runs { BOARD_ROWS_MIN.min(room / 3) } else { 0 };
@@ -88,7 +88,7 @@ fn lay_out(chat: &mut Chat, rows_max: usize, now_ms: i64) -> View {
     View { lines, cursor }
 }
 
-/// That there is a question, for whom the window is too small, in at most so many rows.
+/// Says that the window is too small for a question, in at most so many rows.
 fn enlarge(look: Look, id: &str, rows: usize) -> Vec<Line<'static>> {
     let words = format!("⏸ {}", look.lang.enlarge_window(id));
     let mut lines = text::wrap(&[Span::styled(words, look.theme.warning())], look.columns);
@@ -213,8 +213,9 @@ fn footer(chat: &Chat, look: Look) -> Line<'static> {
     if let Some(percent) = session.status().and_then(report::percent).filter(|percent| *percent > 0) {
         parts.push(format!("{percent}% {}", look.lang.context()));
     }
-    if session.nano() > 0 {
-        parts.push(spent(session.nano(), u64::from(session.is_estimated())));
+    let sum = session.cost().total();
+    if sum.nano > 0 {
+        parts.push(spent(sum.nano, sum.unknown_nano));
     }
     let taken = text::width(&parts.join(" · ")) + 5;
     let room = look.columns.saturating_sub(taken).min(CWD_COLUMNS_MAX);
@@ -229,7 +230,7 @@ fn status(chat: &Chat, look: Look, now_ms: i64) -> Vec<Line<'static>> {
     let lang = look.lang;
     let session = chat.session();
     if session.questions.first().is_some() {
-        // Where there is no room below the draft, it is said here whom the keys are for.
+        // If there is no room below the draft, this line says whether keys go to the draft or to the question.
         let is_below = !(chat.question_waits_for_draft() && chat.is_question_hidden());
         let words = if is_below { lang.waiting_for_you() } else { lang.draft_first() };
         let words = text::cut(&format!("⏸ {words}"), look.columns);
@@ -264,12 +265,12 @@ fn status(chat: &Chat, look: Look, now_ms: i64) -> Vec<Line<'static>> {
     if elapsed >= 1_000 {
         parts.push(whole_seconds(elapsed));
     }
-    let (usage, nano) = transcript.used();
-    if usage.input_total() + usage.output > 0 {
-        parts.push(format!("↑ {} ↓ {}", tokens(usage.input_total()), tokens(usage.output)));
+    let sum = session.turn_spending();
+    if sum.tokens() > 0 {
+        parts.push(format!("↑ {} ↓ {}", tokens(sum.usage.input_total()), tokens(sum.usage.output)));
     }
-    if let Some(nano) = nano.filter(|nano| *nano > 0) {
-        parts.push(dollars(nano));
+    if let Some(nano) = sum.known_nano().filter(|nano| *nano > 0) {
+        parts.push(spent(nano, sum.unknown_nano));
     }
     parts.push(lang.esc_interrupts().to_owned());
     if text::width(&parts.join(" · ")) + 2 > look.columns {
@@ -303,8 +304,8 @@ fn team_status(chat: &Chat, look: Look) -> Vec<Line<'static>> {
     }
 }
 
-/// Messages that nobody has read, the newest first: it is the one that can be taken back. The only one, with nothing
-/// running, is about to be shown for good.
+/// Unread messages, the newest first, which can be taken back. A single one is not shown while nothing runs: it is
+/// about to appear in the conversation.
 fn queue(chat: &Chat, look: Look) -> Vec<Line<'static>> {
     let session = chat.session();
     let waiting = session.queue();
@@ -342,7 +343,7 @@ fn panel(chat: &mut Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
 }
 
 fn board(chat: &mut Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
-    // Whatever the lead says meanwhile needs some room too.
+    // Leaves room for the lead's running text.
     let rows = if chat.session().transcript().is_busy() { rows * 2 / 3 } else { rows };
     let mut lines = chat.draw_board(rows.saturating_sub(1), look);
     if !lines.is_empty() {
@@ -370,7 +371,7 @@ fn resting(chat: &Chat, look: Look) -> Option<Line<'static>> {
         .then(|| Line::from(Span::styled(text::cut(&row, look.columns), look.theme.faint())))
 }
 
-/// What somebody has left running, also while they rest.
+/// Background commands, also of idle agents.
 fn background(chat: &Chat, look: Look) -> Option<Line<'static>> {
     let whose = chat.session().background().by_name();
     let whose: Vec<String> = whose.into_iter().map(|(who, count)| format!("{} ({count})", clean_line(who))).collect();
@@ -406,12 +407,12 @@ fn above(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
     for mate in session.crew().delegated().take(MEMBER_ROWS_MAX) {
         let style = mate.color.as_ref().map_or(look.theme.faint(), |color| look.theme.mate(color));
         let name = Span::styled(format!("⏺ {}: ", mate.called()), style);
-        let used = match mate.tokens() {
+        let used = match session.cost().turn(mate.agent).tokens() {
             0 => String::new(),
             used => format!(" · {}", look.lang.so_many_tokens(&tokens(used))),
         };
         let room = look.columns.saturating_sub(text::width(&name.content) + text::width(&used));
-        let doing = Span::raw(text::cut(&mate.doing(look.lang, now_ms), room));
+        let doing = Span::raw(text::cut(&session.doing(mate, now_ms), room));
         work.push(Line::from(vec![name, doing, Span::styled(used, look.theme.faint())]));
     }
     let more = session.crew().delegated().count().saturating_sub(MEMBER_ROWS_MAX);

@@ -1,4 +1,4 @@
-//! The gate's word on what a tool does beyond the call that was judged.
+//! The policy's judgement of actions that a tool takes beyond the call that was judged.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use max_team_core::team::Constraints;
 
 type Ask = dyn Fn(&str, &Action) -> Judgement + Send + Sync;
 
-/// Judges by the rules of the agent whose call it is. Asks nobody.
+/// Judges by the rules of the agent that made the call, without asking the user.
 #[derive(Clone)]
 pub struct Gate(Arc<Ask>);
 
 impl Gate {
-    /// A gate that judges a tool's action so.
+    /// A gate with this judgement.
     pub fn new(judge: impl Fn(&str, &Action) -> Judgement + Send + Sync + 'static) -> Self {
         Self(Arc::new(judge))
     }
@@ -25,7 +25,7 @@ impl Gate {
 }
 
 impl Default for Gate {
-    /// The strictest mode: for whoever knows no rules.
+    /// The strictest mode, for a caller that has no rules.
     fn default() -> Self {
         Self::new(|tool, action| judge(&Rules::new(Mode::Plan, &Constraints::default()), tool, action))
     }

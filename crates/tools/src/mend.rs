@@ -18,11 +18,13 @@ impl Registry {
         let meant = if self.get(name).is_some() { name.to_owned() } else { self.meant(name)? };
         let spec = self.get(&meant)?.spec();
         let schema = &spec.schema;
-        let mut fitted = fitted(input, schema, 0);
-        if let Value::Object(members) = &mut fitted {
-            rename(members, &spec.name, name, schema);
+        let mut fit = fitted(input, schema, 0);
+        if let Value::Object(members) = &mut fit
+            && rename(members, &spec.name, name, schema)
+        {
+            fit = fitted(&fit, schema, 0);
         }
-        (meant != name || fitted != *input).then_some((meant, fitted))
+        (meant != name || fit != *input).then_some((meant, fit))
     }
 
     /// The one tool that an unknown name means.
@@ -45,24 +47,37 @@ fn is_glob(name: &str) -> bool {
     is_same(name, "glob")
 }
 
-/// Gives the fields of a call to a file tool the names that the tool knows; `called` is the name that the call was made by.
-fn rename(members: &mut Map<String, Value>, tool: &str, called: &str, schema: &Value) {
+/// Gives the fields of a call the names that the tool knows; whether one had another. `called` is the name that the call was
+/// made by.
+fn rename(members: &mut Map<String, Value>, tool: &str, called: &str, schema: &Value) -> bool {
     let is_known = |name: &str| schema.get("properties").is_some_and(|properties| properties.get(name).is_some());
     let theirs: Vec<String> = members.keys().cloned().collect();
+    let mut has_renamed = false;
     for name in theirs {
         // What `Glob` calls a pattern is one of names, not of lines.
         let ours =
             if tool == SEARCH && is_glob(without_prefix(called)) && name == "pattern" { Some("glob") } else { None };
-        let ours = ours.or_else(|| field(tool, &name).filter(|_| !is_known(&name)));
+        let ours = ours.or_else(|| respelt(&name, schema)).or_else(|| field(tool, &name).filter(|_| !is_known(&name)));
         if let Some(ours) = ours.filter(|ours| is_known(ours) && !members.contains_key(*ours))
             && let Some(value) = members.remove(&name)
         {
             members.insert(ours.to_owned(), value);
+            has_renamed = true;
         }
     }
     if tool == SEARCH {
         rename_modes(members);
     }
+    has_renamed
+}
+
+/// The property that a name means which differs from it in capitals and joints alone: `taskId` is `task_id`.
+fn respelt<'s>(name: &str, schema: &'s Value) -> Option<&'s str> {
+    let known = schema.get("properties").and_then(Value::as_object)?;
+    if known.contains_key(name) {
+        return None;
+    }
+    known.keys().map(String::as_str).find(|known| is_same(known, name))
 }
 
 /// What `Grep` of Claude Code says in words or switches, and `search_code` by other fields or always.
@@ -77,8 +92,8 @@ fn rename_modes(members: &mut Map<String, Value>) {
     }
 }
 
-/// A name without what some models put before it: `functions.`, `default_api:`. `mcp__server__` stays: it names the server's own
-/// tool, which is none of ours whatever the rest of the name says.
+/// A name without what some models put before it: `functions.`, `default_api:`. `mcp__server__` stays: it names a tool
+/// of that server, which is never one of ours.
 fn without_prefix(name: &str) -> &str {
     let name = name.rsplit(['.', ':', '/']).next().unwrap_or(name);
     if name.trim_start().starts_with("mcp__") { name } else { name.rsplit("__").next().unwrap_or(name).trim() }
@@ -185,7 +200,7 @@ mod tests {
                 "to": { "anyOf": [{ "type": "string" }, { "type": "array" }] },
             },
         });
-        for name in ["submit_plan", "TaskUpdate", "task_update"] {
+        for name in ["submit_plan", "fly", "FLY", "task_update"] {
             let (name, description) = (name.to_owned(), String::new());
             let spec = Spec { name, description, schema: schema.clone(), class: Class::Pure, null_is_absent: true };
             registry.put(Named(spec));
@@ -205,13 +220,16 @@ mod tests {
             ("functions.mcp__files__read_file", None),
             ("EditFile", Some("edit_file")),
             ("functions.Read", Some("read_file")),
-            ("taskupdate", None),
+            ("TaskUpdate", Some("task_update")),
+            ("Fly", None),
             ("create_document", None),
         ] {
             let mended = registry.mended(name, &json!({})).map(|(name, _)| name);
             assert_eq!(mended.as_deref(), meant, "{name}");
         }
-        assert_eq!(registry.mended("TaskUpdate", &json!({})), None, "it is there under this name");
+        assert_eq!(registry.mended("FLY", &json!({})), None, "it is there under this name");
+        let (_, input) = registry.mended("TaskUpdate", &json!({ "fresH": true })).unwrap();
+        assert_eq!(input, json!({ "fresh": true }), "a field in other capitals");
     }
 
     #[test]

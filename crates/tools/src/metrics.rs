@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use max_team_core::limits::{POINTS_MAX, SERIES_MAX};
-use max_team_core::policy::{Action, Class, Deed};
+use max_team_core::policy::{Action, Deed};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::service;
 use crate::text::{clip, many, visible};
 use crate::tool::{Cx, Output, ToolError};
-use crate::typed::Typed;
+use crate::typed::RemoteTyped;
 use crate::when;
 
 /// Bytes of an answer.
@@ -45,9 +45,13 @@ pub struct QueryMetrics {
     step: Option<String>,
 }
 
-/// The tool.
-pub(crate) fn query_metrics() -> Typed<QueryMetrics> {
-    Typed::new("query_metrics", Class::Pure, action, call)
+pub(crate) fn query_metrics() -> RemoteTyped<QueryMetrics> {
+    RemoteTyped::reading(
+        "query_metrics",
+        action,
+        |_, _| Some("Prometheus".to_owned()),
+        |cx, args, _| Box::pin(call(cx, args)),
+    )
 }
 
 /// What is asked, worked out.
@@ -99,15 +103,15 @@ fn base(cx: &Cx) -> Result<reqwest::Url, ToolError> {
     service::base(&cx.reach.prometheus_url, "Prometheus", "tools.prometheus_url")
 }
 
-fn call(cx: &Cx, args: QueryMetrics, _: &Action, _: bool) -> Result<Output, ToolError> {
+async fn call(cx: &Cx, args: QueryMetrics) -> Result<Output, ToolError> {
     let base = base(cx)?;
-    let ask = |path: &str, fields: &[(&str, String)]| {
-        service::ask(cx, "Prometheus", &base, &format!("api/v1/{path}"), fields, ANSWER_BYTES_MAX)
+    let ask = async |path: &str, fields: &[(&str, String)]| {
+        service::ask(cx, "Prometheus", &base, &format!("api/v1/{path}"), fields, ANSWER_BYTES_MAX).await
     };
     let seconds = |at: Timestamp| at.as_second().to_string();
     let text = match Ask::new(&args)? {
-        Ask::Names(part) => names(&ask("label/__name__/values", &[])?, part),
-        Ask::Now { query, at } => told(&ask("query", &[("query", query.to_owned()), ("time", seconds(at))])?),
+        Ask::Names(part) => names(&ask("label/__name__/values", &[]).await?, part),
+        Ask::Now { query, at } => told(&ask("query", &[("query", query.to_owned()), ("time", seconds(at))]).await?),
         Ask::Range { query, from, to, step } => {
             let fields = [
                 ("query", query.to_owned()),
@@ -116,7 +120,7 @@ fn call(cx: &Cx, args: QueryMetrics, _: &Action, _: bool) -> Result<Output, Tool
                 ("step", step.to_string()),
             ];
             let head = format!("from {} to {}, every {step} s (UTC)\n", from.strftime("%FT%TZ"), to.strftime("%FT%TZ"));
-            head + &told(&ask("query_range", &fields)?)
+            head + &told(&ask("query_range", &fields).await?)
         }
     };
     Ok(Output::text(text))
@@ -194,7 +198,7 @@ fn number(value: Option<&Value>) -> String {
     }
 }
 
-/// A number with as many digits as anybody reads.
+/// A number with as many digits as are useful.
 fn short(number: f64) -> String {
     let size = number.abs();
     if number.fract() == 0.0 && size < 1e15 {

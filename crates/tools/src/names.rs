@@ -5,6 +5,8 @@
 //! is not there at all; the table says what is meant, never what there is. A definition may use any of them; a model
 //! that calls a tool only a few, because rules judge a call by the name it was made under.
 
+use max_team_core::tasks::OTHER_NAMES;
+
 /// The tool that runs commands.
 pub(crate) const COMMAND: &str = "run_shell";
 
@@ -15,36 +17,24 @@ pub(crate) const SEARCH: &str = "search_code";
 const FILE_TOOLS: [&str; 6] = ["read_file", "write_file", "edit_file", "list_dir", SEARCH, COMMAND];
 
 /// Fields of those tools, and what Claude Code, Codex, Gemini, Cursor and others call them.
-const FIELDS: &[(&str, &[&str])] = &[
+const FIELDS: &[(&str, &str)] = &[
     (
         "path",
-        &[
-            "filepath",
-            "file",
-            "filename",
-            "absolutepath",
-            "notebookpath",
-            "targetfile",
-            "dirpath",
-            "directory",
-            "dir",
-            "folder",
-            "targetdirectory",
-            "relativeworkspacepath",
-        ],
+        "filepath file filename absolutepath notebookpath targetfile dirpath directory dir folder \
+     targetdirectory relativeworkspacepath",
     ),
-    ("content", &["contents", "filetext", "text"]),
-    ("old", &["oldstring", "oldstr", "oldtext"]),
-    ("new", &["newstring", "newstr", "newtext"]),
-    ("all", &["replaceall"]),
-    ("offset", &["startline"]),
-    ("pattern", &["query", "regex", "regexp"]),
-    ("glob", &["include", "includepattern", "filepattern"]),
-    ("ignore_case", &["i", "caseinsensitive"]),
-    ("context", &["c"]),
-    ("files_only", &["filesonly"]),
-    ("command", &["cmd"]),
-    ("background", &["runinbackground", "isbackground"]),
+    ("content", "contents filetext text"),
+    ("old", "oldstring oldstr oldtext"),
+    ("new", "newstring newstr newtext"),
+    ("all", "replaceall"),
+    ("offset", "startline"),
+    ("pattern", "query regex regexp"),
+    ("glob", "include includepattern filepattern"),
+    ("ignore_case", "i caseinsensitive"),
+    ("context", "c"),
+    ("files_only", "filesonly"),
+    ("command", "cmd"),
+    ("background", "runinbackground isbackground"),
 ];
 
 const ALIASES: &[(&str, &[&str])] = &[
@@ -69,63 +59,32 @@ const CALLED: &[&str] = &["exec", "Bash", "BashOutput", "KillShell"];
 const EXACT: &[(&str, &str)] = &[("Task", "agent")];
 
 /// Tools that this product has or may have, whose spelling elsewhere differs only in capitals and joints.
-const SPELT: &[&str] = &[
-    "agent",
-    "coverage_report",
-    "edit_file",
-    "geocode",
-    "git_commit",
-    "git_diff",
-    "git_log",
-    "git_status",
-    "http_get",
-    "list_dir",
-    "memory_read",
-    "memory_write",
-    "need_clarify",
-    "query_log",
-    "query_metrics",
-    "read_file",
-    COMMAND,
-    "run_test",
-    "search_code",
-    "send_message",
-    "skill",
-    "task",
-    "web_search",
-    "write_file",
-];
+const SPELT: &str = "agent coverage_report edit_file geocode git_commit git_diff git_log git_status http_get list_dir \
+    memory_read memory_write need_clarify query_log query_metrics read_file run_shell run_test \
+    search_code send_message skill task task_create task_query task_update web_search write_file";
 
 /// What elsewhere keeps lists, asks for a plan to be approved or runs commands of the user's: nothing here is given to an
 /// agent for that, and nothing is missing without it.
-const NOTHING: &[&str] = &[
-    "todowrite",
-    "todoread",
-    "exitplanmode",
-    "enterplanmode",
-    "slashcommand",
-    "taskoutput",
-    "taskstop",
-    "listmcpresources",
-    "readmcpresource",
-];
+const NOTHING: &str = "todowrite todoread exitplanmode enterplanmode slashcommand taskoutput taskstop listmcpresources \
+    readmcpresource";
 
-/// The name of the tool that is meant; the name itself where it is nobody's other name.
+/// The name of the tool that is meant; the name itself if it is no other name of a tool.
 pub fn canonical(name: &str) -> &str {
     if let Some((_, meant)) = EXACT.iter().find(|(exact, _)| *exact == name) {
         return meant;
     }
-    if SPELT.contains(&name) {
+    if words(SPELT).any(|known| known == name) {
         return name;
     }
     // Definitions are read by the hundred, so the letters are only looked at once.
     let letters: String = bare(name).map(char::from).collect();
     let alias = ALIASES.iter().find(|(_, others)| others.contains(&letters.as_str())).map(|(meant, _)| *meant);
-    let spelt = || SPELT.iter().find(|known| bare(known).eq(letters.bytes())).copied();
-    alias.or_else(spelt).unwrap_or(name)
+    let spelt = || words(SPELT).find(|known| bare(known).eq(letters.bytes()));
+    let other = || OTHER_NAMES.iter().find(|(other, _)| bare(other).eq(letters.bytes())).map(|(_, meant)| *meant);
+    alias.or_else(spelt).or_else(other).unwrap_or(name)
 }
 
-/// The same for a call.
+/// Like `canonical`, for a call.
 pub(crate) fn called(name: &str) -> &str {
     if CALLED.contains(&name) { canonical(name) } else { name }
 }
@@ -133,14 +92,17 @@ pub(crate) fn called(name: &str) -> &str {
 /// The field of a file tool that is meant by another name; `-i` and `-C` are those of grep.
 pub(crate) fn field(tool: &str, name: &str) -> Option<&'static str> {
     let letters: String = bare(name).map(char::from).collect();
-    let known =
-        || FIELDS.iter().find(|(ours, theirs)| bare(ours).eq(letters.bytes()) || theirs.contains(&letters.as_str()));
+    let known = || {
+        FIELDS
+            .iter()
+            .find(|(ours, theirs)| bare(ours).eq(letters.bytes()) || words(theirs).any(|other| other == letters))
+    };
     FILE_TOOLS.contains(&tool).then(known).flatten().map(|(ours, _)| *ours)
 }
 
 /// Whether it is a tool of others that does nothing which an agent here would need.
 pub fn is_needless(name: &str) -> bool {
-    is_one_of(NOTHING, name)
+    words(NOTHING).any(|known| is_same(known, name))
 }
 
 /// Whether two names differ only in capitals and joints: `http-get`, `HttpGet` and `http_get` are one.
@@ -148,8 +110,9 @@ pub fn is_same(one: &str, other: &str) -> bool {
     bare(one).eq(bare(other))
 }
 
-fn is_one_of(names: &[&str], name: &str) -> bool {
-    names.iter().any(|known| is_same(known, name))
+/// The words of a table's row.
+fn words(row: &'static str) -> impl Iterator<Item = &'static str> {
+    row.split(' ')
 }
 
 /// The letters of a name, without capitals and joints.
@@ -188,6 +151,10 @@ mod tests {
             ("task", "task"),
             ("Agent", "agent"),
             ("SendMessage", "send_message"),
+            ("TaskCreate", "task_create"),
+            ("TaskUpdate", "task_update"),
+            ("TaskList", "task_query"),
+            ("task_get", "task_query"),
             ("Skill", "skill"),
             ("read_file", "read_file"),
             ("mcp__x__Read", "mcp__x__Read"),

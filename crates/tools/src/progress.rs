@@ -1,7 +1,7 @@
-//! How far a call is, for whoever watches.
+//! The progress of a call, for frontends that watch it.
 //!
-//! A few lines now and then, for show only: they are not journalled, nothing waits for them, and a tool may say as much as
-//! it likes, because most of it is dropped before it is put into words.
+//! A few lines now and then, for display only: they are not journalled, nothing waits for them, and a tool may report
+//! as much as it likes, because most reports are dropped before their text is made.
 
 use std::fmt;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -16,7 +16,7 @@ use crate::text::{clip, visible};
 /// The least time between two reports.
 const EVERY: Duration = Duration::from_millis(PROGRESS_MS);
 
-/// Where a tool says how far it is. The default is nowhere.
+/// Where a tool reports its progress. The default is nowhere.
 #[derive(Clone, Default)]
 pub struct Progress(Option<Arc<Sink>>);
 
@@ -26,12 +26,12 @@ struct Sink {
 }
 
 impl Progress {
-    /// Reports go to `say`, which must not wait. The first comes after a moment: short calls say nothing.
+    /// Reports go to `say`, which must not block. The first comes after a moment: short calls report nothing.
     pub fn new(say: impl Fn(String) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(Sink { say: Box::new(say), next: Mutex::new(Instant::now() + EVERY) })))
     }
 
-    /// Says how far it is, unless something was said just now.
+    /// Reports progress, unless a report was made just now.
     pub fn say(&self, words: impl FnOnce() -> String) {
         let Some(sink) = &self.0 else { return };
         let now = Instant::now();

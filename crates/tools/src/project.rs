@@ -1,8 +1,9 @@
 //! What kind of project a folder is, and how it is built and tested.
 //!
 //! Known by the files at the top of the folder, read within bounds and never run. Several kinds may apply; the most
-//! telling comes first. A project of a kind whose tests nobody knows how to start has an empty `test`. What a folder is
-//! does not depend on who asks, so everything is looked at; nothing of what the files say but commands is passed on.
+//! telling comes first. If it is unknown how the tests of a project are started, its `test` is empty. The kind does
+//! not depend on the agent that asks, so hidden files are read, too; of what the files say, only commands are passed
+//! on.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -25,9 +26,7 @@ const SAMPLES_MAX: usize = 20;
 /// A kind of project, by what runs its tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Rust.
     Cargo,
-    /// Go.
     Go,
     /// JavaScript or TypeScript with npm, or with node alone.
     Npm,
@@ -39,7 +38,7 @@ pub enum Kind {
     Bun,
     /// Python with pytest.
     Pytest,
-    /// Python with what it brings along.
+    /// Python with its own `unittest`.
     Unittest,
     /// Java with Maven.
     Maven,
@@ -47,7 +46,6 @@ pub enum Kind {
     Gradle,
     /// CMake with ctest.
     Cmake,
-    /// A makefile.
     Make,
 }
 
@@ -82,9 +80,8 @@ impl fmt::Display for Kind {
 pub struct Project {
     /// What it is.
     pub kind: Kind,
-    /// Runs its tests; empty if nobody knows how.
+    /// Runs its tests; empty if it is unknown how.
     pub test: Vec<String>,
-    /// Builds it.
     pub build: Option<Vec<String>>,
     /// Runs its tests and measures how much of it they reach. It may need a tool that is not installed.
     pub coverage: Option<Vec<String>>,
@@ -196,7 +193,7 @@ fn cargo(folder: &Folder) -> Option<Project> {
     let patterns = ["tests/**/*.rs", "**/tests/**/*.rs", "**/tests.rs", "**/*_test.rs", "benches/**/*.rs"];
     Some(Project {
         build: Some(words(&[&["cargo", "build"], all].concat())),
-        coverage: Some(words(&[&["cargo", "llvm-cov", "--summary-only"], all].concat())),
+        coverage: Some(words(&[&["cargo", "llvm-cov"], all].concat())),
         ..Project::new(Kind::Cargo, &test, &patterns)
     })
 }

@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_tool_fits_a_query_if_most_of_its_words_do() {
-        let create = spec("TaskCreate", "Add a task to the list that all teammates share.");
+        let create = spec("task_create", "Add a task to the list that all teammates share.");
         let get = spec("http_get", "Fetch a page from the web.");
         for (query, tool, fits) in [
             ("create tasks", &create, true),

@@ -1,7 +1,8 @@
 //! The tools there are, and the check that stands between a model's words and a tool.
 //!
 //! [`Registry::prepare`] turns a name and some JSON into an action that can be judged, or into an error that tells
-//! the model what to write instead. It never runs a tool; [`Registry::run`] does, and never judges.
+//! the model what to write instead. It never runs a tool; [`Registry::run`] and, for remote tools, [`run_remote`](crate::run_remote) do, and
+//! never judge.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,12 +11,14 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use jsonschema::Validator;
 use max_team_core::limits::TOOL_INPUT_BYTES_MAX;
+use max_team_core::near::nearest;
 use max_team_core::policy::{Action, Class};
 use serde_json::{Map, Value};
 
-use crate::names::{COMMAND, called};
+use crate::names::{COMMAND, called, canonical};
 use crate::query::Query;
-use crate::text::{clip, nearest, size};
+use crate::remote::RemoteTool;
+use crate::text::{clip, size};
 use crate::tool::{Cx, Output, Spec, Tool, ToolError};
 use crate::{files, git, logs, metrics, search, shell, tests, web};
 
@@ -29,20 +32,66 @@ const VALUE_BYTES_MAX: usize = 80;
 /// What comes with the tool that runs commands, to look after those in the background.
 pub const COMPANIONS: [&str; 2] = ["shell_output", "shell_stop"];
 
+/// A tool of either kind.
+#[derive(Debug, Clone)]
+pub enum Handler {
+    /// Works on this machine and holds a thread meanwhile.
+    Local(Arc<dyn Tool>),
+    /// Waits for a server, without a thread.
+    Remote(Arc<dyn RemoteTool>),
+}
+
+impl Handler {
+    /// What is known about the tool.
+    pub fn spec(&self) -> &Spec {
+        match self {
+            Self::Local(tool) => tool.spec(),
+            Self::Remote(tool) => tool.spec(),
+        }
+    }
+
+    /// What a crash in the middle of such a call means.
+    pub fn class(&self, action: &Action) -> Class {
+        match self {
+            Self::Local(tool) => tool.class(action),
+            Self::Remote(tool) => tool.class(action),
+        }
+    }
+
+    /// The tool, if it works on this machine.
+    pub fn local(&self) -> Option<&Arc<dyn Tool>> {
+        match self {
+            Self::Local(tool) => Some(tool),
+            Self::Remote(_) => None,
+        }
+    }
+
+    fn action(&self, cx: &Cx, args: &Value) -> Result<Action, ToolError> {
+        match self {
+            Self::Local(tool) => tool.action(cx, args),
+            Self::Remote(tool) => tool.action(cx, args),
+        }
+    }
+}
+
 /// A tool with its validator, which is made on first use and kept.
 #[derive(Debug)]
 struct Entry {
-    tool: Arc<dyn Tool>,
+    tool: Handler,
     validator: OnceLock<Result<Validator, String>>,
 }
 
 /// The tools of one agent. Cheap to copy; copies share the validators.
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
-    // Ordered by name, so that requests built from it are the same bytes whatever the order of registration.
+    // Ordered by name, so that requests built from it are the same bytes for any order of registration.
     entries: BTreeMap<String, Arc<Entry>>,
     /// Tools that requests do not describe. A call by name works.
     hidden: BTreeSet<String>,
+    /// Tools that come from a source, with its name.
+    pub(crate) sourced: BTreeMap<String, String>,
+    /// Tools that a source offered before and does not offer now.
+    pub(crate) gone: BTreeMap<String, String>,
 }
 
 /// What cannot be registered or chosen.
@@ -59,8 +108,6 @@ pub enum RegistryError {
 /// A call that can be judged.
 #[derive(Debug, Clone)]
 pub struct Prepared {
-    /// The tool.
-    pub tool: Arc<dyn Tool>,
     /// What the call would do.
     pub action: Action,
     /// What a crash in the middle of it would mean.
@@ -68,7 +115,6 @@ pub struct Prepared {
 }
 
 impl Registry {
-    /// No tools.
     pub fn new() -> Self {
         Self::default()
     }
@@ -82,24 +128,24 @@ impl Registry {
 
     fn all() -> Self {
         let mut registry = Self::new();
-        registry.insert(Arc::new(files::read_file()));
-        registry.insert(Arc::new(files::list_dir()));
-        registry.insert(Arc::new(files::write_file()));
-        registry.insert(Arc::new(files::edit_file()));
-        registry.insert(Arc::new(search::search_code()));
-        registry.insert(Arc::new(git::git_status()));
-        registry.insert(Arc::new(git::git_diff()));
-        registry.insert(Arc::new(git::git_log()));
-        registry.insert(Arc::new(git::git_commit()));
-        registry.insert(Arc::new(shell::run_shell()));
-        registry.insert(Arc::new(shell::shell_output()));
-        registry.insert(Arc::new(shell::shell_stop()));
-        registry.insert(Arc::new(tests::run_test()));
-        registry.insert(Arc::new(tests::coverage_report()));
-        registry.insert(Arc::new(logs::query_log()));
-        registry.insert(Arc::new(metrics::query_metrics()));
-        registry.insert(Arc::new(web::http_get()));
-        registry.insert(Arc::new(web::geocode()));
+        registry.put(files::read_file());
+        registry.put(files::list_dir());
+        registry.put(files::write_file());
+        registry.put(files::edit_file());
+        registry.put(search::search_code());
+        registry.put(git::git_status());
+        registry.put(git::git_diff());
+        registry.put(git::git_log());
+        registry.put(git::git_commit());
+        registry.put(shell::run_shell());
+        registry.put(shell::shell_output());
+        registry.put(shell::shell_stop());
+        registry.put(tests::run_test());
+        registry.put(tests::coverage_report());
+        registry.put_remote(logs::query_log());
+        registry.put_remote(metrics::query_metrics());
+        registry.put_remote(web::http_get());
+        registry.put_remote(web::geocode());
         registry
     }
 
@@ -109,13 +155,27 @@ impl Registry {
         if self.entries.contains_key(name) {
             return Err(RegistryError::Duplicate(name.clone()));
         }
-        self.insert(Arc::new(tool));
+        self.put(tool);
         Ok(())
     }
 
     /// Adds a tool, in the place of one of that name.
     pub fn put(&mut self, tool: impl Tool + 'static) {
-        self.insert(Arc::new(tool));
+        self.insert(Handler::Local(Arc::new(tool)));
+    }
+
+    /// Adds a remote tool, in the place of one of that name.
+    pub fn put_remote(&mut self, tool: impl RemoteTool + 'static) {
+        self.insert(Handler::Remote(Arc::new(tool)));
+    }
+
+    /// Describes tools as another registry does, where both have them.
+    pub fn describe_as(&mut self, other: &Self) {
+        for (name, entry) in &mut self.entries {
+            if let Some(described) = other.entries.get(name) {
+                *entry = Arc::clone(described);
+            }
+        }
     }
 
     /// Takes a tool away.
@@ -123,13 +183,13 @@ impl Registry {
         self.entries.remove(name);
     }
 
-    fn insert(&mut self, tool: Arc<dyn Tool>) {
+    pub(crate) fn insert(&mut self, tool: Handler) {
         let name = tool.spec().name.clone();
         self.entries.insert(name, Arc::new(Entry { tool, validator: OnceLock::new() }));
     }
 
     /// The tool of that name, or that answers to it.
-    pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+    pub fn get(&self, name: &str) -> Option<&Handler> {
         self.entry(name).map(|entry| &entry.tool)
     }
 
@@ -148,8 +208,8 @@ impl Registry {
     }
 
     /// Leaves tools out of requests.
-    pub fn hide<'a>(&mut self, names: impl IntoIterator<Item = &'a str>) {
-        self.hidden.extend(names.into_iter().map(str::to_owned));
+    pub fn hide(&mut self, names: impl IntoIterator<Item = String>) {
+        self.hidden.extend(names);
     }
 
     /// Describes hidden tools in requests from now on; says whether one of them was hidden.
@@ -172,7 +232,8 @@ impl Registry {
     pub fn subset<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Result<Self, RegistryError> {
         let mut entries = BTreeMap::new();
         for name in names {
-            let entry = self.entry(name).ok_or_else(|| RegistryError::Unknown(self.unknown(name)))?;
+            let entry = self.entry(name).or_else(|| self.entry(canonical(name)));
+            let entry = entry.ok_or_else(|| RegistryError::Unknown(self.unknown(name)))?;
             entries.insert(entry.tool.spec().name.clone(), Arc::clone(entry));
         }
         let mut hidden = BTreeSet::new();
@@ -184,7 +245,7 @@ impl Registry {
                 }
             }
         }
-        Ok(Self { entries, hidden })
+        Ok(Self { entries, hidden, ..Self::default() })
     }
 
     /// Checks a call and says what it would do. Every error is told to the model, unless the tool itself says that
@@ -219,16 +280,17 @@ impl Registry {
         validate(entry, &input)?;
         let action = entry.tool.action(cx, &input)?;
         let class = entry.tool.class(&action);
-        Ok(Prepared { tool: Arc::clone(&entry.tool), action, class })
+        Ok(Prepared { action, class })
     }
 
-    /// Does what was judged, and bounds the result. Blocking.
+    /// Does what was judged with a tool of this machine, and bounds the result. Blocking.
     pub fn run(&self, cx: &Cx, name: &str, input: Value, intent: &Action, resumed: bool) -> Result<Output, ToolError> {
-        let tool = self.get(name).ok_or_else(|| ToolError::correctable(self.unknown(name)))?;
+        let tool = self.get(name).and_then(Handler::local);
+        let tool = tool.ok_or_else(|| ToolError::correctable(self.unknown(name)))?;
         tool.call(cx, input, intent, resumed).map(|output| output.bounded(cx)).map_err(ToolError::bounded)
     }
 
-    /// The same if it is over at once.
+    /// Like `run`, if the call is over at once.
     pub fn run_at_once(
         &self,
         cx: &Cx,
@@ -236,15 +298,18 @@ impl Registry {
         input: &Value,
         intent: &Action,
     ) -> Option<Result<Output, ToolError>> {
-        let tool = self.get(name).filter(|tool| tool.spec().class == Class::Pure)?;
+        let tool = self.get(name)?.local().filter(|tool| tool.spec().class == Class::Pure)?;
         let ran = tool.at_once(cx, input, intent)?;
         Some(ran.map(|output| output.bounded(cx)).map_err(ToolError::bounded))
     }
 
     fn unknown(&self, name: &str) -> String {
+        if let Some(words) = self.gone(name) {
+            return words;
+        }
         let name = clip(name, 80);
-        let meant = Some(crate::names::canonical(&name)).filter(|meant| self.entries.contains_key(*meant));
-        let like = match meant.or_else(|| nearest(&name, self.entries.keys().map(String::as_str)).first().copied()) {
+        let meant = Some(canonical(&name)).filter(|meant| self.entries.contains_key(*meant));
+        let like = match meant.or_else(|| nearest(&name, self.entries.keys().map(String::as_str))) {
             Some(like) => format!("; did you mean `{like}`?"),
             None => ".".to_owned(),
         };

@@ -27,8 +27,8 @@ pub(crate) fn address<V: AsRef<str>>(base: &Url, path: &str, fields: &[(&str, V)
     url
 }
 
-/// Asks the service; its answer, which it says is a success. Blocking.
-pub(crate) fn ask(
+/// Asks the service; its answer, which it says is a success.
+pub(crate) async fn ask(
     cx: &Cx,
     name: &str,
     base: &Url,
@@ -37,7 +37,7 @@ pub(crate) fn ask(
     max: usize,
 ) -> Result<Value, ToolError> {
     let url = address(base, path, fields);
-    let reply = fetch(cx, &url, Guard::Service, max)?;
+    let reply = fetch(cx, &url, Guard::Service, max).await?;
     let refused = |words: &str| {
         let words = visible(&clip(words.trim(), REASON_BYTES_MAX));
         ToolError::correctable(format!("{name} says {}: {words}", reply.status))

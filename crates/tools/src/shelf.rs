@@ -1,8 +1,8 @@
-//! Outputs that are too large for a conversation, kept as files to read.
+//! Keeps outputs that are too large for a conversation as files to read.
 //!
-//! Each agent has a shelf of its own, outside the project, so that nobody reads there what another may see and nothing
-//! is left in the tree. A model knows an output as `@output/NAME`. Names come from the content: the same output is
-//! kept once. The oldest outputs make room for new ones; whole shelves go when nobody has used them for long.
+//! Each agent has a shelf of its own, outside the project, so that no agent reads there what only another may see, and
+//! nothing is left in the tree. A model knows an output as `@output/NAME`. Names come from the content: the same
+//! output is kept once. The oldest outputs make room for new ones; a shelf that was not used for long is removed.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -34,7 +34,7 @@ impl Shelf {
         Self { dir }
     }
 
-    /// The shelf of an agent, in the folder that everything is kept in.
+    /// The shelf of an agent, in the user's folder.
     pub fn of(home: &Path, agent: AgentId) -> Self {
         Self::new(home.join("output").join(agent.to_string()))
     }
@@ -55,7 +55,7 @@ impl Shelf {
         self.make_dir()?;
         let path = self.dir.join(&name);
         match File::options().append(true).open(&path) {
-            // The same once more: now it is the youngest.
+            // The same output once more: now it is the youngest.
             Ok(file) => file.set_modified(SystemTime::now())?,
             Err(_) => self.write(&path, text)?,
         }
@@ -63,8 +63,8 @@ impl Shelf {
         Ok(format!("{PREFIX}{name}"))
     }
 
-    /// Begins an output that is not known yet, under the first number from there on that is free: the number, the path
-    /// by which a model reads it, and the file.
+    /// Begins an output whose content is not known yet, under the first free number from there on. Returns the number,
+    /// the path by which a model reads it, and the file.
     pub(crate) fn begin(&self, kind: &str, from: u64) -> io::Result<(u64, String, File)> {
         self.make_dir()?;
         let mut number = from;

@@ -1,8 +1,8 @@
-//! Folders of one's own on the disk: what agents keep outside the project.
+//! Folders that agents keep outside the project, on the disk.
 //!
-//! A store is one more root for the same tools that work on the project's files, so nothing leads out of it and a change
-//! is as whole as any other. It is made by the first write, private to the user, and bounded. Which store belongs to whom
-//! follows from names alone (`core::folder`), never from what a model writes.
+//! A store is one more root for the same tools that work on the project's files, so nothing leads out of it and a
+//! change is as whole as any other. The first write makes it; it is private to the user, and bounded. Which store
+//! belongs to which session or agent follows from names alone (`core::folder`), never from what a model writes.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -20,13 +20,13 @@ use crate::files::{Opened, Place, Root, bytes_in, entries};
 use crate::text::{many, size};
 use crate::tool::ToolError;
 
-/// Names that are looked at in a store, which programs may have filled beyond what is kept there.
+/// Names that are examined in a store, which programs may have filled beyond its bounds.
 const LOOKED_AT_MAX: usize = 10 * OWN_NAMES_MAX;
 
 /// Folders between the user's and a store, the user's included.
 const ABOVE: usize = 3;
 
-/// A folder of somebody's own.
+/// A folder that agents keep outside the project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Store {
     folder: Folder,
@@ -79,8 +79,8 @@ impl Store {
         Self { folder: Folder::Data, path, whose: agent.to_owned() }
     }
 
-    /// Every store there is of that kind: of all sessions, or of all agents of a project. What an agent is called is then
-    /// only known by the letters that its folder has of it.
+    /// All stores of that kind: of all sessions, or of all agents of a project. An agent's name is then only known as
+    /// far as the name of its folder shows it.
     pub fn all(home: &Path, folder: Folder, project: &Path) -> io::Result<Vec<Self>> {
         let above = match folder {
             Folder::Files => home.join(folder.home()),
@@ -157,25 +157,25 @@ impl Store {
         }
     }
 
-    /// Makes the folder, with those above it, for nobody but the user.
+    /// Makes the folder, with those above it, private to the user.
     pub(crate) fn make(&self) -> Result<(), ToolError> {
         if self.path.is_dir() {
             return Ok(());
         }
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.path);
-        // It outlasts a power cut once the folders above it do.
+        // It survives a power cut once the folders above it are synced.
         let synced = made.and_then(|()| {
             self.path.ancestors().skip(1).take(ABOVE).try_for_each(|above| File::open(above)?.sync_all())
         });
         synced.map_err(|error| self.trouble("make", &error))
     }
 
-    /// Refuses what would be more than is kept: a file of so many bytes, in the place of one of so many.
+    /// Refuses a write that would exceed the bounds: a file of `new` bytes, in the place of one of `old`.
     pub(crate) fn check_room(&self, root: &Root, new: u64, old: Option<u64>) -> Result<(), ToolError> {
         let held = held(root)?;
         let bytes = held.bytes().saturating_sub(old.unwrap_or(0)).saturating_add(new);
         let names = held.names + usize::from(old.is_none());
-        // What makes it smaller is always welcome.
+        // A write that makes a file smaller is always allowed.
         if old.is_some_and(|old| new <= old) || (bytes <= OWN_BYTES_MAX && names <= OWN_NAMES_MAX) {
             return Ok(());
         }
@@ -205,7 +205,7 @@ impl Store {
     }
 }
 
-/// Everything beneath a store. Links are passed over: nothing there is kept.
+/// Everything beneath a store. Links are passed over, because they hold nothing.
 fn held(root: &Root) -> Result<Held, ToolError> {
     let mut held = Held::default();
     let mut folders = vec![PathBuf::new()];
@@ -224,7 +224,7 @@ fn held(root: &Root) -> Result<Held, ToolError> {
             match entry.kind {
                 FileType::Directory => folders.push(path),
                 FileType::RegularFile => {
-                    // One that has gone meanwhile is not kept.
+                    // A file that has gone meanwhile does not count.
                     let Ok(stat) = statat(&dir, &entry.name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
                     held.files.push(Kept { path, bytes: bytes_in(&stat), changed_at: changed_at(&stat) });
                 }

@@ -1,7 +1,7 @@
-//! Words for results: cut to fit, made visible, counted.
+//! Text for results: cut to fit, made visible, counted.
 //!
-//! Whatever a file or a model contains may end up on a terminal and in front of a person who must decide, so control
-//! characters are shown, never passed on. Nothing here reads or writes files.
+//! Text of files and models may end up on a terminal and in front of a person who must decide, so control characters
+//! are shown, never passed on. Nothing here reads or writes files.
 
 /// The start of a text, at most `max` bytes, cut between characters; the cut is marked with `…`.
 pub(crate) fn clip(text: &str, max: usize) -> String {
@@ -60,17 +60,6 @@ pub(crate) fn many(count: impl TryInto<u64>, noun: &str) -> String {
     format!("{count} {noun}{plural}")
 }
 
-/// The names most like `wanted`, best first, at most three.
-pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    const LIKENESS_MIN: f64 = 0.85;
-    let mut scored: Vec<(f64, &str)> = names
-        .map(|name| (strsim::jaro_winkler(wanted, name), name))
-        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
-        .collect();
-    scored.sort_by(|(one, a), (other, b)| other.total_cmp(one).then(a.cmp(b)));
-    scored.into_iter().take(3).map(|(_, name)| name).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,10 +98,5 @@ mod tests {
     #[test]
     fn control_and_turning_characters_show() {
         assert_eq!(visible("a\tb\r\u{1b}[2J\u{202e}é"), "a\tb␍\\u{1b}[2J\\u{202e}é");
-    }
-
-    #[test]
-    fn nearest_prefers_likeness() {
-        assert_eq!(nearest("raed_file", ["write_file", "read_file", "list_dir"].into_iter()), ["read_file"]);
     }
 }

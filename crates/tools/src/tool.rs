@@ -1,8 +1,9 @@
 //! The `Tool` trait and what passes through it.
 //!
 //! Both halves of a tool are plain blocking functions: the caller runs them on a blocking thread
-//! (`tokio::task::spawn_blocking`) and cancels through [`Cx::cancel`], which long ones look at. A tool never decides
-//! whether it may run; it is never called with anything but the action that was judged.
+//! (`tokio::task::spawn_blocking`) and cancels through [`Cx::cancel`], which long ones look at. Tools that wait for a server
+//! are [`RemoteTool`](crate::RemoteTool)s instead. A tool never decides whether it may run; it is never called with anything
+//! but the action that was judged.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,6 +15,7 @@ use max_team_core::chat::Part;
 use max_team_core::folder::Folder;
 use max_team_core::limits::TOOL_RESULT_BYTES_MAX;
 use max_team_core::policy::{Action, Class, Sight};
+use max_team_core::text::stripped;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +24,7 @@ use crate::files::{Opened, Place, Root};
 use crate::gate::Gate;
 use crate::progress::Progress;
 use crate::reach::Reach;
+use crate::remote::RemoteCalls;
 use crate::shelf::{self, Shelf};
 use crate::shell::Background;
 use crate::store::Store;
@@ -32,13 +35,13 @@ const ERROR_BYTES_MAX: usize = 8 << 10;
 /// Bytes of the note between the beginning and the end of a result that was cut.
 const CUT_NOTE_BYTES: usize = 400;
 
-/// One hand on the world. An open set: built-in tools, the team's own, those of MCP servers.
+/// A tool that works on this machine. An open set: built-in tools and the team's own.
 pub trait Tool: Send + Sync + fmt::Debug {
     /// What the model and the registry know about it.
     fn spec(&self) -> &Spec;
 
-    /// What this call would do, for the gate to judge. Looks at whatever it must in order to be exact (a write is
-    /// told with the hashes before and after, and a diff) and changes nothing. Blocking.
+    /// What this call would do, for the policy to judge. Reads all that it needs in order to be exact (a write is told
+    /// with the hashes before and after, and a diff) and changes nothing. Blocking.
     fn action(&self, cx: &Cx, args: &Value) -> Result<Action, ToolError>;
 
     /// What a crash in the middle of such a call means: no more than what the spec says of all calls.
@@ -46,8 +49,8 @@ pub trait Tool: Send + Sync + fmt::Debug {
         self.spec().class
     }
 
-    /// Does it if that takes no longer than a look and waits for nothing, so that no other thread is worth it. `None`: it
-    /// is to be called. Only what changes nothing is ever done so.
+    /// Does it if that takes no longer than a lookup and waits for nothing, so that another thread is not worth it.
+    /// `None`: it needs `call`. Only calls that change nothing are done this way.
     fn at_once(&self, _: &Cx, _: &Value, _: &Action) -> Option<Result<Output, ToolError>> {
         None
     }
@@ -81,23 +84,25 @@ pub struct Cx {
     pub leaves_root: bool,
     /// What of it can be seen.
     pub sight: Arc<Sight>,
-    /// What its commands are kept within.
+    /// The sandbox of its commands.
     pub walls: Arc<Walls>,
-    /// Fires when nobody wants the result any more.
+    /// Fires when the call is cancelled.
     pub cancel: CancellationToken,
-    /// Where it says how far it is.
+    /// Where it reports its progress.
     pub progress: Progress,
-    /// Where results go that are too large to be told; nowhere: they are only cut.
+    /// Where results go that are too large to be told; `None`: they are only cut.
     pub shelf: Option<Arc<Shelf>>,
     /// What it may use beyond the folder.
     pub reach: Arc<Reach>,
+    /// The calls to servers that this process has under way.
+    pub remote: Arc<RemoteCalls>,
     /// Its agent's commands that run on by themselves.
     pub background: Arc<Background>,
     /// Folders outside that it may read and not change, by the names that a model calls them (`@skill/NAME`).
     pub folders: Arc<[(String, PathBuf)]>,
     /// Folders of its own that it may read and change (`@files`, `@data`); none: such a path is one of the project.
     pub stores: Arc<[Store]>,
-    /// Who judges what it does beyond the call.
+    /// Judges what it does beyond the call.
     pub gate: Gate,
     /// The session that it works in, by its id.
     pub session: Arc<str>,
@@ -116,6 +121,7 @@ impl Cx {
             progress: Progress::default(),
             shelf: None,
             reach: Arc::default(),
+            remote: Arc::default(),
             background: Arc::default(),
             folders: Arc::from([]),
             stores: Arc::from([]),
@@ -124,8 +130,8 @@ impl Cx {
         }
     }
 
-    /// If the path names an earlier output of this agent, or lies in a folder that was opened to it: where to look for
-    /// it, and its name there. All of an output can be seen: it was told to this agent before.
+    /// If the path names an earlier output of this agent, or lies in a folder that was opened to it: the context to
+    /// read it with, and its name there. All of an output is visible: it was told to this agent before.
     pub(crate) fn shelved<'a>(&self, path: &'a str) -> Result<Option<(Self, &'a str)>, ToolError> {
         if let Some((folder, name)) = self.handed(path) {
             let gone = |_| ToolError::correctable(format!("`{}` is not there any more", clip(path, 80)));
@@ -151,19 +157,19 @@ impl Cx {
         })
     }
 
-    /// Keeps a text that is too large to be told; words on where to read it.
+    /// Keeps a text that is too large to be told; returns where to read it.
     pub(crate) fn keep(&self, text: &str) -> Option<String> {
         let path = self.shelf.as_ref()?.keep(text).ok()?;
         Some(format!("all of it is in `{path}`: read on with `read_file`, or look inside with `search_code`"))
     }
 
-    /// Whether a place is out of sight. Then nothing there is looked at, not even to say what a call would do: the
-    /// gate says no to the name.
+    /// Whether a place is hidden. Then nothing there is read, not even to say what a call would do: the policy refuses
+    /// the name.
     pub(crate) fn hides(&self, place: &Place) -> bool {
         self.veil(place).is_some()
     }
 
-    /// The rule that keeps a place out of sight, in words.
+    /// The rule that hides a place, as text.
     fn veil(&self, place: &Place) -> Option<String> {
         self.sight_at(place).hides(place.as_str())
     }
@@ -177,7 +183,7 @@ impl Cx {
         }
     }
 
-    /// A path that a model wrote, made clean: of the project, or of a folder of its own.
+    /// A path that a model wrote, made clean: of the project, or of a folder that agents keep outside it.
     pub(crate) fn place(&self, text: &str) -> Result<Place, ToolError> {
         match Folder::split(text) {
             Some((folder, rest)) if self.store(folder).is_some() => Place::own(folder, rest),
@@ -190,7 +196,7 @@ impl Cx {
         }
     }
 
-    /// The same if it leads to something that can be seen.
+    /// Like `place`, but fails if the path is hidden.
     pub(crate) fn named(&self, text: &str) -> Result<Place, ToolError> {
         let place = self.place(text)?;
         match self.veil(&place) {
@@ -199,13 +205,13 @@ impl Cx {
         }
     }
 
-    /// The folder of its own of that kind.
+    /// The folder of that kind that agents keep outside the project.
     pub(crate) fn store(&self, folder: Folder) -> Option<&Store> {
         self.stores.iter().find(|store| store.folder() == folder)
     }
 
-    /// What a place is looked at with: its root is the one that the place lies beneath. `None`: there is no such folder
-    /// yet.
+    /// The context to read a place with: its root is the one that the place lies beneath. `None`: there is no such
+    /// folder yet.
     pub(crate) fn reach(&self, place: &Place) -> Result<Option<Cow<'_, Self>>, ToolError> {
         if place.is_outside() {
             let closed = |error| ToolError::correctable(format!("`{place}` cannot be opened: {error}"));
@@ -219,7 +225,7 @@ impl Cx {
         Ok(Some(Cow::Owned(Self { root: Arc::new(root), sight, stores: Arc::from([]), ..self.clone() })))
     }
 
-    /// The same for whoever needs something to be there.
+    /// Like `reach`, but fails if the folder does not exist.
     pub(crate) fn look(&self, place: &Place) -> Result<Cow<'_, Self>, ToolError> {
         self.reach(place)?.ok_or_else(|| {
             let name = place.folder().map_or(".", Folder::name);
@@ -227,8 +233,8 @@ impl Cx {
         })
     }
 
-    /// What is seen by whoever looks at more than one place: what a rule asks about is left out, unless it is the one
-    /// place that was named, because then somebody was asked.
+    /// What a call sees that visits more than one place: files that a rule asks about are left out, unless the one
+    /// place that was named is such a file, because then the user was asked.
     pub(crate) fn passing(&self, named: &[String]) -> Sight {
         match named {
             [place] if self.sight.asks(place) => Sight::clone(&self.sight),
@@ -236,7 +242,7 @@ impl Cx {
         }
     }
 
-    /// A path of the project that a model wrote, if it leads to something that can be seen.
+    /// A path of the project that a model wrote; fails if it is hidden.
     pub(crate) fn seen(&self, text: &str) -> Result<Place, ToolError> {
         let place = self.root.place(text)?;
         match self.sight.hides(place.as_str()) {
@@ -276,7 +282,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// A result in words.
+    /// A result of text.
     pub fn text(text: impl Into<String>) -> Self {
         Self { content: vec![Part::text(text)], is_error: false }
     }
@@ -305,7 +311,7 @@ impl Output {
 /// Why a call came to nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ToolError {
-    /// Told to the model, which can do better.
+    /// Told to the model, which can correct it.
     #[error("{0}")]
     Correctable(String),
     /// The tool never does it, also with an approval.
@@ -321,7 +327,7 @@ pub enum ToolError {
     /// The call began, and nothing can tell how far it came.
     #[error("{0}")]
     Unknown(String),
-    /// Nobody in this turn can do anything about it (disk full, folder gone): the turn ends.
+    /// Nothing that the agent does in this turn can help (disk full, folder gone): the turn ends.
     #[error("{0}")]
     Fatal(String),
 }
@@ -332,16 +338,25 @@ impl ToolError {
         Self::Correctable(text.into())
     }
 
-    /// The same with its words cut to what anybody wants to read.
+    /// The same with its text cut to a useful length.
     pub fn bounded(self) -> Self {
+        self.map(|words| clip(&words, ERROR_BYTES_MAX))
+    }
+
+    /// The same without control characters, for words that a server may have sent.
+    pub(crate) fn without_controls(self) -> Self {
+        self.map(|words| stripped(&words).into_owned())
+    }
+
+    fn map(self, change: impl Fn(String) -> String) -> Self {
         match self {
-            Self::Correctable(words) => Self::Correctable(clip(&words, ERROR_BYTES_MAX)),
+            Self::Correctable(words) => Self::Correctable(change(words)),
             Self::Refused { target, rule, words } => {
-                let [target, rule, words] = [target, rule, words].map(|words| clip(&words, ERROR_BYTES_MAX));
+                let [target, rule, words] = [target, rule, words].map(change);
                 Self::Refused { target, rule, words }
             }
-            Self::Unknown(words) => Self::Unknown(clip(&words, ERROR_BYTES_MAX)),
-            Self::Fatal(words) => Self::Fatal(clip(&words, ERROR_BYTES_MAX)),
+            Self::Unknown(words) => Self::Unknown(change(words)),
+            Self::Fatal(words) => Self::Fatal(change(words)),
         }
     }
 

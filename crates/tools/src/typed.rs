@@ -5,6 +5,7 @@
 //! against the schema, before a typed tool sees its input.
 
 use std::fmt;
+use std::future::ready;
 
 use max_team_core::policy::{Action, Class};
 use schemars::JsonSchema;
@@ -12,6 +13,7 @@ use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::remote::{RemoteFuture, RemoteTool};
 use crate::tool::{Cx, Output, Spec, Tool, ToolError};
 
 /// A tool whose input is an `A`.
@@ -37,6 +39,56 @@ impl<A: DeserializeOwned + JsonSchema> Typed<A> {
     #[must_use]
     pub fn or_at_once(self, at_once: fn(&Cx, &A, &Action) -> Option<Result<Output, ToolError>>) -> Self {
         Self { at_once, ..self }
+    }
+}
+
+/// Makes the call of a remote tool whose input is an `A`.
+pub(crate) type RemoteCall<A> = for<'a> fn(&'a Cx, A, &'a Action) -> RemoteFuture<'a>;
+
+/// A remote tool whose input is an `A`.
+pub(crate) struct RemoteTyped<A> {
+    spec: Spec,
+    action: fn(&Cx, &A) -> Result<Action, ToolError>,
+    server: fn(&A, &Action) -> Option<String>,
+    call: RemoteCall<A>,
+}
+
+impl<A: DeserializeOwned + JsonSchema> RemoteTyped<A> {
+    /// A tool that only reads, from its name and its parts; the rest is in `A`.
+    pub(crate) fn reading(
+        name: &str,
+        action: fn(&Cx, &A) -> Result<Action, ToolError>,
+        server: fn(&A, &Action) -> Option<String>,
+        call: RemoteCall<A>,
+    ) -> Self {
+        Self { spec: Spec::of::<A>(name, Class::Pure), action, server, call }
+    }
+}
+
+impl<A> fmt::Debug for RemoteTyped<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteTyped").field("name", &self.spec.name).finish_non_exhaustive()
+    }
+}
+
+impl<A: DeserializeOwned> RemoteTool for RemoteTyped<A> {
+    fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    fn action(&self, cx: &Cx, args: &Value) -> Result<Action, ToolError> {
+        (self.action)(cx, &A::deserialize(args).map_err(|err| misfit(&self.spec, &err))?)
+    }
+
+    fn server(&self, args: &Value, intent: &Action) -> Option<String> {
+        (self.server)(&A::deserialize(args).ok()?, intent)
+    }
+
+    fn call<'a>(&'a self, cx: &'a Cx, args: Value, intent: &'a Action, _: bool) -> RemoteFuture<'a> {
+        match serde_json::from_value(args) {
+            Ok(args) => (self.call)(cx, args, intent),
+            Err(err) => Box::pin(ready(Err(misfit(&self.spec, &err)))),
+        }
     }
 }
 

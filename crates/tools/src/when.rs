@@ -94,7 +94,7 @@ fn json(value: &Value) -> Option<Timestamp> {
     }
 }
 
-/// `2026-11-15T08:06:52.123Z`, `2026-11-15 08:06:52,123`, `2026/11/15 08:06:52 +0800`, after whatever comes before.
+/// `2026-11-15T08:06:52.123Z`, `2026-11-15 08:06:52,123`, `2026/11/15 08:06:52 +0800`, after any other text.
 fn iso(text: &str) -> Option<Timestamp> {
     let bytes = text.as_bytes();
     let is_digits = |range: std::ops::Range<usize>| {

@@ -1,7 +1,7 @@
-//! The time zone that people here mean.
+//! The time zone of the user.
 //!
-//! A zone that is named is read from its own file: a database of all names would walk over six hundred files to find one. The
-//! process's own variables are the binary's to read.
+//! A zone that is named is read from its own file: a database of all names would walk over six hundred files to find
+//! one. The process's own variables are the binary's to read.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -17,12 +17,11 @@ const ZONE_BYTES_MAX: u64 = 1 << 20;
 /// What the process was started with: `TZ` and `TZDIR`.
 static STARTED_WITH: OnceLock<(Option<String>, Option<String>)> = OnceLock::new();
 
-/// Says once, at the start, what `TZ` and `TZDIR` are. The zone itself is only looked for when somebody asks.
+/// Stores once, at the start, what `TZ` and `TZDIR` are. The zone itself is only looked up on first use.
 pub fn live_in(zone: Option<&str>, folder: Option<&str>) {
     STARTED_WITH.get_or_init(|| (zone.map(str::to_owned), folder.map(str::to_owned)));
 }
 
-/// The zone.
 pub fn zone() -> TimeZone {
     static ZONE: OnceLock<TimeZone> = OnceLock::new();
     let find = || {
@@ -32,7 +31,7 @@ pub fn zone() -> TimeZone {
     ZONE.get_or_init(find).clone()
 }
 
-/// This moment, there.
+/// The current time in that zone.
 pub fn now() -> Zoned {
     Timestamp::now().to_zoned(zone())
 }
@@ -41,7 +40,7 @@ fn folders(own: Option<String>) -> Vec<PathBuf> {
     own.map(PathBuf::from).into_iter().chain(FOLDERS.map(PathBuf::from)).collect()
 }
 
-/// The zone that is called so; none for one that is described, or that nobody knows.
+/// The zone of that name; `None` for one that is described by rules, or that is unknown.
 fn named(variable: Option<&str>, folders: &[PathBuf]) -> Option<TimeZone> {
     let name = variable?;
     let name = name.strip_prefix(':').unwrap_or(name);

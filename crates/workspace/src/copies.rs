@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Copies that are named; older ones are found by whoever looks.
+/// At most so many copies are listed, the newest.
 const NAMED_MAX: usize = 3;
 
 /// The copies beside a journal, newest first.

@@ -14,12 +14,12 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// In the words of whoever failed.
+    /// A message that is not translated.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
         Self { exit, message: message.into(), chinese: None }
     }
 
-    /// In words of ours: whoever fails need not know which language is spoken.
+    /// A message in both languages, so that failing code need not know the user's.
     pub fn said(exit: Exit, words: impl Fn(Lang) -> String) -> Self {
         Self { exit, message: words(Lang::En), chinese: Some(words(Lang::Zh)) }
     }

@@ -16,7 +16,8 @@ pub fn tokens(count: u64) -> String {
 /// `$0.0012`, `$0.31`, `$12.40`. What costs anything is never shown as nothing.
 pub fn dollars(nano: u64) -> String {
     match nano / 100_000 {
-        0 if nano > 0 => "<$0.0001".to_owned(),
+        0 if nano == 0 => "$0".to_owned(),
+        0 => "<$0.0001".to_owned(),
         parts if parts < 1_000 => format!("$0.{parts:04}"),
         parts => {
             let cents = (parts + 50) / 100;
@@ -86,7 +87,7 @@ mod tests {
     fn numbers_read_well() {
         assert_eq!([0, 999, 1_234, 34_900, 1_250_000].map(tokens), ["0", "999", "1.2k", "34k", "1.2M"]);
         let nano = [0, 10, 1_230_000, 99_900_000, 137_800_000, 310_000_000, 12_399_000_000];
-        assert_eq!(nano.map(dollars), ["$0.0000", "<$0.0001", "$0.0012", "$0.0999", "$0.14", "$0.31", "$12.40"]);
+        assert_eq!(nano.map(dollars), ["$0", "<$0.0001", "$0.0012", "$0.0999", "$0.14", "$0.31", "$12.40"]);
         assert_eq!([400, 12_900, 185_000, 7_440_000].map(duration), ["0.4 s", "12 s", "3 min 5 s", "2 h 4 min"]);
         assert_eq!([310, 4_200, 1_300_000].map(bytes), ["310 B", "4.2 kB", "1.3 MB"]);
         assert_eq!((since(5, 9), since(9, 5), seconds_up(1_001)), (4, 0, 2));

@@ -93,7 +93,7 @@ fn from_helper(argv: &[String]) -> Result<SecretString, Stop> {
     std::thread::spawn(move || {
         let mut text = Vec::new();
         let read = output.map_or(Ok(0), |output| output.take(KEY_BYTES_MAX).read_to_end(&mut text));
-        // If nobody waits any more, it was too late.
+        // The receiver is gone if reading took too long.
         drop(sender.send(read.map(|_| text)));
     });
     let Ok(text) = receiver.recv_timeout(HELPER_WAIT) else {

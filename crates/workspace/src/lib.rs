@@ -13,6 +13,7 @@ pub mod models;
 pub mod named;
 pub mod open;
 pub mod permissions;
+pub mod plan_drawing;
 pub mod plan_file;
 pub mod selection;
 pub mod setup;

@@ -1,4 +1,4 @@
-//! Which model answers: from flags, settings, the environment, or whatever runs on this machine.
+//! Which model answers: from flags, settings, the environment, or a server on this machine.
 //!
 //! The order: what was named wins; else a provider whose key is there; else a local server (loopback only, looked for
 //! only when nothing else is set up); else nothing, and the user is told how to begin. A named model decides its
@@ -79,7 +79,8 @@ impl Chosen {
 
     /// The model that a definition wishes for, if there is such a one here.
     pub fn wished(&self, name: &str) -> Option<Model> {
-        // A usual name that is only passed on would be nobody's at most providers.
+        // `resolve` passes an unlisted name on as it is. Most providers have no model called `sonnet` or the like, so
+        // that does not count as found.
         let is_known = |model: &Model| !USUAL.contains(&name) || model.name != name;
         let listed = || self.resolve(name).ok().filter(is_known);
         match name {
@@ -98,7 +99,6 @@ pub fn catalog(config: &Config) -> Result<Catalog, Stop> {
         .map_err(|error| Stop::new(Exit::Config, format!("`catalog` in your settings: {error}")))
 }
 
-/// Chooses.
 pub fn choose(config: &Config, place: &Place) -> Result<Chosen, Stop> {
     let env = &place.env;
     let catalog = Arc::new(catalog(config)?);
@@ -110,7 +110,7 @@ pub fn choose(config: &Config, place: &Place) -> Result<Chosen, Stop> {
     build(config, place, &catalog, &provider, named)
 }
 
-/// The models of a recorded run, as the catalogue has them now. No key is looked for: nobody is called.
+/// The models of a recorded run, as the catalogue has them now. Needs no key, because no provider is called.
 pub fn recorded(config: &Config, then: &Settings) -> Result<Chosen, Stop> {
     let catalog = Arc::new(catalog(config)?);
     let now = |model: &Model| {
@@ -225,8 +225,8 @@ fn build(
     Ok(Chosen { model, fallback, fast, key_source, router, catalog: Arc::clone(catalog) })
 }
 
-/// The provider's quick model, if it costs less than this one. Behind an address of the user's own nobody knows which
-/// models there are.
+/// The provider's quick model, if it costs less than this one. Not for a server of the user's own: its models are
+/// unknown.
 fn cheaper(catalog: &Catalog, provider: &Provider, than: &Model) -> Option<Model> {
     let fast = catalog.resolve(provider.fast_model.as_deref()?, Some(&provider.name)).ok()?;
     let cost = |model: &Model| model.price.map(|price| (price.input, price.output));

@@ -1,7 +1,7 @@
-//! A file that the user names on the command line, read within a bound and without waiting for nobody.
+//! Reads a file that the user names on the command line, with a size limit and without blocking for ever.
 //!
-//! What stands behind the name may be anything: a device that never ends, a pipe that nobody writes to. A pipe of our
-//! own (`/dev/stdin`, `<(command)`) is read; another one is refused, for only its writer knows whether it will ever speak.
+//! The name may stand for anything: an endless device, a pipe without a writer. A pipe that this process was started
+//! with (`/dev/stdin`, `<(command)`) is read; any other pipe is refused, because its writer may never come.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -41,7 +41,7 @@ pub fn open(path: &Path) -> io::Result<File> {
             "it is a pipe, which may never end; write it into a file first",
         ));
     }
-    // Opening was not to wait; reading does, for whoever writes into a pipe of ours.
+    // Only opening must not block; reading waits for the writer of our own pipe.
     fcntl_setfl(&file, OFlags::empty())?;
     Ok(file)
 }

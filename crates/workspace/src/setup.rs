@@ -9,9 +9,12 @@ use max_team_core::id::{SessionId, WorkerId};
 use max_team_core::message::{Principal, Role};
 use max_team_core::team::{Compaction, Definition, Settings};
 use max_team_llm::Router;
+use max_team_runtime::query;
 use max_team_runtime::skills::SKILL;
 use max_team_runtime::storage::{Journal, JournalError, Options as JournalOptions, Worker, WorkerInfo};
-use max_team_runtime::{AuditLevel, AuditOptions, Census, House, Options, Remember, RuntimeError, TeamHandle, new_id};
+use max_team_runtime::{
+    AuditLevel, AuditOptions, House, Options, Remember, RuntimeError, TeamHandle, TeamReader, new_id,
+};
 use max_team_tools::{Reach, Registry, project};
 
 use crate::config::choice::{Extract, Language, Level, Strength};
@@ -41,13 +44,13 @@ const SOLO_TOOLS: [&str; 10] = [
 /// The first argument with which the program starts itself to read a document in a process with next to no rights.
 pub const DOCUMENT_READER: &str = "__read_document";
 
-/// Where the program was started, and by whom.
+/// Where the program was started: the environment, the current directory, our own folder.
 #[derive(Debug, Clone)]
 pub struct Place {
     pub env: Env,
     pub cwd: PathBuf,
     pub home: PathBuf,
-    /// The language that was asked for, whatever settings say.
+    /// The language that was asked for; it overrides the settings.
     pub wished: Option<String>,
     /// Tells the user what is odd about files and settings.
     pub notice: fn(&str),
@@ -161,7 +164,8 @@ impl Place {
         }
     }
 
-    /// The same where nothing else is asked of the settings: those that cannot be read are somebody else's to tell.
+    /// The interface's language where no other setting is needed. Unreadable settings are not reported here: the
+    /// locale decides then.
     pub fn speaks(&self) -> Lang {
         self.settings(None, Vec::new()).map_or_else(|_| self.locale(), |config| self.lang(&config))
     }
@@ -185,7 +189,7 @@ impl Place {
     }
 }
 
-/// The agent that answers when nobody else is named.
+/// The agent that answers if no other is named.
 pub fn solo() -> Definition {
     Definition {
         name: "max".into(),
@@ -260,17 +264,17 @@ fn names(file: &Path) -> Vec<String> {
     names
 }
 
-/// The session that somebody means by (a piece of) its id.
-pub fn session(census: &Census<'_>, id: &str) -> Result<SessionId, Stop> {
-    known(census, id)?.ok_or_else(|| failed(RuntimeError::NoSession(id.to_owned())))
+/// Finds a session by its id or a piece of it.
+pub fn session(team: &TeamReader, id: &str) -> Result<SessionId, Stop> {
+    known(team, id)?.ok_or_else(|| failed(RuntimeError::NoSession(id.to_owned())))
 }
 
 /// The same where it may be none; one that was forgotten is said to have been.
-pub fn known(census: &Census<'_>, id: &str) -> Result<Option<SessionId>, Stop> {
-    if let Some(found) = census.find_session(id).map_err(failed)? {
+pub fn known(team: &TeamReader, id: &str) -> Result<Option<SessionId>, Stop> {
+    if let Some(found) = team.ask(query::FindSession { text: id.to_owned() }).map_err(failed)? {
         return Ok(Some(found));
     }
-    match census.forgotten(id).map_err(failed)? {
+    match team.ask(query::ForgottenSession { text: id.to_owned() }).map_err(failed)? {
         Some(gone) => Err(Stop::said(Exit::Failed, |lang| lang.was_forgotten(&gone))),
         None => Ok(None),
     }
@@ -331,6 +335,7 @@ pub fn house_within(
         worker,
         router,
         tools: Registry::builtin(),
+        sources: Vec::new(),
         reach: reach(place, config),
         home: place.home.clone(),
         others: place.env.user().map(|user| user.join(".claude")).into_iter().collect(),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use max_team_core::near::nearest;
-use max_team_core::team::Definition;
+use max_team_core::team::{Definition, Work};
 use max_team_runtime::skills::{Catalogue, Contract, Disabled, Machine, Places, Skill, State, Trust};
 use serde_json::{Value, json};
 
@@ -130,14 +130,14 @@ pub fn hand(name: &str, contract: &Contract) -> Definition {
         role: Contract::ROLE.to_owned(),
         prompt: contract.prompt.clone(),
         tools: contract.tools.clone(),
-        output: Some(contract.output.clone()),
+        work: Work { output: Some(contract.output.clone()), ..Work::default() },
         ..Definition::default()
     }
 }
 
-/// The skill that somebody carries out by itself.
+/// The skill that this agent was made to run on its own (by `hand`).
 pub fn of(definition: &Definition) -> Option<&str> {
-    (definition.role == Contract::ROLE && definition.output.is_some()).then_some(definition.name.as_str())
+    (definition.role == Contract::ROLE && definition.work.output.is_some()).then_some(definition.name.as_str())
 }
 
 fn machine(place: &Place) -> Machine {

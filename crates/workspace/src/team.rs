@@ -26,10 +26,10 @@ pub use crew::{Crew, Look};
 
 /// What is said about definitions before a session; `agents list` says everything.
 const TOLD_MAX: usize = 8;
-/// Tasks that run at once, unless somebody says otherwise.
+/// Tasks that run at once, unless a flag or setting says otherwise.
 pub const PARALLEL_DEFAULT: u32 = 8;
 
-/// Who is talked to: one agent with hands, whoever carries out a skill, or a lead with a team.
+/// Who the user talks to: one agent with tools, an agent that runs one skill, or a lead with a team.
 #[derive(Debug)]
 pub enum Who {
     Alone(agents::Agent),
@@ -81,7 +81,7 @@ impl Who {
                 (own.structured, own.budget_nano) = (settings.structured, settings.budget_nano);
                 wish(&mut own, agent.wish.as_deref(), chosen);
                 let Mate { definition, settings: own } = seated(agent.definition, own, &agent.constraints);
-                // Nobody works for it, but whoever it calls.
+                // It has no members, only the experts that it may call.
                 let crew = agent.crew.mates(chosen, settings);
                 let team = ways.team(Vec::new(), crew, BTreeMap::new(), chosen);
                 let definition = Arc::unwrap_or_clone(definition);
@@ -103,13 +103,14 @@ impl Who {
     }
 }
 
-/// Who leads a session, under what, with whom.
+/// The agent that leads a session, with its settings and team.
 #[derive(Debug)]
 pub struct Seated {
     pub definition: Definition,
     pub settings: Settings,
     pub team: Option<Team>,
-    /// Where those who can be called are written, to look again; whoever carries out a skill calls nobody.
+    /// The files that define the agents it can call, to read them again; `None` for an agent that runs a skill, which
+    /// calls no others.
     pub crew: Option<Crew>,
 }
 
@@ -157,7 +158,7 @@ pub fn read(file: Option<&std::path::Path>, place: &Place) -> Result<(Led, Vec<S
     Ok((Led { definition, model, constraints, members, crew, models }, warnings))
 }
 
-/// Resolves the members under the session's settings. Nobody gets more than the session has.
+/// Resolves the members under the session's settings, which no member can exceed.
 pub fn resolve(led: &Led, chosen: &Chosen, settings: &Settings, ways: Ways) -> Result<Team, Stop> {
     let members = colleagues(&led.members, &led.models, chosen, settings)?;
     let experts = led.crew.mates(chosen, settings);
@@ -218,22 +219,22 @@ fn narrowed(settings: &Settings, definition: &Definition) -> Settings {
     let mut own = settings.clone();
     own.structured = false;
     (own.budget_nano, own.budget_tokens) = (None, None);
-    own.rounds_max = definition.rounds_max.map_or(own.rounds_max, |rounds| rounds.min(own.rounds_max));
+    own.rounds_max = definition.work.rounds_max.map_or(own.rounds_max, |rounds| rounds.min(own.rounds_max));
     own.mode = definition.mode_in(own.mode);
     if own.owns.is_none() {
-        own.owns.clone_from(&definition.owns);
+        own.owns.clone_from(&definition.work.owns);
     }
     own
 }
 
 /// What the definition allots to one call or task. Money can only be counted where prices are known.
 fn allot(own: &mut Settings, definition: &Definition) {
-    own.budget_nano = definition.budget.nano.filter(|_| own.model.price.is_some());
-    own.budget_tokens = definition.budget.tokens;
+    own.budget_nano = definition.work.budget.nano.filter(|_| own.model.price.is_some());
+    own.budget_tokens = definition.work.budget.tokens;
 }
 
-/// The lead's constraints with the hosts of everybody whom it can call: nobody is freer than whom they work for, and a lead
-/// has no hands to ask a host with. Whoever it calls still asks only its own.
+/// The lead's constraints with the hosts of all agents that it can call: an agent gets at most its caller's hosts, and
+/// the lead itself has no tool that uses a host. Each agent it calls is still limited to its own hosts.
 fn vouching<'a>(mut constraints: Constraints, mates: impl Iterator<Item = &'a Mate>) -> Constraints {
     for host in mates.flat_map(|mate| &mate.settings.constraints.allowed_hosts) {
         if !constraints.allowed_hosts.contains(host) {
@@ -245,11 +246,11 @@ fn vouching<'a>(mut constraints: Constraints, mates: impl Iterator<Item = &'a Ma
 
 /// The same with its model's effort and its constraints.
 fn seated(definition: Definition, mut own: Settings, constraints: &Constraints) -> Mate {
-    if let Some(effort) = definition.effort {
+    if let Some(effort) = definition.work.effort {
         // Thoughts must leave room for an answer.
         own.model.thinking_tokens = effort.tokens().min(own.model.max_tokens / 2);
     }
-    let times = [constraints.timeout_ms, definition.budget.wall_ms];
+    let times = [constraints.timeout_ms, definition.work.budget.wall_ms];
     let constraints = Constraints { timeout_ms: times.into_iter().flatten().min(), ..constraints.clone() };
     Mate { definition: definition.into(), settings: own.under(&constraints) }
 }

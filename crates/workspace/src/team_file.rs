@@ -1,7 +1,8 @@
-//! Teams in files: who begins together, so that nobody has to be described again.
+//! Team files: teammates that start together, described once.
 //!
-//! `.max-team/teams/NAME.yaml` came with the project, perhaps from a stranger: it may say who works and at what, not how freely.
-//! The user's own lie in `teams` of their folder. [`find`] reads one, [`list`] all, [`write()`] writes one that reads back the same.
+//! `.max-team/teams/NAME.yaml` came with the project, perhaps from a stranger: it may say who works and at what, not
+//! how freely. The user's own lie in `teams` of their folder. [`find`] reads one, [`list`] all, [`write()`] writes one
+//! that reads back the same.
 
 mod read;
 mod write;
@@ -26,13 +27,13 @@ const FILES_MAX: usize = 256;
 pub struct TeamFile {
     pub name: String,
     pub description: String,
-    /// Whom it was written to work for.
+    /// The lead that it was written for.
     pub lead: Option<String>,
     pub members: Vec<Spawn>,
 }
 
-/// Who works where a file is read: what it says is held against that. Nobody, where that is not known: whoever is to start
-/// them says then what cannot be.
+/// The lead and agent types that a team file is checked against. Empty if they are unknown; errors then appear when
+/// the teammates are started.
 #[derive(Debug, Clone, Default)]
 pub struct Here {
     lead: String,
@@ -215,7 +216,7 @@ mod tests {
             assert!(warnings.iter().any(|words| words.contains("did you mean `mode`?")), "{warnings:?}");
             assert_eq!(warnings.iter().any(|words| words.contains("held back")), !is_users, "{warnings:?}");
             // One of the user's own counts as far as the session goes.
-            let is_told = |words: &String| words.contains("nobody is freer than the session, which is `default`");
+            let is_told = |words: &String| words.contains("no teammate is freer than the session, which is `default`");
             assert_eq!(warnings.iter().any(is_told), is_users, "{warnings:?}");
             let free = Here { mode: Mode::BypassPermissions, ..Here::default() };
             assert!(!find(&place, name, &free).unwrap().1.iter().any(is_told));
@@ -253,7 +254,7 @@ mod tests {
         let want = [
             "3:34: `mode` is one of default, acceptEdits, plan, auto, dontAsk, bypassPermissions",
             "3:5: `a b` is no name: use letters, digits, `-`, `_` and `.`",
-            "4:5: `max` means somebody else already",
+            "4:5: `max` is a reserved name",
             "5:21: there is no type `wizard`; there are `explore`, `general`, `leo`",
             "5:41: `auto_claim` is true or false",
             "6:5: `c` is in it twice",

@@ -3,11 +3,12 @@
 //! One phrase, one function: a phrase that is missing in one language does not compile. Words that belong to the
 //! model, to tools or to errors of other rooms are passed through as they are.
 
+use max_team_core::cost::Spending;
 use max_team_core::event::End;
 use max_team_core::recovery::Failure;
 
 use crate::config::choice::WhileBusy;
-use crate::figures::{dollars, duration, seconds_up, tokens};
+use crate::figures::{duration, seconds_up, spent, tokens};
 
 /// The language that the interface speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,15 +18,30 @@ pub enum Lang {
     Zh,
 }
 
+/// Phrases by name, in English and Chinese; a phrase with arguments is formatted.
 macro_rules! phrases {
-    ($($name:ident: $en:literal, $zh:literal;)*) => {
+    ($($name:ident $(($($arg:tt)+))?: $en:literal, $zh:literal;)*) => {
         impl Lang {
-            $(pub fn $name(self) -> &'static str {
-                match self {
-                    Self::En => $en,
-                    Self::Zh => $zh,
-                }
-            })*
+            $(phrase!($name ($($($arg)+)?) $en, $zh);)*
+        }
+    };
+}
+
+macro_rules! phrase {
+    ($name:ident () $en:literal, $zh:literal) => {
+        pub fn $name(self) -> &'static str {
+            match self {
+                Self::En => $en,
+                Self::Zh => $zh,
+            }
+        }
+    };
+    ($name:ident ($($arg:ident: $type:ty),+) $en:literal, $zh:literal) => {
+        pub fn $name(self, $($arg: $type),+) -> String {
+            match self {
+                Self::En => format!($en),
+                Self::Zh => format!($zh),
+            }
         }
     };
 }
@@ -152,9 +168,6 @@ phrases! {
         "（不在目录中：是否有此模型要到下一条消息才知道，其花费不计）";
     goes_on_here: "── this session goes on here", "── 此会话在此继续";
     come_back: "come back with", "继续此会话：";
-    plain_question: "Allow it? y = yes, t = for this task, a = for this session, r = for this repository, n = no (words after the letter go along): ",
-        "是否允许？y = 同意，t = 本任务，a = 本会话，r = 本仓库，n = 拒绝（字母后可附言）：";
-    plain_unclear: "Please answer with y, n or one of the letters above.", "请用 y、n 或上面列出的字母回答。";
     spent: "spent", "已花费";
     cap: "budget", "预算";
     spent_by_others: "of it by those who were called", "其中由被调用者花费";
@@ -170,6 +183,9 @@ phrases! {
     window: "the model's window", "模型窗口";
     pasted: "pasted", "已粘贴";
     image: "image", "图片";
+    file_not_included(path: &str, why: &str): "`{path}` is not included in the message: {why}", "消息未包含 `{path}`：{why}";
+    command_failed(who: &str, command: &str, how: &str): "{who}: `{command}` failed: {how}",
+        "{who}：`{command}` 失败：{how}";
 }
 
 impl Lang {
@@ -258,14 +274,6 @@ impl Lang {
         }
     }
 
-    pub fn file_not_included(self, path: &str, why: &str) -> String {
-        say!(self, "`{path}` is not included in the message: {why}", "消息未包含 `{path}`：{why}")
-    }
-
-    pub fn command_failed(self, who: &str, command: &str, how: &str) -> String {
-        say!(self, "{who}: `{command}` failed: {how}", "{who}：`{command}` 失败：{how}")
-    }
-
     pub fn names_in_folder(self, count: usize) -> String {
         match self {
             Self::En => plural(count, "name"),
@@ -352,18 +360,18 @@ impl Lang {
         }
     }
 
-    /// The line under a turn: tokens, money (estimated, if that is so), time.
-    pub fn footer(self, input: u64, output: u64, nano: Option<u64>, is_estimated: bool, ms: u64) -> String {
-        let bound = if is_estimated { "≈ " } else { "" };
-        let money = nano.map_or_else(String::new, |nano| format!(" · {bound}{}", dollars(nano)));
-        let (input, output) = (tokens(input), tokens(output));
+    /// The line under a turn: tokens, money, time.
+    pub fn footer(self, sum: &Spending, ms: u64) -> String {
+        let money = sum.known_nano().filter(|nano| *nano > 0);
+        let money = money.map_or_else(String::new, |nano| format!(" · {}", spent(nano, sum.unknown_nano)));
+        let (input, output) = (tokens(sum.usage.input_total()), tokens(sum.usage.output));
         match self {
             Self::En => format!("{input} tokens in · {output} out{money} · {}", duration(ms)),
             Self::Zh => format!("输入 {input} token · 输出 {output}{money} · {}", duration(ms)),
         }
     }
 
-    /// What an empty line says, to whoever is talked to.
+    /// The placeholder of the empty input line; `who` is the agent that the user talks to.
     pub fn placeholder(self, who: &str) -> String {
         let name = capital(who);
         match self {
@@ -436,7 +444,7 @@ impl Lang {
         if self == Self::En { en } else { zh }
     }
 
-    /// Somebody has read what was to be taken back.
+    /// The message that the user wanted to take back was already read.
     pub fn too_late_to_take_back(self, who: &str) -> String {
         let who = capital(who);
         match self {

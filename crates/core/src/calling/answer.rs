@@ -1,19 +1,19 @@
-//! What an expert answers: data that is kept, and words for whoever called it.
+//! Parses an expert's answer into data for the cache and text for the caller.
 //!
-//! `---RESULT---` begins the data (JSON, never for the caller), `---TEXT---` the words; an older form has words first and
-//! the data behind `---CACHE---`. A mark stands alone on its line. An answer without marks is all words. What is not as it
-//! should be is taken as words, with a warning: an expert's slip costs nobody its answer.
+//! `---RESULT---` begins the data (JSON, never shown to the caller), `---TEXT---` the text; an older form has the text
+//! first and the data after `---CACHE---`. A mark stands alone on its line. An answer without marks is all text. A
+//! malformed part is kept as text, with a warning, so that a mistake in the form never loses the answer.
 
 use serde_json::Value;
 
 /// An expert's answer, taken apart.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Told {
-    /// What the caller is told; may be empty.
+    /// Text for the caller; may be empty.
     pub text: String,
-    /// The data, for whoever keeps them.
+    /// Data for the cache.
     pub result: Option<Value>,
-    /// What was wrong with the form.
+    /// Mistakes in the form of the answer.
     pub warnings: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ impl Told {
                 }
             }
         }
-        // What stands before the first mark is only in the way of words that have a mark of their own.
+        // Text before the first mark is kept only if no part is marked as text.
         if texts.is_empty() {
             texts.push(before.trim().to_owned());
             texts.extend(broken);
@@ -74,8 +74,8 @@ impl Told {
     }
 }
 
-/// Somebody's words for whoever called it, in which nothing looks like a note of ours: those stand in brackets on a line
-/// of their own, and whoever reads them believes them.
+/// Quotes lines of an answer that look like the runtime's own notes (a whole line in square brackets), because the
+/// reader of an answer trusts those notes.
 pub fn quoted(text: &str) -> String {
     let is_note = |line: &str| {
         let inner = line.trim().strip_prefix('[').and_then(|line| line.strip_suffix(']'));
@@ -85,7 +85,7 @@ pub fn quoted(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// What stands before the first mark, and what follows each.
+/// The text before the first mark, and the part after each mark.
 fn split(answer: &str) -> (String, Vec<(Mark, String)>) {
     let (mut before, mut parts) = (String::new(), Vec::<(Mark, String)>::new());
     for line in answer.lines() {
@@ -101,7 +101,7 @@ fn split(answer: &str) -> (String, Vec<(Mark, String)>) {
     (before, parts)
 }
 
-/// The JSON of a part, which models like to put into a fence.
+/// Parses the JSON of a part; models often put it into a code fence.
 fn data(body: &str) -> Result<Value, String> {
     let body = body.trim();
     let inner = body.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));

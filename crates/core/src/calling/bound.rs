@@ -1,7 +1,7 @@
-//! Nobody is freer than whom they work for: what two settings leave together.
+//! Combines an agent's settings with its caller's: a called agent is never allowed more than its caller.
 //!
-//! Whatever one of the two refuses is refused, whatever one asks about is asked about. A property test holds it against
-//! the gate itself.
+//! An action that one of the two refuses is refused; one that either asks about is asked about. A property test
+//! compares the result with the policy.
 
 use crate::policy::rule::List;
 use crate::policy::sight::{clean, is_within};
@@ -9,7 +9,7 @@ use crate::policy::{Permissions, Rule};
 use crate::team::{Constraints, Settings};
 
 impl Settings {
-    /// The same for whoever works for somebody under `caller`: on no axis freer than they are.
+    /// Limits these settings to what `caller` allows: the result is on no axis freer than the caller.
     #[must_use]
     pub fn bounded_by(mut self, caller: &Settings) -> Self {
         for mode in std::iter::once(&caller.mode).chain(&caller.within) {
@@ -18,7 +18,7 @@ impl Settings {
             }
         }
         self.permissions = joined(self.permissions, &caller.permissions);
-        // It works on what its caller works on, with the same plan behind it.
+        // It works on the caller's files, under the plan that was approved for the caller.
         self.approved = caller.approved;
         // Corrections are left to the owner of the task, too.
         self.corrects = false;
@@ -33,7 +33,7 @@ impl Settings {
     }
 }
 
-/// What the caller's rules say, and what one's own forbid or ask about.
+/// The caller's rules, and the denials and questions among the agent's own rules.
 fn joined(own: Permissions, caller: &Permissions) -> Permissions {
     let mut all = caller.clone();
     let is_new = |rule: &Rule| rule.list != List::Allow && !caller.rules.contains(rule);
@@ -42,7 +42,7 @@ fn joined(own: Permissions, caller: &Permissions) -> Permissions {
     all.no_reads_outside |= own.no_reads_outside;
     all.no_writes_outside |= own.no_writes_outside;
     all.never_asks |= own.never_asks;
-    // Whoever is called from within a copy works in that one.
+    // An agent that is called from within a worktree works in that worktree.
     if all.copy.is_empty() {
         all.copy = own.copy;
     }
@@ -50,7 +50,7 @@ fn joined(own: Permissions, caller: &Permissions) -> Permissions {
 }
 
 impl Constraints {
-    /// What both leave.
+    /// The constraints that satisfy both.
     #[must_use]
     pub fn meet(&self, other: &Self) -> Self {
         let (write_patterns, write_within) = self.writes(other);
@@ -64,7 +64,7 @@ impl Constraints {
                 (Some(one), Some(two)) => Some(commands(one, two)),
                 (one, two) => one.as_ref().or(two.as_ref()).map(|only| commands(only, only)),
             },
-            // A list that came with the project vouches for nothing, whatever else it was met with.
+            // If either list came with the project, the result is not trusted.
             foreign_commands: self.foreign_commands || other.foreign_commands,
             allowed_hosts: hosts(&self.allowed_hosts, &other.allowed_hosts),
             max_tokens: least(self.max_tokens, other.max_tokens),
@@ -72,7 +72,7 @@ impl Constraints {
         }
     }
 
-    /// Patterns have no meet that is a list of patterns: both lists are kept, and both must name a file.
+    /// Two lists of patterns cannot be merged into one: both are kept, and a file must match both.
     fn writes(&self, other: &Self) -> (Option<Vec<String>>, Vec<Vec<String>>) {
         let mut lists: Vec<&Vec<String>> = Vec::new();
         let own = self.write_patterns.iter().chain(&self.write_within);
@@ -86,7 +86,7 @@ impl Constraints {
     }
 }
 
-/// The folders of both lists; `None` stands for everything, an empty list for nothing.
+/// The folders that both lists include; `None` stands for everything, an empty list for nothing.
 fn dirs(one: Option<&[String]>, two: Option<&[String]>) -> Option<Vec<String>> {
     let some = |dirs: &&[String]| !dirs.iter().any(|dir| clean(dir).is_empty());
     let (one, two) = match (one.filter(some), two.filter(some)) {
@@ -100,7 +100,7 @@ fn dirs(one: Option<&[String]>, two: Option<&[String]>) -> Option<Vec<String>> {
     }))
 }
 
-/// The longer of two beginnings, where one begins with the other.
+/// The longer of two command prefixes, if one begins with the other.
 fn commands(one: &[String], two: &[String]) -> Vec<String> {
     paired(one, two, |one, two| {
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
@@ -110,11 +110,11 @@ fn commands(one: &[String], two: &[String]) -> Vec<String> {
     })
 }
 
-/// The narrower of two names, where one names the other.
+/// The narrower of two host patterns, if one includes the other.
 fn hosts(one: &[String], two: &[String]) -> Vec<String> {
     paired(one, two, |one, two| {
         let (one, two) = (one.to_lowercase(), two.to_lowercase());
-        // A name with a star names what is below it, another one with a star included.
+        // `*.example.com` includes names below it, and patterns for names below it.
         let names = |wide: &str, narrow: &str| {
             wide == narrow
                 || wide.strip_prefix('*').is_some_and(|above| {

@@ -1,12 +1,12 @@
-//! What an expert has found before: which calls it answers, and for how long.
+//! Cache of an expert's answers: which entry answers a call, and for how long.
 //!
-//! An entry holds one call: all its arguments, what was found, and what was said about it. It is filed under a key that
-//! follows from the values of the definition's `cache.keys`, from the definition itself and from where it works. A call
-//! with the same arguments is answered by it; one that agrees only in the key is made with what was found at hand. An
-//! entry is as old as what was found: saying something new about it makes nothing fresher.
+//! An entry holds one call: all its arguments, the data and the text of the answer. Its key is a hash of the values of
+//! the definition's `cache.keys`, of the definition itself and of where it works. A call with the same arguments is
+//! answered by the entry; a call that shares only the key is made, and gets the entry's data. An entry is as old as
+//! its data: new text about old data does not make it fresher.
 //!
-//! A task of a plan is kept in the same way. It has no arguments: all that its owner is told counts, and so does the model.
-//! Only its words are kept, as they are.
+//! A task of a plan is cached in the same way. It has no arguments: its title, description, inputs and model count
+//! instead. Only its text is cached.
 
 use std::fmt;
 
@@ -22,77 +22,76 @@ use crate::team::Definition;
 /// Hex digits of a key.
 const KEY_DIGITS: usize = 12;
 
-/// What is kept of one call.
+/// One cached call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// What it is filed under, with others like it.
+    /// Hash that calls with the same key values share.
     pub key: String,
     /// All arguments of the call.
     pub raw: Value,
-    /// What was found; nothing if the expert only spoke.
+    /// The data; `None` if the answer had only text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
-    /// What was said about it; may be empty.
+    /// The text of the answer; may be empty.
     pub text: String,
-    /// When it was found.
+    /// When the data was found.
     pub created_at_ms: i64,
-    /// Seconds for which it may be used.
+    /// Seconds for which the entry may be used.
     pub ttl_s: u64,
 }
 
-/// An answer is kept from now on, in place of what the same call had.
+/// An answer was cached. It replaces the entry of the same call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheKept {
-    /// The answer.
     pub entry: Entry,
-    /// Which are not kept any more: too old, or too many.
+    /// Ids of entries that it displaces: expired, outdated, or too many.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<String>,
 }
 
-/// Some answers are not kept any more.
+/// Entries were removed from the cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheCleared {
-    /// Which.
+    /// Ids of the removed entries.
     pub ids: Vec<String>,
 }
 
-/// A call whose answer may be kept, as whoever answers it knows it.
+/// A call whose answer may be cached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
-    /// What its answer is filed under.
+    /// Key of the cache entry.
     pub key: String,
-    /// The call itself: the same for the same expert with the same arguments.
+    /// Hash of the expert, the key and all arguments.
     pub call: Hash,
-    /// Seconds for which its answer may be used.
+    /// Seconds for which the answer may be used.
     pub ttl_s: u64,
-    /// When that was found which the expert was handed; nothing if it was handed nothing.
+    /// Age of the cached data that the expert was given; `None` if it was given none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handed_at_ms: Option<i64>,
-    /// What stands for the arguments of a task of a plan; nothing for a call, which is told its own.
+    /// Stands for the arguments of a plan's task; `None` for a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<Value>,
 }
 
-/// What there is for a call.
+/// What the cache has for a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// Its answer.
+    /// The answer of an earlier call with the same arguments.
     Answer(Entry),
-    /// What was found for one like it.
+    /// Data of an earlier call with the same key.
     Data(Entry),
-    /// Nothing that is fresh.
+    /// No entry that is still fresh.
     Nothing,
 }
 
 impl Entry {
-    /// How old it is; nothing if it is too old, or from a time that has not come.
+    /// Age of the entry; `None` if it has expired or its time lies in the future.
     pub fn age_ms(&self, now_ms: i64) -> Option<u64> {
         let age_ms = u64::try_from(now_ms.saturating_sub(self.created_at_ms)).ok()?;
         (age_ms < self.ttl_s.saturating_mul(1_000)).then_some(age_ms)
     }
 
-    /// What tells it from all others of its expert: its key, and its arguments.
+    /// Identifies the entry among those of its expert: its key and its arguments.
     pub fn id(&self) -> String {
         format!("{}-{}", self.key, short(Hash::of(canonical(&self.raw))))
     }
@@ -104,12 +103,12 @@ impl Entry {
 }
 
 impl Asked {
-    /// How a call of somebody is known who works in this place: the same text for the same root and the same bounds.
-    /// `None`: nothing of theirs is kept.
+    /// Cache key of a call of this expert. `place` describes where it works: the same text for the same root and
+    /// limits. `None` if the definition caches nothing.
     pub fn of(definition: &Definition, place: &str, args: &Value) -> Option<Self> {
         let cache = definition.cache.as_ref().filter(|cache| cache.ttl_s > 0)?;
         let mut fields = vec![version(definition, place).to_string().into_bytes()];
-        // Without keys nothing says which arguments could differ: all of them count.
+        // Without configured keys all arguments are part of the key.
         let every = args.as_object().map(|args| args.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
         for name in sorted(if cache.keys.is_empty() { &every } else { &cache.keys }) {
             let (state, value) = match args.get(name) {
@@ -124,8 +123,9 @@ impl Asked {
         Some(Self { key, call, ttl_s: cache.ttl_s, handed_at_ms: None, step: None })
     }
 
-    /// How a task of a plan is known that somebody does in this place with this model, building on these results: each
-    /// has a name, and the hash of what it says. `None`: nothing of theirs is kept, or it is to leave more than words.
+    /// Cache key of a plan's task that this agent does with this model. `upstream` names the results that the task
+    /// builds on, each with the hash of its text. `None` if the definition caches nothing or the task leaves more than
+    /// text.
     pub fn step(
         definition: &Definition,
         place: &str,
@@ -144,7 +144,7 @@ impl Asked {
         Some(Self { key, call, ttl_s: cache.ttl_s, handed_at_ms: None, step: Some(step) })
     }
 
-    /// What there is for this call among what is kept of its expert's answers.
+    /// Looks a call up among the cached entries of its expert.
     pub fn find(&self, entries: &[Entry], args: &Value, now_ms: i64) -> Found {
         // Whichever is shorter: how long it was kept for, or what the definition says now.
         let is_fresh =
@@ -161,8 +161,8 @@ impl Asked {
         }
     }
 
-    /// What is kept of an answer, given what was kept before. An answer in a bad form, one that says nothing and one that is
-    /// too large are not kept: the next call is made.
+    /// The entry to cache for an answer, given the earlier entries. An answer that is malformed, empty or too large is
+    /// not cached: the next call is made.
     pub fn keep(&self, raw: Value, told: Told, entries: &[Entry], now_ms: i64) -> Option<Entry> {
         let found = told.result.filter(|data| !data.is_null());
         if !told.warnings.is_empty() || (found.is_none() && told.text.is_empty()) {
@@ -197,7 +197,7 @@ pub enum Age {
 }
 
 impl Age {
-    /// The age of what is so many milliseconds old.
+    /// The age of an entry of this many milliseconds.
     pub fn of(ms: u64) -> Self {
         match ms / 60_000 {
             0 => Self::Moments,
@@ -233,7 +233,7 @@ pub fn dropped(entries: &[Entry], new: &Entry, now_ms: i64) -> Vec<String> {
     old.into_iter().chain(over).map(Entry::id).collect()
 }
 
-/// What an expert is told: its arguments, and what was found before.
+/// The message to an expert: the arguments, and cached data.
 pub fn message(args: &Value, data: Option<&Value>) -> String {
     json!({ "args": args, "cache_data": data }).to_string()
 }

@@ -1,26 +1,27 @@
-//! How a member ends a task: with what it did, or as not done. And the answer that is no ending: it only says what it will do.
+//! How a member reports the end of a task: done, or `NOT DONE`. Also detects an answer that only announces what comes
+//! next.
 
 use crate::limits::ANNOUNCEMENT_CHARS_MAX;
 
-/// How an answer begins that ends a task as not done. What follows says why.
+/// Prefix of an answer that ends a task as not done. The reason follows.
 pub const NOT_DONE: &str = "NOT DONE:";
 
-/// What an agent is told that has announced something and ended its turn.
+/// Sent to an agent that announced an action and ended its turn.
 pub(crate) const NUDGE_ANNOUNCED: &str = "(You say what you will do, and your turn ends with that. Do it now with your tools, or \
                                           answer with `NOT DONE:` and why.)";
 
-/// Why a task is not done, if its owner ends it as such: everything behind the words `NOT DONE`, which begin its answer.
+/// The reason, if an answer begins with `NOT DONE`.
 pub fn not_done(answer: &str) -> Option<&str> {
     let answer = answer.trim_start_matches(|c: char| c.is_whitespace() || "*#_`>".contains(c));
     let (begin, why) = answer.split_at_checked("not done".len())?;
     let is_word = why.chars().next().is_none_or(|c| !c.is_alphanumeric());
-    // What closes the words is behind them at once; a quote behind a space belongs to the reason.
+    // Strip punctuation that belongs to the words; a quote after a space belongs to the reason.
     let why = why.trim_start_matches(|c: char| "*_`:：,.".contains(c)).trim();
     let why = why.trim_start_matches(['-', '–', '—']).trim_start();
     (begin.eq_ignore_ascii_case("not done") && is_word).then_some(why)
 }
 
-/// Whether an answer is short and ends with what its speaker is about to do.
+/// Whether an answer is short and its last sentence announces an action ("I will …").
 pub fn announces(answer: &str) -> bool {
     let answer = answer.trim();
     if answer.chars().count() > ANNOUNCEMENT_CHARS_MAX || not_done(answer).is_some() {
@@ -40,7 +41,7 @@ pub fn announces(answer: &str) -> bool {
         }
     }
     let begins = ["i will ", "i'll ", "i am going to ", "i'm going to ", "let me ", "我将", "我会", "我来", "让我"];
-    // What depends on another is an offer, and what will not be done is no plan.
+    // A condition makes it an offer, a negation no plan.
     let offers = ["let me know", " not ", " never ", " if ", " once ", " when ", " unless ", "如果", "不"];
     begins.iter().any(|begin| words.starts_with(begin)) && !offers.iter().any(|offer| words.contains(offer))
 }

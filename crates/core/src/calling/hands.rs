@@ -1,9 +1,9 @@
-//! Which tools somebody who is called has: four layers, of which none gives back what another took.
+//! Which tools a called agent has: each layer only removes tools.
 //!
-//! What steers the team is for whoever talks to the user or works at a plan (1). A type that a file defines is not
-//! trusted like one that comes with the program (2). In the background nobody can be asked (3). And a type takes only what it
-//! says it needs (4). Whoever has hands calls nobody with more of them than it has itself. What each layer takes is kept,
-//! so that people can see it.
+//! Layers: tools that steer the team belong to the agent that talks to the user or works on a plan (1). A type defined
+//! in a file is trusted less than a built-in one (2). An agent in the background cannot ask a person (3). A type gets
+//! only the tools that it lists (4). A caller with tools of its own gives the called agent none that it lacks itself.
+//! The tools that each layer removed are recorded for display.
 
 use serde::Serialize;
 
@@ -14,39 +14,40 @@ use crate::team::Definition;
 
 /// Calls an expert with arguments.
 pub const TASK: &str = "task";
-/// Calls somebody with words.
+/// Calls an agent with a text.
 pub const AGENT: &str = "agent";
-/// Goes on with somebody who was called.
+/// Continues with an agent that was called before.
 pub const SEND_MESSAGE: &str = "send_message";
 /// Asks the user.
 pub const ASK_USER: &str = "ask_user";
-/// Calls somebody with words and does not wait.
+/// Calls an agent with a text and does not wait for the answer.
 pub const SPAWN: &str = "spawn";
-/// Looks at what that came to.
+/// Shows the result of a `spawn`.
 pub const SPAWNED: &str = "spawned";
 /// Starts a teammate.
 pub const SPAWN_TEAMMATE: &str = "spawn_teammate";
-/// Looks into one's own mailbox.
+/// Reads the agent's own mailbox.
 pub const CHECK_INBOX: &str = "check_inbox";
-/// Puts a plan before whoever leads.
+/// Submits a plan to the lead for approval.
 pub const EXIT_PLAN_MODE: &str = "exit_plan_mode";
 
-/// What begins or continues the work of others.
+/// Tools that begin or continue the work of other agents.
 pub const SPAWNING: [&str; 3] = [AGENT, SEND_MESSAGE, TASK];
-/// What only a lead has: nobody it starts starts teammates, or stays to hear what came of something.
+/// Tools of a lead only: an agent that it starts can start no teammates, and does not stay to hear the result of a
+/// `spawn`.
 pub const LEADING: [&str; 3] = [SPAWN, SPAWN_TEAMMATE, SPAWNED];
-/// What every teammate has, whatever its type says: who cannot be written to is none.
+/// Tools that every teammate has, even if its type does not list them: without them it could not be written to.
 pub const MATES: [&str; 2] = [CHECK_INBOX, SEND_MESSAGE];
 /// The only tools of a lead in coordinator mode.
 pub const COORDINATING: [&str; 4] = [AGENT, ASK_USER, SEND_MESSAGE, TASK];
 /// Tools that hand work to the members of a team. A lead without any of them is not told about members.
 const ASSIGNING: [&str; 5] = [AGENT, "dispatch_task", SPAWN, SPAWN_TEAMMATE, "submit_plan"];
 
-/// The type that is called when nobody says which: all tools but those that call.
+/// The type that a call uses if it names none: all tools but those that call other agents.
 pub const GENERAL: &str = "general";
 
-/// What steers the team, the plan or the conversation with the user.
-const META: [&str; 12] = [
+/// Tools that steer the team, the plan or the conversation with the user.
+const META: [&str; 9] = [
     ASK_USER,
     CHECK_INBOX,
     "dispatch_task",
@@ -55,17 +56,14 @@ const META: [&str; 12] = [
     SPAWN_TEAMMATE,
     SPAWNED,
     "submit_plan",
-    "task_create",
-    "task_query",
-    "task_update",
     TOOL_SEARCH,
 ];
-/// What changes how freely somebody acts.
+/// Tools that change the permission mode.
 const MODES: [&str; 3] = ["enter_plan_mode", EXIT_PLAN_MODE, "set_mode"];
-/// What writes down what is remembered.
+/// Writes to memory.
 const REMEMBERING: &str = "memory_write";
-/// What never needs a person, whatever is in its way.
-const UNATTENDED: [&str; 16] = [
+/// Tools that never need a person's approval.
+const UNATTENDED: [&str; 15] = [
     "git_diff",
     "git_log",
     "git_status",
@@ -79,49 +77,48 @@ const UNATTENDED: [&str; 16] = [
     "skill",
     "structured_output",
     tasks::CREATE,
-    tasks::GET,
-    tasks::LIST,
+    tasks::QUERY,
     tasks::UPDATE,
 ];
 
-/// What takes tools away.
+/// A reason for which tools are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
-    /// What steers the team is not for whoever is called.
+    /// Tools that steer the team are not for a called agent.
     Meta,
-    /// A type that a file defines is not trusted like a built-in one.
+    /// A type that a file defines is trusted less than a built-in one.
     Custom,
-    /// In the background nobody can be asked.
+    /// An agent in the background cannot ask a person.
     Background,
     /// The type's own `tools` and `disallowed_tools`.
     Own,
-    /// Nobody has more hands than their caller.
+    /// A called agent has no tool that its caller lacks.
     Caller,
 }
 
-/// What somebody who is called works with.
+/// The tools of a called agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Hands {
-    /// The tools that are left, ordered by name.
+    /// The remaining tools, ordered by name.
     pub tools: Vec<String>,
-    /// What each layer took of what those before it had left.
+    /// The tools that each layer removed from those that earlier layers had left.
     pub taken: Vec<(Layer, Vec<String>)>,
 }
 
-/// Who calls.
+/// The agent that makes the call.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Caller<'a> {
-    /// Its tools, if it has hands of its own.
-    pub tools: Option<&'a [String]>,
-    /// Whether whoever it calls may call others in turn.
+    /// Its definition, if it has tools of its own that bound those of the agents it calls.
+    pub own: Option<&'a Definition>,
+    /// Whether the called agent may call other agents.
     pub deeper: bool,
 }
 
-/// Whether a layer takes a tool.
+/// Whether a layer removes a tool.
 type Takes<'a> = &'a dyn Fn(&str) -> bool;
 
-/// What is left of all tools there are for somebody who is called.
+/// Applies all layers to the available tools (`there`).
 pub fn hands<'a>(there: impl IntoIterator<Item = &'a str>, who: &Definition, caller: Caller<'_>) -> Hands {
     let mut tools: Vec<String> = there.into_iter().map(str::to_owned).collect();
     tools.sort_unstable();
@@ -134,7 +131,7 @@ pub fn hands<'a>(there: impl IntoIterator<Item = &'a str>, who: &Definition, cal
         (Layer::Custom, &|tool| !(who.builtin || is_trusted(tool) || (tool == REMEMBERING && is_keeper(who)))),
         (Layer::Background, &|tool| who.background && !UNATTENDED.contains(&tool)),
         (Layer::Own, &|tool| !is_own(who, tool)),
-        (Layer::Caller, &|tool| caller.tools.is_some_and(|tools| !tools.iter().any(|own| own == tool))),
+        (Layer::Caller, &|tool| caller.own.is_some_and(|own| !own.tools.iter().any(|own| own == tool))),
     ];
     for (layer, takes) in layers {
         let (gone, left) = tools.into_iter().partition(|tool| takes(tool));
@@ -144,12 +141,22 @@ pub fn hands<'a>(there: impl IntoIterator<Item = &'a str>, who: &Definition, cal
     Hands { tools, taken }
 }
 
-/// Whether a type that a file defines is given a tool.
+/// The tool sources that a called agent keeps, and the tools that it may not use from them. An agent in the background
+/// keeps no source: most of their calls need a person's approval.
+pub fn sources(who: &Definition, caller: Caller<'_>) -> (Vec<String>, Vec<String>) {
+    let is_left = |source: &&String| !who.background && caller.own.is_none_or(|own| own.sources.contains(source));
+    let left: Vec<String> = who.sources.iter().filter(is_left).cloned().collect();
+    let callers = caller.own.filter(|_| !left.is_empty()).into_iter().flat_map(|own| &own.disallowed_tools);
+    let without = who.disallowed_tools.iter().chain(callers).cloned().collect();
+    (left, without)
+}
+
+/// Whether a type that a file defines may have a tool.
 fn is_trusted(tool: &str) -> bool {
     !(SPAWNING.contains(&tool) || MODES.contains(&tool) || tool == REMEMBERING)
 }
 
-/// Whether a type takes a tool by what it says of itself.
+/// Whether the lists of a type's definition include a tool.
 pub fn is_own(who: &Definition, tool: &str) -> bool {
     (who.inherits_tools || is_among(&who.tools, tool)) && !is_among(&who.disallowed_tools, tool)
 }
@@ -183,7 +190,7 @@ mod tests {
 
     use super::*;
 
-    const THERE: [&str; 14] = [
+    const THERE: [&str; 13] = [
         "agent",
         "ask_user",
         "dispatch_task",
@@ -197,7 +204,6 @@ mod tests {
         "set_mode",
         "submit_plan",
         "task",
-        "task_query",
     ];
 
     fn words(words: &[&str]) -> Vec<String> {
@@ -230,8 +236,8 @@ mod tests {
         assert!(hand(&none, deeper).is_empty());
         let but = Definition { disallowed_tools: words(&["mcp__*", "run_shell"]), ..custom };
         assert_eq!(hand(&but, deeper), ["edit_file", "memory_read", "read_file"]);
-        let own = words(&["read_file", "edit_file", "agent"]);
-        assert_eq!(hand(&general(), Caller { tools: Some(&own), deeper: false }), ["edit_file", "read_file"]);
+        let own = Definition { tools: words(&["read_file", "edit_file", "agent"]), ..Definition::default() };
+        assert_eq!(hand(&general(), Caller { own: Some(&own), deeper: false }), ["edit_file", "read_file"]);
     }
 
     #[test]
@@ -244,6 +250,18 @@ mod tests {
         assert!(of(Layer::Meta).contains(&"agent".to_owned()) && of(Layer::Caller).is_empty());
         let told = taken.iter().map(|(_, tools)| tools.len()).sum::<usize>();
         assert_eq!(told + tools.len(), THERE.len());
+    }
+
+    #[test]
+    fn sources_are_no_more_than_the_callers() {
+        let who = Definition { sources: words(&["git", "web"]), disallowed_tools: words(&["mcp__a"]), ..general() };
+        let own =
+            Definition { sources: words(&["git", "db"]), disallowed_tools: words(&["mcp__git__push"]), ..general() };
+        let bound = Caller { own: Some(&own), deeper: false };
+        assert_eq!(sources(&who, Caller::default()), (words(&["git", "web"]), words(&["mcp__a"])));
+        assert_eq!(sources(&who, bound), (words(&["git"]), words(&["mcp__a", "mcp__git__push"])));
+        let apart = Definition { background: true, ..who };
+        assert!(sources(&apart, Caller::default()).0.is_empty());
     }
 
     #[test]
@@ -281,7 +299,8 @@ mod tests {
             let who = Definition {
                 tools, disallowed_tools, inherits_tools, builtin, background, ..Definition::default()
             };
-            let left = hands(THERE, &who, Caller { tools: own.as_deref(), deeper }).tools;
+            let own = own.map(|tools| Definition { tools, ..Definition::default() });
+            let left = hands(THERE, &who, Caller { own: own.as_ref(), deeper }).tools;
             for tool in &left {
                 let tool = tool.as_str();
                 prop_assert!(!META.contains(&tool));
@@ -290,7 +309,7 @@ mod tests {
                 prop_assert!(!background || UNATTENDED.contains(&tool));
                 prop_assert!(!who.disallowed_tools.iter().any(|taken| taken == tool));
                 prop_assert!(inherits_tools || who.tools.iter().any(|listed| listed == tool));
-                prop_assert!(own.as_ref().is_none_or(|own| own.iter().any(|has| has == tool)));
+                prop_assert!(own.as_ref().is_none_or(|own| own.tools.iter().any(|has| has == tool)));
             }
         }
     }

@@ -9,13 +9,14 @@ use super::hands::{
 use crate::tasks;
 use crate::team::Definition;
 
-/// Finds tools that are not offered.
+/// Finds tools that requests do not describe.
 pub const TOOL_SEARCH: &str = "tool_search";
 
 /// The tools that requests describe to a lead whose definition lists none.
 const LEAD: [&str; 9] =
-    [AGENT, ASK_USER, "memory_read", SEND_MESSAGE, "skill", SPAWN_TEAMMATE, "submit_plan", "task_query", "task_update"];
-/// What every other agent is offered that lists no tools: read, edit, search, run and test.
+    [AGENT, ASK_USER, "memory_read", SEND_MESSAGE, "skill", SPAWN_TEAMMATE, "submit_plan", tasks::QUERY, tasks::UPDATE];
+/// The tools that requests describe to every other agent whose definition lists none: read, edit, search, run and
+/// test.
 const CORE: [&str; 12] = [
     AGENT,
     "edit_file",
@@ -31,23 +32,15 @@ const CORE: [&str; 12] = [
     "write_file",
 ];
 /// Second names of described tools. A call by such a name works, but a search does not show it.
-const COVERED: [(&str, &str); 8] = [
-    (TASK, AGENT),
-    ("dispatch_task", AGENT),
-    (SPAWN, AGENT),
-    (SPAWNED, "task_query"),
-    ("task_create", "submit_plan"),
-    (tasks::UPDATE, "task_update"),
-    (tasks::GET, "task_query"),
-    (tasks::LIST, "task_query"),
-];
+const COVERED: [(&str, &str); 4] = [(TASK, AGENT), ("dispatch_task", AGENT), (SPAWN, AGENT), (SPAWNED, tasks::QUERY)];
 
-/// The tools of a lead without a list of its own that are not offered. A tool that its prompt names is.
+/// The tools of a lead without a list of its own that requests do not describe. A tool that the prompt names is
+/// described.
 pub fn hidden_from_lead(tools: &[String], prompt: &str) -> Vec<String> {
     hidden(tools, prompt, &LEAD)
 }
 
-/// The tools that requests describe to any other agent whose definition lists none.
+/// The tools of any other agent without a list of its own that requests do not describe.
 pub fn hidden_from(tools: &[String], prompt: &str) -> Vec<String> {
     hidden(tools, prompt, &CORE)
 }
@@ -59,7 +52,7 @@ fn hidden(tools: &[String], prompt: &str, offered: &[&str]) -> Vec<String> {
 
 /// Whether an agent's requests describe one of its tools.
 pub fn is_offered(who: &Definition, tool: &str) -> bool {
-    !who.hidden_tools.iter().any(|hidden| hidden == tool)
+    !is_among(&who.hidden_tools, tool)
 }
 
 /// Whether a search shows a tool that requests do not describe. It hides second names of described tools, and mailbox
@@ -95,10 +88,6 @@ mod tests {
             "task_create",
             "task_query",
             "task_update",
-            "TaskCreate",
-            "TaskGet",
-            "TaskList",
-            "TaskUpdate",
         ]);
         Definition { hidden_tools: hidden_from_lead(&tools, "Max"), tools, ..Definition::default() }
     }
@@ -114,14 +103,14 @@ mod tests {
             assert_eq!(shown.iter().filter(|other| bare(other) == bare(one)).count(), 1, "{one}");
         }
         let found: Vec<&String> = lead.tools.iter().filter(|tool| is_found(&lead, tool)).collect();
-        assert_eq!(found, ["memory_write", "TaskCreate"]);
+        assert_eq!(found, ["memory_write", "task_create"]);
     }
 
     #[test]
     fn an_agent_without_a_list_is_offered_the_core_and_what_its_prompt_names() {
-        let tools = words(&["edit_file", "geocode", "http_get", "read_file", "TaskList"]);
-        assert_eq!(hidden_from(&tools, "Ask `http_get`."), ["geocode", "TaskList"]);
-        let who = Definition { hidden_tools: words(&["TaskList"]), tools, ..Definition::default() };
-        assert!(is_found(&who, "TaskList") && !is_found(&who, "geocode"), "only a lead has `task_query`");
+        let tools = words(&["edit_file", "geocode", "http_get", "read_file", "task_query"]);
+        assert_eq!(hidden_from(&tools, "Ask `http_get`."), ["geocode", "task_query"]);
+        let who = Definition { hidden_tools: words(&["task_query"]), tools, ..Definition::default() };
+        assert!(is_found(&who, "task_query") && !is_found(&who, "geocode"));
     }
 }

@@ -1,4 +1,4 @@
-//! Which files a conversation is about: read, written, edited, and what they looked like when they were last seen.
+//! Which files a conversation read or changed, and their last known content.
 
 use std::collections::HashSet;
 
@@ -8,22 +8,23 @@ use crate::chat::{Message, Part};
 use crate::hash::Hash;
 use crate::mention;
 
-/// Hexadecimal digits by which a content is known.
+/// Hexadecimal digits that identify a content.
 const HASH_DIGITS: usize = 12;
 
-/// A file that somebody had in hand.
+/// A file that a conversation read or changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Touched {
-    /// As it was called.
+    /// The path as the call gave it.
     pub path: String,
     /// Whether it was changed, not only read.
     pub changed: bool,
-    /// Lines and the beginning of the hash of what was last written as a whole; nothing if it was read or edited since.
+    /// Line count and short hash of the content, if the conversation last wrote the file as a whole; `None` after an
+    /// edit.
     pub seen: Option<(usize, String)>,
 }
 
 impl Touched {
-    /// In a line.
+    /// One line for the model.
     pub fn told(&self) -> String {
         let verb = if self.changed { "changed" } else { "read" };
         match &self.seen {
@@ -63,7 +64,7 @@ pub fn touched(history: &[Message]) -> Vec<Touched> {
             _ => continue,
         };
         let before = files.iter().position(|file| file.path == path).map(|index| files.remove(index));
-        // Reading changes nothing of what is known.
+        // A read keeps what is known about the content.
         let (was_changed, was_seen) = before.map_or((false, None), |before| (before.changed, before.seen));
         let seen = if changed { seen } else { was_seen };
         files.push(Touched { path: path.to_owned(), changed: changed || was_changed, seen });

@@ -1,9 +1,8 @@
 //! What fits into a model's window, and what leaves it first.
 //!
-//! Sizes are estimated from bytes and corrected by what providers report. When the estimate passes the high mark,
-//! what is cheapest to lose goes first: results of tools in earlier turns, then the oldest turns, then early
-//! results of the current turn. Before it comes to that, what is old is summed up ([`summary`]). Nothing leaves the
-//! journal; only the window moves.
+//! Sizes are estimated from bytes and corrected by what providers report. When the estimate passes the high mark, the
+//! cheapest parts leave first: tool results of earlier turns, then the oldest turns, then early results of the current
+//! turn. Before that, old messages are summarized ([`summary`]). Nothing leaves the journal; only the window moves.
 
 pub mod files;
 pub mod instructions;
@@ -14,13 +13,13 @@ use serde::{Deserialize, Serialize};
 use crate::chat::{Message, Part};
 use crate::limits::{WINDOW_HIGH_PERCENT, WINDOW_LOW_PERCENT};
 
-/// Bytes per thousand tokens, before a provider has told us better.
+/// Bytes per thousand tokens, until a provider has reported its usage.
 pub const BYTES_PER_KILOTOKEN: u64 = 3_500;
 
-/// What a message adds to a request besides its parts.
+/// Bytes that a message adds to a request besides its parts.
 const MESSAGE_BYTES: usize = 32;
 
-/// What stands in the place of a result that has left the window.
+/// Replaces a tool result that has left the window.
 pub const ELIDED: &str = "[result left out to save room; call the tool again if it is still needed]";
 
 /// The part of a history that a request carries.
@@ -51,7 +50,7 @@ impl Weight {
         Self { full: parts.full.max(native), starts_turn, ..parts }
     }
 
-    /// Weighs what is to be a message within a turn.
+    /// Weighs the parts of a future message within a turn.
     pub fn of_parts(parts: &[Part]) -> Self {
         let empty = Self { full: MESSAGE_BYTES, light: MESSAGE_BYTES, starts_turn: false };
         parts.iter().fold(empty, |sum, part| {
@@ -110,8 +109,8 @@ pub fn shrink(weights: &[Weight], mut window: Window, low: usize) -> Window {
             return window;
         }
     }
-    // Only the current turn is left. The newest exchange stays whole, whatever was said after it: the model has not seen
-    // it yet.
+    // Only the current turn is left. The newest exchange of tool calls stays whole, even if messages follow it: the
+    // model has not seen it yet.
     let newest = weights.iter().rposition(|weight| weight.light != weight.full).unwrap_or(weights.len());
     window.elide = window.elide.max(newest.min(weights.len().saturating_sub(2)));
     window

@@ -1,8 +1,8 @@
-//! Summing up what leaves the window: where the boundary is, what is shown to whoever sums up, what stands in its place.
+//! Compaction: where the boundary is, what the summarizing model is shown, and what replaces the messages before it.
 //!
-//! A summary is a model's word. What must not be lost does not depend on it: `facts` are written from state, beside it.
-//! Both stand at the head of the window, before the messages that stay. What is before the boundary stays in the history
-//! and in the log, so that a compaction can be taken back.
+//! A summary is a model's text and may lose things. Facts that must not be lost are written from state (`facts`),
+//! beside it. Both stand at the head of the window, before the messages that stay. Messages before the boundary stay
+//! in the history and in the log, so that a compaction can be undone.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use crate::chat::{Message, Part, Role};
 use crate::id::TurnId;
 use crate::limits::{COMPACT_TAIL_PERCENT, SUMMARY_RESULT_BYTES_MAX, SUMMARY_WORDS_BYTES_MAX};
 
-/// Why what is old is summed up.
+/// Why a conversation is compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
@@ -19,74 +19,72 @@ pub enum Why {
     Full,
     /// The provider says that the request is too long.
     TooLong,
-    /// Somebody asked for it.
+    /// The user asked for it.
     Asked,
 }
 
-/// What a call for a summary is about.
+/// The subject of a call for a summary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     /// The first message that stays.
     pub before: usize,
-    /// Why.
     pub why: Why,
-    /// What the user wants to be kept above all.
+    /// What the summary should keep above all.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub keep: String,
 }
 
-/// Somebody wants the window to be compacted now.
+/// The user asked to compact the window now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompactionAsked {
-    /// The turn that does nothing else.
+    /// The turn that only compacts.
     pub turn: TurnId,
-    /// What is to be kept above all.
+    /// What the summary should keep above all.
     #[serde(default)]
     pub keep: String,
 }
 
-/// What came before is told in short from now on.
+/// Messages before a boundary are replaced by a summary from now on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compacted {
     /// The first message that stays.
     pub before: usize,
-    /// The window until now.
+    /// The window before the compaction.
     pub window: Window,
-    /// Why.
     pub why: Why,
-    /// What a model made of it.
+    /// The model's summary.
     pub summary: String,
-    /// What was kept without asking a model.
+    /// Facts written from state, without a model.
     #[serde(default)]
     pub facts: String,
-    /// Messages in the window until now, and from now on: what stands at its head counts as one.
+    /// Messages in the window before and after; the head counts as one.
     pub messages: (usize, usize),
-    /// About how many tokens they were, and are.
+    /// Estimated tokens before and after.
     pub tokens: (u64, u64),
 }
 
-/// It could not be: what is too much is left out instead.
+/// The compaction failed: the window is cut instead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompactionFailed {
-    /// Why, in words.
+    /// The reason for people.
     pub detail: String,
 }
 
-/// The last compaction counts no more.
+/// The last compaction was undone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Uncompacted {
-    /// Its boundary.
+    /// The boundary of that compaction.
     pub before: usize,
 }
 
 impl Compacted {
-    /// What stands at the head of the window.
+    /// The message at the head of the window.
     pub fn head(&self) -> Message {
         head(&self.facts, &self.summary)
     }
 }
 
-/// What stands at the head of a window in the place of what has left it.
+/// The message that stands at the head of a window for the messages that left it.
 pub(crate) fn head(facts: &str, summary: &str) -> Message {
     let mut text =
         "(What came before has left your window. What follows stands in its place; it is not a new request.)\n"
@@ -98,14 +96,14 @@ pub(crate) fn head(facts: &str, summary: &str) -> Message {
     Message::user(vec![Part::text(text)])
 }
 
-/// The first message that stays when what is old is summed up; nothing if there is nothing to gain. Whole turns leave
-/// first. Of the turn that runs its own beginning leaves only if it alone is too much; its newest exchange never does.
+/// The first message that stays in a compaction; `None` if it would gain too little. Whole turns leave first. The
+/// beginning of the running turn leaves only if the turn alone is too large; its newest exchange never does.
 ///
 /// `room` is in bytes, for history only.
 pub fn boundary(history: &[Message], weights: &[Weight], window: Window, room: usize) -> Option<usize> {
     let most = usize::try_from(room as u64 * COMPACT_TAIL_PERCENT / 100).unwrap_or(usize::MAX);
     let rest = |from: usize| weigh(weights, Window { from, ..window });
-    // What would leave must be worth a call: at least a tenth of the room.
+    // The messages that leave must be worth a call: at least a tenth of the room.
     let pays = |from: &usize| rest(*from).saturating_add(room / 10) <= rest(window.from);
     let ahead = || weights.iter().enumerate().skip(window.from + 1);
     let turns = || ahead().filter(|(_, weight)| weight.starts_turn).map(|(index, _)| index);
@@ -113,7 +111,7 @@ pub fn boundary(history: &[Message], weights: &[Weight], window: Window, room: u
         return Some(turn).filter(pays);
     }
     let last = turns().next_back();
-    // What is left of the turn that runs is then a bearable share, or it has no beginning to lose.
+    // The running turn stays whole if it takes at most half of the room.
     if let Some(turn) = last.filter(|turn| rest(*turn) <= room / 2) {
         return Some(turn).filter(pays);
     }
@@ -123,8 +121,8 @@ pub fn boundary(history: &[Message], weights: &[Weight], window: Window, room: u
     within().find(|index| rest(*index) <= most).or_else(|| within().next_back()).or(last).filter(pays)
 }
 
-/// What is to be summed up, as one text: the words, the calls and the beginnings of results. If it is more than `room`
-/// bytes, the oldest of it is left out, but never what the last summary said.
+/// The messages to summarize as one text: texts, calls and the beginnings of results. If it is longer than `room`
+/// bytes, the oldest part is left out, but never the last summary.
 pub fn transcript(head: Option<&Message>, messages: &[Message], room: usize) -> String {
     let opening = head.map(Message::text).unwrap_or_default();
     let mut left = room.saturating_sub(opening.len());

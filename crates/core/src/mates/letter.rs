@@ -1,26 +1,26 @@
-//! How mail reaches a model: wrapped and attributed, a lead's as an instruction and a colleague's as data.
+//! How messages reach a model: wrapped and attributed, a lead's as an instruction and a teammate's as data.
 //!
-//! Who wrote it is said by us, outside what they wrote; what they wrote cannot close its wrapping.
+//! The sender is named by the runtime, outside the sender's text, and that text cannot close its wrapping.
 
 use crate::message::Kind;
 use crate::stop::OF_PROGRAM;
 
-/// The tag around what a colleague wrote.
+/// The tag around a teammate's text.
 const TAG: &str = "teammate-message";
 
 /// The beginning of messages to the lead that come from a plan or from the program, not from a teammate or the user.
 pub const OF_PLAN: [&str; 3] = ["(From the team, not from the user.) ", "(About plan pln_", OF_PROGRAM];
 
-/// What is said about a letter besides its words.
+/// Attributes of a message besides its text.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct About<'a> {
     /// Who wrote it.
     pub from: &'a str,
-    /// What it is painted in.
+    /// The sender's color on screen.
     pub color: &'a str,
-    /// What it is about, if it is more than words.
+    /// Its kind, if it is more than text.
     pub kind: Option<Kind>,
-    /// What an answer has to name.
+    /// The request id that an answer has to name.
     pub request: &'a str,
     /// Whether the reader's lead wrote the message. A message of the lead is an instruction, a message of a teammate is
     /// data.
@@ -31,7 +31,7 @@ pub struct About<'a> {
 const INSTRUCTION: &str = "instruction";
 const DATA: &str = "data";
 
-/// A letter as a model reads it.
+/// A message as a model reads it.
 pub fn wrapped(about: About<'_>, text: &str) -> String {
     let mut head = format!("<{TAG} teammate_id=\"{}\"", attribute(about.from));
     let kind = about.kind.filter(|kind| *kind != Kind::Text).map(Kind::name).unwrap_or_default();
@@ -44,7 +44,8 @@ pub fn wrapped(about: About<'_>, text: &str) -> String {
     format!("{head}>\n{}\n</{TAG}>", body(text.trim()))
 }
 
-/// What somebody said, without what the team wrote and was told behind it; and whether there was any of that.
+/// Strips messages of the team from the end of a turn's input. Returns the sender's own text, and whether anything was
+/// stripped.
 pub fn unwrapped(told: &str) -> (&str, bool) {
     let (open, close) = (format!("<{TAG} "), format!("</{TAG}>"));
     let mut words = told.trim_end();
@@ -55,18 +56,18 @@ pub fn unwrapped(told: &str) -> (&str, bool) {
     (if has_letters { words } else { told }, has_letters)
 }
 
-/// Where the last thing that a plan wrote begins.
+/// Where the last message of a plan begins.
 fn of_plan(words: &str) -> Option<usize> {
     let is_head = |at: &usize| words.get(..*at).is_some_and(|before| before.is_empty() || before.ends_with("\n\n"));
     OF_PLAN.iter().filter_map(|head| words.rmatch_indices(head).map(|(at, _)| at).find(is_head)).max()
 }
 
-/// Values are ours or were checked; whatever else they hold ends no attribute.
+/// Removes characters that could end an attribute.
 fn attribute(value: &str) -> String {
     value.chars().filter(|letter| !matches!(letter, '"' | '<' | '>') && !letter.is_control()).collect()
 }
 
-/// Words in which the wrapping neither ends nor begins anew.
+/// Escapes the tag in a text, so that the text can neither end the wrapping nor begin another.
 fn body(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,8 +1,9 @@
-//! Teammates: agents that stay. They have a name, a context of their own and a mailbox, work when there is mail, and
-//! end by a handshake.
+//! Teammates: agents that stay for the session. They have a name, a context and a mailbox of their own, work when a
+//! message arrives, and end by a handshake.
 //!
-//! `name` says who can be called what, `word` what they and their lead may say to each other, `letter` how mail reaches a
-//! model, `report` what a lead is told of a turn, `requests` which answers to a request count, `parting` how they come to an end. Nothing of it starts a turn: that is for whoever takes the mail.
+//! `name` checks names, `word` lists what teammates and their lead may send each other, `letter` wraps messages for a
+//! model, `report` decides what a lead is told about a turn, `requests` which answers to a request count, `parting`
+//! how a teammate ends. Nothing here starts a turn: the agent loop that reads the mailbox does.
 
 pub mod letter;
 pub mod name;
@@ -17,14 +18,14 @@ use crate::id::{EnvelopeId, SessionId};
 use crate::message::{Address, Kind};
 use crate::policy::Grant;
 
-/// How long somebody lives who was given something to do.
+/// How long an agent that was given a task lives.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Life {
     /// Until its answer, for which its caller waits.
     #[default]
     Call,
-    /// Until its answer, which its caller is told of by mail.
+    /// Until its answer, which its caller gets as a message.
     Background,
     /// Until it is shut down.
     Teammate(Box<Teammate>),
@@ -45,24 +46,24 @@ impl Life {
     }
 }
 
-/// Who a teammate is, beside what its type makes it.
+/// What distinguishes a teammate from others of its type.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Teammate {
-    /// What the others call it; one of its name at a time.
+    /// Its name, unique among the teammates that exist.
     pub name: String,
-    /// What it is there for.
+    /// What it is responsible for.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub role: String,
-    /// What it is painted in.
+    /// Its color on screen.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub color: String,
     /// Whether it takes tasks from the shared list when it has nothing else to do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub claims: bool,
-    /// Whether it was to plan first.
+    /// Whether it has to submit a plan before it works.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub plans: bool,
-    /// Whether it was to work in a copy of the project, whatever its type says.
+    /// Whether it works in a worktree, even if its type does not say so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub apart: bool,
 }
@@ -70,84 +71,80 @@ pub struct Teammate {
 /// The colours that teammates are given in turn.
 pub const COLORS: [&str; 8] = ["blue", "green", "yellow", "purple", "orange", "pink", "cyan", "red"];
 
-/// The colour that somebody means by a word; in words, if there is none like it.
+/// The color that a word names; the error lists the colors.
 pub fn color(word: &str) -> Result<&'static str, String> {
     let word = word.trim();
     let known = COLORS.into_iter().find(|known| known.eq_ignore_ascii_case(word));
     known.ok_or_else(|| format!("there is no colour `{word}`; there are {}", COLORS.join(", ")))
 }
 
-/// The colour of whoever comes next: they are given in turn, and none twice as long as there are others.
+/// The color of the next teammate: colors are used in turn, and none twice while another is free.
 pub fn next_color(turn: usize, taken: &[&str]) -> &'static str {
     let in_turn = || (0..COLORS.len()).filter_map(|at| COLORS.get(turn.wrapping_add(at) % COLORS.len()).copied());
     let free = in_turn().find(|color| !taken.contains(color));
     free.or_else(|| in_turn().next()).unwrap_or_default()
 }
 
-/// An agent is no more (agent stream).
+/// An agent has ended (agent stream).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentEnded {
-    /// Its session.
     pub session: SessionId,
     /// What it was called.
     pub name: String,
-    /// On whose word.
+    /// The person, agent or component that ended it.
     pub by: String,
-    /// Why.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Whether it was not asked, or did not answer in time.
+    /// Whether it was ended without a request, or did not answer the request in time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forced: bool,
 }
 
-/// What a person has allowed one of a team for the session, the others may (agent stream).
+/// A permission that a person granted to one member of a team applies to the others (agent stream).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Granted {
-    /// What.
     pub grants: Vec<Grant>,
-    /// Whom it was said to.
+    /// The member that had asked for it.
     pub asker: String,
 }
 
-/// A command runs on in the background (agent stream).
+/// A command continues in the background (agent stream).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandBegun {
-    /// What it is called.
+    /// The id that tools use for it.
     pub id: String,
-    /// What it is.
+    /// The command as shown.
     pub name: String,
 }
 
 impl CommandBegun {
-    /// That it ended with whoever ran it.
+    /// The command ended with the process that ran it.
     pub fn lost(&self) -> CommandOver {
         CommandOver { id: self.id.clone(), lost: true, stopped: true, name: self.name.clone() }
     }
 }
 
-/// It is over (agent stream).
+/// A background command has ended (agent stream).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandOver {
     /// What it was called.
     pub id: String,
-    /// Whether it ended with the process that ran it, and nobody knows how.
+    /// Whether it ended with the process that ran it, so that its outcome is unknown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lost: bool,
-    /// Whether somebody who stopped its agent, or whom that works for, has ended it.
+    /// Whether it was ended by a stop of its agent, or of an agent that this one works for.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
-    /// What it was, where whoever hears of it may not have heard of its beginning.
+    /// The command as shown, for readers that have not seen `CommandBegun`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
 }
 
-/// A letter could not be brought to whom it was for, or was not accepted (the stream of whoever it was for).
+/// A message could not be delivered, or was not accepted (stream of the recipient).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LetterRefused {
-    /// Which.
     pub letter: EnvelopeId,
-    /// Whose it was.
+    /// The sender of the message.
     pub from: Address,
     /// What it was about.
     pub kind: Kind,

@@ -1,26 +1,26 @@
-//! What teammates can be called.
+//! Names of teammates: which are reserved and which are allowed.
 
 use crate::limits::MATE_NAME_CHARS_MAX;
 
-/// Everybody but whoever writes.
+/// Names that address all of the team but the sender.
 const EVERYBODY: [&str; 5] = ["*", "all", "everybody", "everyone", "team"];
-/// Whoever leads.
+/// Names that address the lead.
 const LEAD: [&str; 3] = ["lead", "leader", "team-lead"];
-/// Whoever the team works for, as screens and letters call them.
+/// Names that address the user, in messages and on screens.
 const USER: [&str; 7] = ["user", "you", "me", "owner", "你", "我", "用户"];
 
-/// Whom a letter is for, as far as the name alone says it.
+/// The recipient that a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Means<'a> {
-    /// All of the team but whoever writes.
+    /// All of the team but the sender.
     Everybody,
-    /// Whoever leads.
+    /// The team's lead.
     Lead,
-    /// Somebody of this name.
+    /// The teammate of this name.
     Somebody(&'a str),
 }
 
-/// Whom a name means, in a team whose lead is called so.
+/// The recipient that a name stands for in a team with this lead.
 pub fn means<'a>(name: &'a str, lead: &str) -> Means<'a> {
     let name = name.trim();
     let is = |known: &&str| known.eq_ignore_ascii_case(name);
@@ -33,7 +33,7 @@ pub fn means<'a>(name: &'a str, lead: &str) -> Means<'a> {
     }
 }
 
-/// Why nobody can be called so; `None`: they can.
+/// Why a teammate cannot have this name; `None` if it can.
 pub fn misfit(name: &str, lead: &str) -> Option<String> {
     if name.is_empty() {
         return Some("a teammate needs a name".to_owned());
@@ -57,13 +57,13 @@ pub fn misfit(name: &str, lead: &str) -> Option<String> {
     let is_leads = looks_like(name, lead);
     let is_users = USER.iter().any(|known| known.eq_ignore_ascii_case(name));
     let is_taken = is_leads || is_users || means(name, lead) != Means::Somebody(name);
-    is_taken.then(|| format!("`{name}` means somebody else already"))
+    is_taken.then(|| format!("`{name}` is a reserved name"))
 }
 
-/// Whether people would take one name for the other: capital letters and letters that look alike make no difference.
+/// Whether people could confuse two names: capitals and look-alike letters make no difference.
 pub fn looks_like(one: &str, other: &str) -> bool {
-    // A name is held against those of a whole team, which is why nothing is copied for it. Names of a series differ at
-    // their ends; where both are plain letters, a look at them is enough for most.
+    // A new name is compared with those of a whole team, so this copies nothing. Names of a series differ at their
+    // ends, so comparing the last letters is enough for most.
     let seen_byte = |letter: u8| plain(char::from(letter.to_ascii_lowercase()));
     let ends = one.bytes().next_back().zip(other.bytes().next_back());
     if ends.is_some_and(|(one, other)| one.is_ascii() && other.is_ascii() && seen_byte(one) != seen_byte(other)) {
@@ -76,12 +76,12 @@ pub fn looks_like(one: &str, other: &str) -> bool {
     seen(one).eq(seen(other))
 }
 
-/// A name as people see it.
+/// A name as it looks: lower case, look-alike letters replaced.
 fn seen(name: &str) -> impl Iterator<Item = char> {
     name.chars().flat_map(char::to_lowercase).map(plain)
 }
 
-/// The Latin letter that a letter looks like, of those that names are written with; itself, if none.
+/// The Latin letter that a letter looks like; the letter itself if there is none.
 fn plain(letter: char) -> char {
     match letter {
         'а' | 'α' => 'a',
@@ -111,7 +111,8 @@ fn plain(letter: char) -> char {
     }
 }
 
-/// How many scripts whose letters look alike are in a name. Others stand beside them and are not mistaken for them.
+/// How many scripts with look-alike letters (Latin, Greek, Cyrillic) a name uses. Other scripts cannot be confused
+/// with them.
 fn scripts(name: &str) -> usize {
     let is_latin = |letter: char| letter.is_ascii_alphabetic() || matches!(letter, '\u{c0}'..='\u{24f}');
     let is_greek = |letter: char| matches!(letter, '\u{370}'..='\u{3ff}' | '\u{1f00}'..='\u{1fff}');
@@ -122,7 +123,7 @@ fn scripts(name: &str) -> usize {
         .count()
 }
 
-/// Whether a letter is another one in another form: wide, bold, raised, in a circle.
+/// Whether a letter is a styled form of another: wide, bold, superscript, circled.
 fn is_dressed(letter: char) -> bool {
     matches!(letter, '\u{ff01}'..='\u{ff5e}' | '\u{1d400}'..='\u{1d7ff}' | '\u{2070}'..='\u{209f}' | '\u{2100}'..='\u{218f}'
         | '\u{2460}'..='\u{24ff}' | '\u{1d00}'..='\u{1dbf}' | '\u{250}'..='\u{2ff}' | '\u{aa}' | '\u{b2}' | '\u{b3}' | '\u{b9}'

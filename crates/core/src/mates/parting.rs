@@ -1,29 +1,26 @@
-//! How a teammate comes to an end: whose word counts, when it does, and what of its mail comes back.
+//! How a teammate ends: who may end it, when it ends, and which of its unread messages return to their senders.
 //!
-//! It is asked, and ends once its turn is over unless it says no; or it is told, and what it does is stopped first.
-
-use serde_json::Value;
+//! A request ends it after its turn unless it declines; an order stops the turn first.
 
 use crate::message::{Envelope, Kind};
 
-/// When somebody ends who is to.
+/// When an agent that shuts down ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parting {
-    /// Now.
+    /// At once: it has no turn.
     Now,
     /// Once its turn is over.
     Later,
-    /// The same, and the turn is stopped.
+    /// Once its turn is over, and the turn is stopped.
     Stopping,
 }
 
-/// Whether a letter wants its reader to be no more.
+/// Whether a message asks or tells its reader to end.
 pub fn is_end(letter: &Envelope) -> bool {
-    let ends = || letter.body.get("end").and_then(Value::as_bool).unwrap_or_default();
-    letter.kind == Kind::ShutdownRequest || (letter.kind == Kind::Shutdown && ends())
+    letter.kind == Kind::ShutdownRequest || (letter.kind == Kind::Shutdown && letter.stop().end)
 }
 
-/// Why a letter ends nobody; `None`: it may.
+/// Why a message may not end its reader; `None` if it may.
 pub fn misfit(letter: &Envelope, is_mate: bool, lead: &str) -> Option<&'static str> {
     if !is_mate {
         return Some("only a teammate comes to an end like this");
@@ -32,12 +29,12 @@ pub fn misfit(letter: &Envelope, is_mate: bool, lead: &str) -> Option<&'static s
     (!counts).then_some("only its lead or the user ends a teammate")
 }
 
-/// Which of the letters that may end somebody does: being told counts before being asked.
+/// The message that counts among those that may end an agent: an order before a request.
 pub fn foremost<'a>(ends: impl IntoIterator<Item = &'a Envelope>) -> Option<&'a Envelope> {
     ends.into_iter().min_by_key(|letter| letter.kind != Kind::Shutdown)
 }
 
-/// When a letter ends somebody who is at work, or is not.
+/// When a message ends an agent that is busy or idle.
 pub fn when(letter: &Envelope, is_busy: bool, is_stopped: bool) -> Parting {
     match (is_busy, letter.kind) {
         (false, _) => Parting::Now,
@@ -46,7 +43,7 @@ pub fn when(letter: &Envelope, is_busy: bool, is_stopped: bool) -> Parting {
     }
 }
 
-/// Whether a letter that nobody will read goes back to whoever wrote it. What carries no words is not missed.
+/// Whether an unread message returns to its sender when its reader ends. A message without content does not.
 pub fn comes_back(kind: Kind) -> bool {
     matches!(kind, Kind::Text | Kind::UserInput | Kind::TaskAssign | Kind::ModeSetRequest)
 }

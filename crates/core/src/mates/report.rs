@@ -1,10 +1,8 @@
-//! Where the last answer of a teammate's turn goes, and when the lead is woken by it.
+//! Where the last answer of a teammate's turn goes, and when it wakes the lead.
 //!
-//! The rule: a teammate that comes to rest tells its lead. Reports of work that is done wait until the whole team rests, so that
-//! the lead is woken once with all of them; everything else wakes it at once. The user's own conversation with a teammate is the
-//! user's: the lead is only told of it, unless the teammate still owes its lead an answer.
-
-use serde_json::Value;
+//! A teammate that becomes idle reports to its lead. Reports of finished work wait until the whole team is idle, so
+//! that the lead is woken once with all of them; every other report wakes it at once. The user's own conversation with
+//! a teammate does not wake the lead: the lead gets a note, unless the teammate still owes it an answer.
 
 use crate::message::{Envelope, Kind};
 
@@ -13,7 +11,7 @@ use crate::message::{Envelope, Kind};
 pub enum Trigger {
     /// Its lead: the task, a message, or a task of the shared list.
     Lead,
-    /// Colleagues alone.
+    /// Other teammates, without the lead or the user.
     Colleague,
     /// The user, and not its lead.
     User,
@@ -24,7 +22,7 @@ pub enum Trigger {
 pub enum Rest {
     /// With an answer.
     Answered,
-    /// With nothing but messages to others, or with the word that it waits.
+    /// With nothing but messages to others, or with the word `WAIT`.
     Silent,
     /// It failed, and says why.
     Failed,
@@ -39,11 +37,11 @@ pub enum Telling {
     Report,
     /// The answer, added to the lead's next turn without starting one.
     Note,
-    /// That the teammate rests: recorded, and never read by a model.
+    /// Only that the teammate is idle: recorded, and never read by a model.
     Idle,
 }
 
-/// Whether a teammate's last answer says nothing but that it waits for a message: it is silent, or it is the word `WAIT`.
+/// Whether a teammate's last answer only says that it waits for a message: empty, or the word `WAIT`.
 pub fn waits(answer: &str) -> bool {
     let word = answer.trim().trim_matches(|c: char| !c.is_alphanumeric());
     word.is_empty() || word.eq_ignore_ascii_case("wait")
@@ -61,16 +59,15 @@ pub fn telling(trigger: Trigger, rest: Rest, owes: bool) -> Telling {
     }
 }
 
-/// The value of `reason` in a report of work that is done …
+/// The value of `reason` in a report of finished work.
 pub const DONE: &str = "done";
-/// … and in one of work that failed.
+/// The value of `reason` in a report of failed work.
 pub const FAILED: &str = "failed";
 
 /// Whether a message to the lead can wait until all teammates are idle: only a report of finished work can. A failure,
 /// and a message that a teammate wrote to the lead, cannot.
 pub fn can_wait(message: &Envelope) -> bool {
-    let reason = message.body.get("reason").and_then(Value::as_str);
-    message.kind == Kind::TaskResult && message.body.get("mate").is_some() && reason == Some(DONE)
+    message.kind == Kind::TaskResult && message.mate().is_some() && message.result().reason == DONE
 }
 
 #[cfg(test)]

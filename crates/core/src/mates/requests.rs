@@ -1,7 +1,7 @@
-//! What somebody has asked of others, and which answers to it count.
+//! Requests that an agent has sent to others, and which answers to them count.
 //!
-//! A request is known by the letter that made it. The first answer of whoever was asked, of the kind that was asked for, in
-//! time, counts; everything else is refused, with the reason.
+//! A request is identified by its message. The first answer that comes from the agent that was asked, has the expected
+//! kind and is in time counts; every other answer is refused, with the reason.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,30 +9,29 @@ use crate::id::EnvelopeId;
 use crate::limits::REQUESTS_KEPT_MAX;
 use crate::message::{Address, Envelope, Kind};
 
-/// Somebody was asked something (stream of whoever asks).
+/// An agent has sent a request (stream of the sender).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requested {
-    /// The letter that asks.
+    /// The message that asks.
     pub request: EnvelopeId,
     /// What is asked.
     pub kind: Kind,
-    /// Whom.
     pub to: Address,
-    /// When it is not waited for any more.
+    /// When the request expires.
     pub until_ms: i64,
 }
 
-/// It was answered, or nobody waits any more (the same stream).
+/// The request was answered, or has expired (stream of the sender of the request).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Responded {
-    /// The letter that asked.
+    /// The message that asked.
     pub request: EnvelopeId,
-    /// What they say; `None`: nothing, in time.
+    /// The answer; `None` if the request expired.
     pub kind: Option<Kind>,
-    /// The letter that says it.
+    /// The message that answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub letter: Option<EnvelopeId>,
-    /// Why, in their words.
+    /// The reason that came with the answer.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
@@ -40,53 +39,53 @@ pub struct Responded {
 /// Why an answer does not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// Nothing was asked in that letter.
+    /// That message asked nothing.
     Unknown,
-    /// It was answered already, or nobody waits any more.
+    /// The request was answered already, or has expired.
     Late,
-    /// Somebody else was asked.
+    /// Another agent was asked.
     NotAsked,
-    /// Something else was asked.
+    /// The answer has another kind than the request expects.
     OtherKind,
 }
 
 impl Refusal {
-    /// The same in words.
+    /// The reason as text.
     pub fn words(&self) -> &'static str {
         match self {
             Self::Unknown => "nothing was asked in that letter",
-            Self::Late => "it was answered already, or nobody waits for the answer any more",
+            Self::Late => "it was answered already, or the request is no longer open",
             Self::NotAsked => "somebody else was asked",
             Self::OtherKind => "it is no answer to what was asked",
         }
     }
 }
 
-/// All that somebody has asked.
+/// All requests of one agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requests {
     open: Vec<Requested>,
-    /// The last that are not open any more, each with the letter that answered it.
+    /// The latest closed requests, each with the message that answered it.
     closed: Vec<(EnvelopeId, Option<EnvelopeId>)>,
 }
 
 impl Requests {
-    /// Whether nothing was ever asked.
+    /// Whether the agent never asked anything.
     pub fn is_empty(&self) -> bool {
         self.open.is_empty() && self.closed.is_empty()
     }
 
-    /// What is waited for.
+    /// The requests that wait for an answer.
     pub fn open(&self) -> &[Requested] {
         &self.open
     }
 
-    /// Whether somebody was asked this and has not answered.
+    /// Whether this agent was asked this and has not answered.
     pub fn is_asked(&self, kind: Kind, to: &str) -> bool {
         self.open.iter().any(|asked| asked.kind == kind && asked.to == to)
     }
 
-    /// Whether this letter is the answer that counted.
+    /// Whether this message is the answer that counted.
     pub fn is_accepted(&self, letter: EnvelopeId) -> bool {
         self.closed.iter().any(|(_, accepted)| *accepted == Some(letter))
     }
@@ -107,20 +106,20 @@ impl Requests {
         if answers { Ok(asked) } else { Err(Refusal::OtherKind) }
     }
 
-    /// What a letter that answers something comes to, or why it does not count.
+    /// The event that a message answering a request leads to, or why it does not count.
     pub fn respond(&self, letter: &Envelope) -> Result<Responded, &'static str> {
         let asked = letter.reply_to.ok_or("it answers nothing")?;
         let asked = self.judge(asked, letter.kind, &letter.from).map_err(|refusal| refusal.words())?;
-        let reason = letter.body.get("text").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+        let reason = letter.text().to_owned();
         Ok(Responded { request: asked.request, kind: Some(letter.kind), letter: Some(letter.id), reason })
     }
 
-    /// What nobody waits for any more.
+    /// The requests that have expired.
     pub fn overdue(&self, now_ms: i64) -> impl Iterator<Item = &Requested> {
         self.open.iter().filter(move |asked| asked.until_ms <= now_ms)
     }
 
-    /// When that is next the case.
+    /// When the next request expires.
     pub fn next_ms(&self) -> Option<i64> {
         self.open.iter().map(|asked| asked.until_ms).min()
     }

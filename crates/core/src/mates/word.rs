@@ -1,7 +1,7 @@
-//! What a model can say to a colleague: words, or one of the team's protocols by name.
+//! What a model can send to a teammate: text, or a message of one of the team's protocols.
 //!
-//! Names and fields are those that models know. Whoever may say what is decided here too: a lead asks for an end and decides
-//! about plans and modes, a teammate only answers.
+//! Names and fields are those that models know. This module also decides who may send what: a lead asks for a shutdown
+//! and decides about plans and modes, a teammate only answers.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,62 +10,54 @@ use crate::limits::CALL_TEXT_BYTES_MAX;
 use crate::message::Kind;
 use crate::policy::Mode;
 
-/// Something that is said.
+/// The content of `send_message`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Word {
-    /// Plain words.
     Text {
-        /// They.
         #[serde(alias = "content", alias = "message")]
         text: String,
     },
-    /// Please come to an end.
+    /// Asks a teammate to shut down.
     ShutdownRequest {
-        /// Why.
         #[serde(default, alias = "content", alias = "message")]
         reason: String,
-        /// Seconds after which it is not asked any more.
+        /// Seconds after which the request expires.
         #[serde(default)]
         deadline_s: Option<u64>,
     },
-    /// What a teammate says to that.
+    /// A teammate's answer to a shutdown request.
     ShutdownResponse {
-        /// The request.
         request_id: String,
-        /// Whether it does.
+        /// Whether the teammate shuts down.
         approve: bool,
-        /// Why not.
+        /// Why it does not.
         #[serde(default, alias = "content", alias = "message")]
         reason: String,
     },
-    /// What a lead says to a plan.
+    /// A lead's answer to a plan.
     PlanApprovalResponse {
-        /// The request.
         request_id: String,
-        /// Whether it is to be carried out.
+        /// Whether the plan may be carried out.
         approve: bool,
-        /// What is to be different.
+        /// What the plan should change.
         #[serde(default, alias = "content", alias = "reason")]
         feedback: String,
     },
-    /// Work in this mode.
-    ModeSetRequest {
-        /// Which.
-        mode: Mode,
-    },
-    /// This is yours.
+    /// Changes a teammate's permission mode.
+    ModeSetRequest { mode: Mode },
+    /// Assigns a task of the shared list.
     TaskAssignment {
         /// The task of the shared list.
         #[serde(alias = "taskId")]
         task_id: String,
-        /// What to mind about it.
+        /// Notes about the task.
         #[serde(default, alias = "content", alias = "message", alias = "note")]
         text: String,
     },
 }
 
-/// The names that a word can have, for whoever mistook one.
+/// The names that `type` may have, for the error about an unknown one.
 const NAMES: [&str; 6] = [
     "message",
     "shutdown_request",
@@ -109,7 +101,7 @@ impl Word {
         Ok(self)
     }
 
-    /// The words in it.
+    /// The text in it.
     pub fn text(&self) -> &str {
         match self {
             Self::Text { text } | Self::TaskAssignment { text, .. } => text,
@@ -119,7 +111,7 @@ impl Word {
         }
     }
 
-    /// The kind of letter that carries it.
+    /// The kind of the mailbox message that carries it.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Text { .. } => Kind::Text,
@@ -132,7 +124,7 @@ impl Word {
         }
     }
 
-    /// Why somebody may not say it; `None`: they may.
+    /// Why the sender may not send it; `None` if it may.
     pub fn misfit(&self, is_lead: bool) -> Option<&'static str> {
         match (self, is_lead) {
             (Self::Text { .. }, _) | (Self::ShutdownResponse { .. }, false) => None,

@@ -1,4 +1,4 @@
-//! The facts of a board, or of several laid over each other, and what is read from them.
+//! The facts of one board, or of several merged, and how they are read.
 
 use std::collections::BTreeMap;
 
@@ -39,14 +39,14 @@ impl Board {
         self.facts.values().filter(move |fact| fact.key.below(key).is_some())
     }
 
-    /// The facts that cannot stand beside one under this key: those above and below it.
+    /// The facts above and below a key, which cannot exist beside a fact under this key.
     pub fn related<'a>(&'a self, key: &'a Key) -> impl Iterator<Item = &'a Fact> {
         let clash =
             move |fact: &&Fact| fact.key != *key && (fact.key.below(key).is_some() || key.below(&fact.key).is_some());
         self.facts.values().filter(clash)
     }
 
-    /// Puts a fact there, in the place of one under the same key.
+    /// Inserts a fact, or replaces the one under the same key.
     pub fn put(&mut self, fact: Fact) {
         self.facts.insert(fact.key.clone(), fact);
     }
@@ -58,7 +58,7 @@ impl Board {
         self.put(Fact { key, value, by, source, at_ms });
     }
 
-    /// Folds a wish to forget in. Folding it twice changes nothing.
+    /// Folds a removal in. Folding it twice changes nothing.
     pub fn forget(&mut self, forgotten: &MemoryForgotten) {
         forgotten.keys.iter().for_each(|key| drop(self.facts.remove(key)));
     }
@@ -77,7 +77,8 @@ impl Board {
     }
 }
 
-/// Two processes that wrote at the same moment may have left a fact above another: then the deeper ones count.
+/// Adds a fact to the tree. Two processes that wrote at the same moment may have left a fact above another: then the
+/// deeper ones count.
 fn grow(tree: &mut Map<String, Value>, path: &[&str], value: &Value) {
     match path {
         [] => {}

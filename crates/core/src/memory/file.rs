@@ -1,36 +1,36 @@
-//! Memories as files that people read and other programs keep: SOUL.md, USER.md, MEMORY.md, and JSON.
+//! Memories as files for people and other programs: SOUL.md, USER.md, MEMORY.md, and JSON.
 //!
-//! SOUL.md is a personality as it stands. In the others every item is a fact: `- key: value` under its section where
-//! somebody wrote it so, else a line under a name that follows from its words, so that reading a file twice makes no
-//! second fact. Headings only say where things are.
+//! SOUL.md is a personality as a whole. In the others every item is a fact: an item `- key: value` keeps its key below
+//! its section, and any other item gets a key that follows from its text, so that importing a file twice makes no
+//! second fact. Headings only give the section.
 
 use serde_json::{Map, Value};
 
 use super::{Board, Fact, Key, Section};
 use crate::hash::Hash;
 
-/// Letters of a name that follows from words.
+/// Characters of a key that follows from an item's text.
 const NAME_LETTERS: usize = 8;
 
-/// What a file is, by its name.
+/// The kind of a memory file, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum File {
     /// How the lead speaks.
     Soul,
     /// Who the user is.
     User,
-    /// Everything else.
+    /// Facts of the other sections.
     Memory,
     /// Sections as one JSON object.
     Json,
 }
 
 impl File {
-    /// The three that are written, with their names.
+    /// The three files that are exported, with their names.
     pub const WRITTEN: [(File, &str); 3] =
         [(File::Soul, "SOUL.md"), (File::User, "USER.md"), (File::Memory, "MEMORY.md")];
 
-    /// What a file of this name is; `None` if nobody knows.
+    /// The kind of a file with this name; `None` if the name is unknown.
     pub fn named(name: &str) -> Option<Self> {
         let name = name.to_lowercase();
         match (name.as_str(), name.rsplit_once('.')) {
@@ -52,7 +52,7 @@ impl File {
         }
     }
 
-    /// The facts that a text holds, in its order; or why it holds none.
+    /// The facts in a text, in its order, or why it could not be read.
     pub fn read(self, text: &str) -> Result<Vec<(Key, Value)>, String> {
         let text = text.trim_start_matches('\u{feff}');
         match self {
@@ -67,7 +67,7 @@ impl File {
         }
     }
 
-    /// The text of a board's facts that belong into it; empty if there are none.
+    /// The text of the board's facts that belong into this file; empty if there are none.
     pub fn write(self, board: &Board) -> String {
         let facts: Vec<&Fact> = board.facts().filter(|fact| self.holds(fact.key.section())).collect();
         if facts.is_empty() {
@@ -97,7 +97,7 @@ fn write_items(facts: &[&Fact]) -> String {
             last = Some(section);
         }
         let name = fact.key.below(&Key::of(section)).unwrap_or_default();
-        // What could be read as something else is written as JSON.
+        // A value that could be misread is written as JSON.
         let plain = fact.value.as_str().filter(|words| {
             !words.contains(['\n', '\r']) && words.trim() == *words && serde_json::from_str::<Value>(words).is_err()
         });
@@ -132,7 +132,7 @@ fn read_items(text: &str, usual: Section) -> Vec<(Key, Value)> {
     facts
 }
 
-/// `key: value`, or words under a name of their own.
+/// A fact from `key: value`, or from text alone with a key that follows from the text.
 fn fact(section: Section, words: &str) -> Option<(Key, Value)> {
     let above = Key::of(section);
     let pair = words.split_once(':').or_else(|| words.split_once('：'));

@@ -9,7 +9,7 @@ use crate::limits::{MEMORY_KEY_BYTES_MAX, MEMORY_KEY_PARTS_MAX};
 use crate::near::did_you_mean;
 use crate::text::quote;
 
-/// What a key begins with.
+/// The first part of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Section {
     /// How the lead speaks.
@@ -18,11 +18,11 @@ pub enum Section {
     UserProfile,
     /// What the user likes and wants.
     Preferences,
-    /// What went wrong with whom.
+    /// Failures of agents.
     AgentErrors,
-    /// What was talked about last.
+    /// The state of the last conversation.
     DialogContext,
-    /// Everything else.
+    /// Facts of no other section.
     Notes,
 }
 
@@ -37,17 +37,16 @@ impl Section {
         ("notes", Section::Notes),
     ];
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, section)| *section == self).map_or("notes", |(name, _)| name)
     }
 
-    /// Whether its facts are the user's wherever they work, unless somebody says otherwise.
+    /// Whether its facts belong to the user in every project, unless a write says otherwise.
     pub fn is_users(self) -> bool {
         !matches!(self, Self::DialogContext | Self::Notes)
     }
 
-    /// Whether its facts speak for the user, and must be the user's own words.
+    /// Whether its facts are about the user, and must come from the user's own words.
     pub fn is_personal(self) -> bool {
         matches!(self, Self::Personality | Self::UserProfile | Self::Preferences)
     }
@@ -68,12 +67,12 @@ pub enum KeyError {
     Section {
         /// What was given.
         text: String,
-        /// A guess, or the end of the sentence.
+        /// A suggestion, or the end of the sentence.
         near: String,
-        /// Those there are.
+        /// The names of all sections.
         sections: String,
     },
-    /// A part of it is empty or has letters that a name has not.
+    /// A part of it is empty or has a character that is not allowed.
     #[error("`{0}` is no key: parts are letters, digits, `_` and `-`, joined by dots")]
     Part(String),
     /// It is too long.
@@ -103,7 +102,7 @@ impl Key {
         if rest.is_empty() { Some(rest) } else { rest.strip_prefix('.') }
     }
 
-    /// The key of a member. A name that cannot be a part of a key is put right as far as that goes.
+    /// The key of a member. Characters that a key cannot have are replaced where possible.
     pub fn member(&self, name: &str) -> Result<Self, KeyError> {
         let plain: String = name.trim().chars().map(|letter| if is_letter(letter) { letter } else { '_' }).collect();
         format!("{}.{plain}", self.text).parse()
@@ -156,18 +155,18 @@ impl<'de> Deserialize<'de> for Key {
     }
 }
 
-/// Whose board it is: the user's, wherever they work, or one project's.
+/// The owner of a board: the user (in every project), or one project.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
-    /// The user's.
+    /// The user's board, the same in every project.
     User,
     /// A project's, by its folder.
     Project(String),
 }
 
-/// What a project's board is called before its folder.
+/// Prefix of a project's scope, before its folder.
 const PROJECT: &str = "project:";
-/// What the streams of memory begin with.
+/// Prefix of the memory streams.
 const STREAM: &str = "memory/";
 
 impl Scope {

@@ -1,20 +1,20 @@
-//! When what was said is worth a look: a cheap rule, not a model.
+//! When a conversation is worth searching for facts: a cheap rule, not a model.
 //!
-//! It errs on the side of looking: a look that finds nothing costs one short call, and what is missed is looked at with
-//! everything else after a few exchanges.
+//! It errs on the side of searching: a search that finds nothing costs one short call, and what the rule misses is
+//! searched with everything else after a few exchanges.
 
 use serde::{Deserialize, Serialize};
 
-/// What the user said and how they were answered.
+/// A message of the user and the answer to it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Exchange {
     /// The user's words.
     pub said: String,
-    /// The answer.
     pub answered: String,
 }
 
-/// Phrases of somebody who speaks of themselves or wants something kept. Each stands at the beginning of words.
+/// Phrases with which users speak of themselves or ask to remember something. Each must begin at the beginning of a
+/// word.
 const ENGLISH: [&str; 36] = [
     "remember",
     "don't forget",
@@ -100,8 +100,8 @@ pub fn says_something_lasting(text: &str) -> bool {
         || CHINESE.iter().any(|phrase| text.contains(phrase))
 }
 
-/// Whether it is time to look at what was said since the last look: something lasting was said, or it has become a few
-/// exchanges.
+/// Whether the exchanges since the last search should be searched now: one says something lasting, or there are enough
+/// of them.
 pub fn is_due(exchanges: &[Exchange], every: u32) -> bool {
     let count = u32::try_from(exchanges.len()).unwrap_or(u32::MAX);
     count >= every.max(1) || exchanges.iter().any(|exchange| says_something_lasting(&exchange.said))

@@ -32,7 +32,7 @@ pub struct Source {
     /// The session it was said in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
-    /// The turn of whoever wrote it down.
+    /// The turn of the agent that wrote it down.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
     /// The words it follows from.
@@ -43,14 +43,12 @@ pub struct Source {
     pub file: String,
 }
 
-/// Something remembered, as it stands.
+/// One remembered fact.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fact {
-    /// Under what.
     pub key: Key,
-    /// What.
     pub value: Value,
-    /// Who wrote it down.
+    /// The user, agent or program that wrote it.
     pub by: Writer,
     /// Where it came from.
     #[serde(default)]
@@ -66,43 +64,41 @@ impl Fact {
     }
 }
 
-/// Something is remembered from now on (memory stream).
+/// A fact is written (memory stream).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MemorySet {
-    /// Under what.
     pub key: Key,
-    /// What.
     pub value: Value,
-    /// Who wrote it down.
+    /// The user, agent or program that wrote it.
     pub by: Writer,
     /// Where it came from.
     #[serde(default)]
     pub source: Source,
-    /// Facts that it takes the place of, besides the one under its own key.
+    /// Facts above or below its key, which it replaces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub over: Vec<Key>,
 }
 
-/// Something is not remembered any more (memory stream).
+/// Facts are removed (memory stream).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryForgotten {
-    /// Under what: every single fact.
+    /// The key of every removed fact.
     pub keys: Vec<Key>,
-    /// Who wanted it.
+    /// The user, agent or program that removed them.
     pub by: Writer,
 }
 
-/// What was said up to here is in the hands of whoever extracts facts from it (session stream).
+/// The exchanges up to here were handed to the agent that extracts facts from them (session stream).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryHanded {
-    /// The last entry of the session's stream among it.
+    /// The last entry of the session's stream that belongs to them.
     pub upto: u64,
-    /// Who looks at it.
+    /// The agent that extracts facts.
     pub agent: crate::id::AgentId,
-    /// The entry that it begins behind.
+    /// The entry after which they begin.
     #[serde(default)]
     pub after: u64,
-    /// How often it was handed over, this time included; 0 where nobody counted yet.
+    /// How often they were handed over, this time included; 0 in journals that do not record it.
     #[serde(default)]
     pub attempt: u32,
 }
@@ -117,9 +113,8 @@ pub enum Why {
     Standing,
     /// It says where the last conversation in the project stood.
     LastConversation,
-    /// It has these words in common with what was said.
+    /// It shares these terms with the user's message.
     Matched {
-        /// The words.
         terms: Vec<String>,
         /// How well it fits, in thousandths.
         score_milli: u64,
@@ -129,25 +124,24 @@ pub enum Why {
 /// A fact that was put into a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recalled {
-    /// Whose board it is on.
+    /// The board that it is on.
     pub scope: Scope,
-    /// Under what.
     pub key: Key,
-    /// When it had been written down: tells one value from a later one.
+    /// When it was written, which distinguishes it from a later value.
     pub at_ms: i64,
-    /// Why it is there.
+    /// Why it is in the prompt.
     pub why: Why,
 }
 
-/// What a turn is told from memory.
+/// The facts that a turn gets from memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Recall {
-    /// The words beside the user's; empty if everything is in the system text.
+    /// Text beside the user's message; empty if all facts are in the system text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// What went into the prompt, here or in the system text, and why.
+    /// The facts that are in the prompt, here or in the system text, and why.
     pub facts: Vec<Recalled>,
-    /// Facts that would have fitted and found no room.
+    /// Matching facts that did not fit.
     #[serde(default)]
     pub left_out: usize,
 }

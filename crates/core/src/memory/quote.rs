@@ -1,4 +1,4 @@
-//! Whether words are somebody's own.
+//! Whether a fact rests on the user's own words.
 
 use std::collections::HashSet;
 
@@ -8,24 +8,23 @@ use super::{Key, Section};
 use crate::limits::{MEMORY_NEAR_FORM_WEIGHT_MAX, MEMORY_QUOTE_WEIGHT_MIN, MEMORY_SHORT_FORM_WEIGHT_MAX};
 use crate::memory::rank::{is_pictured, split};
 
-/// Letters that a character of Chinese, Japanese or Korean stands for.
+/// Latin letters that a Chinese, Japanese or Korean character counts as.
 const PICTURED_WEIGHT: usize = 3;
 
-/// The words that the user must have said for a fact to be theirs. What becomes part of a lead's instructions must be
-/// said by the user as it stands; for anything else words that it follows from are enough.
+/// The words that the user must have said for a fact to count as theirs. A personality becomes part of the lead's
+/// instructions, so the user must have said the whole value; for any other fact the quote is enough.
 pub fn proof<'a>(key: &Key, value: &'a Value, quote: &'a str) -> &'a str {
     match (key.section(), value) {
         (Section::Personality, Value::String(words)) => words,
         (Section::Personality, Value::Null) => quote,
-        // Nobody speaks in JSON.
+        // A structured value cannot have been said.
         (Section::Personality, _) => "",
         _ => quote,
     }
 }
 
-/// Whether a fact is the user's word, by all that they said in a session: they said the words that it follows from, and
-/// what is written about them is in words of theirs, or is a short form of the quote. A real quote beside a stranger's
-/// words proves nothing of those.
+/// Whether a fact rests on the user's words in a session: the user said the quote, and a value about the user consists
+/// of the user's words or is a short form of the quote. A genuine quote does not prove a value in other words.
 pub fn vouches(key: &Key, value: &Value, quote: &str, said: &[String]) -> bool {
     let proof = proof(key, value, quote);
     said.iter().any(|said| occurs(proof, said)) && (!needs_words(key.section()) || shares(value, quote, said))
@@ -35,8 +34,8 @@ fn needs_words(section: Section) -> bool {
     matches!(section, Section::UserProfile | Section::Preferences)
 }
 
-/// Whether each text in a value has more than half of its terms from what was said. Not all of them: whoever writes a
-/// fact down bends words and leaves some out.
+/// Whether more than half of the terms of each text in a value come from the user's messages. Not all: the writer of a
+/// fact inflects words and leaves some out.
 fn shares(value: &Value, quote: &str, said: &[String]) -> bool {
     let known: HashSet<String> = said.iter().flat_map(|said| words(said)).collect();
     let is_theirs = |text: &str| {
@@ -46,15 +45,15 @@ fn shares(value: &Value, quote: &str, said: &[String]) -> bool {
     all_texts(value, &is_theirs)
 }
 
-/// Whether a value is what a quote comes to in other words: `C` for "摄氏度", 北京通州 for "我住通州". It is kept with the
-/// quote, so that a reader sees what was really said; there is no room in it for an instruction.
+/// Whether a value can be a short form of the quote: `C` for "摄氏度", 北京通州 for "我住通州". It is stored with the quote, so
+/// that a reader sees the original words, and it is too short for an instruction.
 fn is_short_form(text: &str, own: &HashSet<String>, quote: &str) -> bool {
     let weight = weight(text);
     let has_a_word_of_it = || words(quote).intersection(own).next().is_some();
     weight <= MEMORY_SHORT_FORM_WEIGHT_MAX || (weight <= MEMORY_NEAR_FORM_WEIGHT_MAX && has_a_word_of_it())
 }
 
-/// The length of a text in letters, where a character of Chinese, Japanese or Korean counts as several.
+/// The length of a text in letters, where a Chinese, Japanese or Korean character counts as several.
 fn weight(text: &str) -> usize {
     let letters = text.chars().filter(|letter| letter.is_alphanumeric());
     letters.map(|letter| if is_pictured(letter) { PICTURED_WEIGHT } else { 1 }).sum()
@@ -83,8 +82,8 @@ fn all_texts(value: &Value, is: &dyn Fn(&str) -> bool) -> bool {
     }
 }
 
-/// Whether a quote occurs in what was said, however it is spaced and in whatever case. A word or a few letters prove
-/// nothing, unless they are all that was said.
+/// Whether a quote occurs in a message, ignoring case and spacing. A single word or a few letters count only if they
+/// are the whole message.
 pub fn occurs(quote: &str, said: &str) -> bool {
     let plain = |text: &str| -> String {
         text.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()

@@ -1,9 +1,9 @@
-//! Finding by words, in English and Chinese: terms, and how well a fact fits a question (BM25).
+//! Search by words, in English and Chinese: terms, and how well a fact matches a question (BM25).
 //!
-//! Words are split at whatever is no letter; Chinese, Japanese and Korean have no such places, so their terms are pairs
-//! of neighbouring characters, which finds words of two characters without a dictionary. What has no meaning by itself
-//! is left out. The numbers that BM25 takes from a whole collection are constants here: then a fact's rows follow from
-//! the fact alone, and the order of what is found hardly depends on them.
+//! Words end at every character that is no letter. Chinese, Japanese and Korean have no such places, so their terms
+//! are pairs of neighbouring characters, which finds words of two characters without a dictionary. Words without a
+//! meaning of their own are skipped. The numbers that BM25 takes from a whole collection are constants here: then a
+//! fact's rows follow from the fact alone, and the order of the results hardly depends on them.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ use crate::limits::{MEMORY_FACTS_MAX, MEMORY_TERM_CHARS_MAX, MEMORY_TERMS_MAX};
 
 /// Terms of a question that are looked for.
 pub const QUERY_TERMS_MAX: usize = 24;
-/// Terms that a fact is expected to have.
+/// Terms that an average fact has.
 const TERMS_USUAL: f64 = 12.0;
-/// How soon repetition stops to count.
+/// BM25's k1: how soon repetition stops to count.
 const K1: f64 = 1.2;
-/// How much a long fact is held back.
+/// BM25's b: how much a long fact is penalized.
 const B: f64 = 0.5;
 
-/// Words that say nothing about what is talked about.
+/// Words that say nothing about the topic.
 const STOP_WORDS: &[&str] = &[
     "a", "about", "after", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "before", "but",
     "by", "can", "could", "did", "do", "does", "don", "for", "from", "get", "had", "has", "have", "he", "her", "his",
@@ -30,11 +30,11 @@ const STOP_WORDS: &[&str] = &[
     "there", "they", "this", "to", "up", "us", "use", "user", "ve", "was", "we", "were", "what", "when", "where",
     "which", "who", "why", "will", "with", "would", "you", "your",
 ];
-/// Characters of which a pair says nothing.
+/// Chinese function characters. A pair of two of them is no term.
 const STOP_CHARACTERS: &str =
     "的了是我你他她它们在有和与或不也都就还很这那个一吗呢吧啊么什怎样请把被让给对要会能可以到从上下来去说用户";
 
-/// A term in a fact.
+/// The occurrences of a term in a fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Posting {
     /// How often the fact has it.
@@ -91,7 +91,7 @@ fn each_text(value: &Value, take: &mut impl FnMut(&str)) {
     }
 }
 
-/// Hands every term of a text over, in the order they occur.
+/// Passes every term of a text to `take`, in order.
 pub(super) fn split(text: &str, take: &mut impl FnMut(String)) {
     let mut word = String::new();
     let mut run: Vec<char> = Vec::new();
@@ -123,7 +123,7 @@ fn pairs(run: &[char], take: &mut impl FnMut(String)) {
     }
 }
 
-/// A word without the ending of its plural; nothing for one without meaning.
+/// A word without its plural ending; `None` for a word without a meaning of its own.
 fn stem(word: String) -> Option<String> {
     if STOP_WORDS.binary_search(&word.as_str()).is_ok() {
         return None;
@@ -138,7 +138,7 @@ fn stem(word: String) -> Option<String> {
     }
 }
 
-/// Letters of double width as what they are.
+/// The normal form of a full-width character.
 fn narrow(letter: char) -> char {
     match u32::from(letter) {
         wide @ 0xff01..=0xff5e => char::from_u32(wide - 0xfee0).unwrap_or(letter),
@@ -146,7 +146,7 @@ fn narrow(letter: char) -> char {
     }
 }
 
-/// Whether it is written without spaces between words.
+/// Whether a character belongs to a script without spaces between words.
 pub(super) fn is_pictured(letter: char) -> bool {
     matches!(u32::from(letter),
         0x3040..=0x30ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xac00..=0xd7af | 0xf900..=0xfaff | 0x2_0000..=0x3_ffff)

@@ -1,7 +1,7 @@
-//! Who may write what, and what follows from a write.
+//! Who may write to memory, and which events a write leads to.
 //!
-//! One function decides: whatever a prompt, a file or a page says, and whatever tools an agent's file lists, an agent
-//! that is not the one in charge of the memory cannot change it.
+//! Only this module decides, so no prompt, file, web page or tool list can give another agent than the memory expert
+//! the right to change the user's facts.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,10 +12,10 @@ use crate::secret::{redact, redact_value};
 use crate::team::{Definition, Place};
 use crate::text::quote as shown;
 
-/// The expert in charge of the memory.
+/// The name of the expert in charge of the memory.
 pub const EXPERT: &str = "memory";
 
-/// Who writes.
+/// The author of a fact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Writer {
@@ -23,18 +23,18 @@ pub enum Writer {
     User(String),
     /// The expert in charge.
     Expert,
-    /// Code of ours, which notes where conversations stand and which agents fail.
+    /// The runtime, which records where conversations stand and which agents fail.
     Program,
     /// A session's lead.
     Lead(String),
-    /// Anybody else.
+    /// Any other agent.
     Other(String),
 }
 
 impl Writer {
-    /// What an agent is, as a writer. A lead is a lead whatever it is called. The expert in charge of the memory is built
-    /// in or the user's own; a member that owns tasks, or an expert that a project's file defines, is not in charge of the
-    /// memory because of its name.
+    /// The kind of writer that an agent is. A lead is a lead under any name. The memory expert is built in or the
+    /// user's own; a plan's member, or an expert that a project's file defines, does not become the memory expert by
+    /// its name.
     pub fn of(definition: &Definition, leads: bool) -> Self {
         let name = definition.name.clone();
         match (leads, definition.place) {
@@ -44,7 +44,6 @@ impl Writer {
         }
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         match self {
             Self::User(name) | Self::Lead(name) | Self::Other(name) => name,
@@ -59,35 +58,28 @@ pub fn is_keeper(definition: &Definition) -> bool {
     definition.name == EXPERT && (definition.builtin || definition.trusted)
 }
 
-/// Why nothing is written.
+/// Why a write is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// It is not theirs to write.
+    /// The writer may not write under this key.
     #[error("`{who}` may not write `{key}`: {why}")]
     NotYours {
-        /// Who.
         who: String,
-        /// What.
         key: Key,
         /// The rule, and what to do instead.
         why: &'static str,
     },
-    /// Nobody has said so.
+    /// The value does not rest on the user's own words.
     #[error(
         "`{0}` speaks for the user: `quote` must be a phrase that the user said in this conversation, exactly as it was \
          said, and the value must be in words that the user used (a `personality` altogether); without that there is \
          nothing to remember"
     )]
     Unquoted(Key),
-    /// It is too large.
+    /// One value is too large.
     #[error("the value of `{key}` has {bytes} bytes; at most {MEMORY_VALUE_BYTES_MAX} are remembered: say it shorter")]
-    TooLarge {
-        /// Which.
-        key: Key,
-        /// Its size.
-        bytes: usize,
-    },
-    /// It is too much at once.
+    TooLarge { key: Key, bytes: usize },
+    /// One write has too many facts.
     #[error("{0} facts at once; at most {MEMORY_WRITE_FACTS_MAX} are written at a time")]
     TooMany(usize),
     /// The section is full.
@@ -96,27 +88,26 @@ pub enum Refusal {
     /// A member's name is no part of a key.
     #[error("{0}")]
     Key(#[from] super::KeyError),
-    /// There is nothing there.
+    /// There is no fact under the key.
     #[error("nothing is remembered under `{0}`")]
     Nothing(Key),
-    /// A value would take the place of all that a section holds.
+    /// One value would replace all facts of a section.
     #[error(
         "`{section}` holds other facts ({facts}), which one value in their place would lose: write it under a name in it, \
          such as `{section}.name`, or forget them first (`max-team memory forget {section}`)"
     )]
     Covers {
-        /// The section.
         section: Key,
         /// How many it holds.
         facts: usize,
     },
-    /// A fact would take the place of a value that stands for its whole section.
+    /// A fact would replace the one value of its section.
     #[error(
         "`{0}` holds a value of its own, which a fact in it would take the place of: forget that first (`max-team memory \
          forget {0}`), or write it under a name"
     )]
     Within(Key),
-    /// There is nothing to write.
+    /// The value contains no fact.
     #[error("there is nothing in the value of `{0}` to remember")]
     Empty(Key),
 }
@@ -126,7 +117,7 @@ const ONLY_CONTEXT: &str = "a lead writes `dialog_context` only; the `memory` ex
 const ONLY_EXPERT: &str = "everybody reads, only the `memory` expert writes; say in your answer what should be \
                            remembered";
 
-/// Whether somebody may write under a key.
+/// Whether a writer may write under a key.
 pub fn may_write(who: &Writer, key: &Key) -> Result<(), Refusal> {
     let no = |why| Err(Refusal::NotYours { who: shown(who.name()), key: key.clone(), why });
     match who {
@@ -138,8 +129,8 @@ pub fn may_write(who: &Writer, key: &Key) -> Result<(), Refusal> {
     }
 }
 
-/// What it takes to remember a value: an object becomes a fact for each of its members, and what stood above or below
-/// a new fact goes. `vouched`: whether the quote is known to be the user's own words.
+/// The events that store a value: an object becomes one fact per member, and facts above or below a new fact are
+/// replaced. `vouched`: whether the quote is known to be the user's own words.
 pub fn set(
     board: &Board,
     who: &Writer,
@@ -176,7 +167,7 @@ pub fn set(
     Ok(facts.collect())
 }
 
-/// What it takes to forget what is under a key.
+/// The event that removes the facts under a key.
 pub fn forget(board: &Board, who: &Writer, key: &Key, vouched: bool) -> Result<MemoryForgotten, Refusal> {
     allowed(who, key, vouched)?;
     let keys: Vec<Key> = board.under(key).map(|fact| fact.key.clone()).collect();
@@ -191,7 +182,7 @@ fn allowed(who: &Writer, key: &Key, vouched: bool) -> Result<(), Refusal> {
 
 fn flatten(key: &Key, value: &Value, leaves: &mut Vec<(Key, Value)>) -> Result<(), Refusal> {
     match value {
-        // What is not known is not remembered.
+        // A null value means unknown, which is not stored.
         Value::Null => Ok(()),
         Value::Object(members) => {
             members.iter().try_for_each(|(name, value)| flatten(&key.member(name)?, value, leaves))

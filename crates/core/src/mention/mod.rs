@@ -2,13 +2,11 @@
 //!
 //! [`find`] reads the text and knows no disk: a mention comes with its possible spellings, and the reader takes the first
 //! one that exists. A mention that names nothing stays plain text, so `@dataclass`, `@types/node` and addresses need no
-//! rules of their own. `complete` is for a mention that is being typed, `block` for how its content is handed to a model.
+//! rules of their own. `block` is for how its content is handed to a model.
 
 mod block;
-mod complete;
 
 pub use block::{Label, content, label, labels, left_out};
-pub use complete::{OpenMention, open_at, rank, written};
 
 /// Mentions of one message that are looked up.
 pub const MENTIONS_MAX: usize = 64;
@@ -17,7 +15,7 @@ const PATH_BYTES_MAX: usize = 1_024;
 /// The line before text that was piped in beside a prompt: the user did not write what follows.
 const STDIN: &str = "<stdin>";
 /// What ends a bare path; a path with one of these is written in quotes.
-const ENDS: &str = "\"'`<>|*，。；：！？、（）「」『』【】《》“”‘’…";
+pub const ENDS: &str = "\"'`<>|*，。；：！？、（）「」『』【】《》“”‘’…";
 /// Characters that may follow a path and do not belong to it.
 const TRAILING: [char; 10] = ['.', ',', ';', ':', '!', '?', ')', ']', '}', '~'];
 
@@ -82,7 +80,7 @@ pub fn prose(message: &str) -> String {
 }
 
 /// Whether an `@` behind this character can begin a mention; in an address (`me@example.org`) it does not.
-fn may_precede(before: Option<char>) -> bool {
+pub fn may_precede(before: Option<char>) -> bool {
     before.is_none_or(|before| !before.is_ascii_alphanumeric() && !"._%+-/\\@".contains(before))
 }
 

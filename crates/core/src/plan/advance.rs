@@ -1,40 +1,45 @@
-//! What follows for everybody else once an input has been folded in: who is given up, what the clock says, who is
-//! next, whom to ask, whether it is over. Nothing here changes state.
+//! What follows for other tasks once an input has been folded in: cancellations, deadlines, the next tasks, questions,
+//! the end. Nothing here changes state.
 //!
-//! Each kind of thing is decided on the state that the one before left behind, until nothing follows. None of them
-//! looks at more than what moves, except the end of all.
+//! Each step is decided on the state that the step before left, until nothing follows. A step looks only at the tasks
+//! in its queue, except at the end of the plan.
+
+use std::collections::BTreeSet;
 
 use super::event::{
-    About, Cause, PlanAsked, PlanEnd, PlanStopped, Spent, TaskAssigned, TaskCancelled, TaskQueued, TaskResumed,
-    TaskSkipped,
+    About, Cause, PlanAsked, PlanEnd, PlanStopped, PlanUnasked, Spent, TaskAssigned, TaskCancelled, TaskQueued,
+    TaskResumed, TaskSkipped,
 };
 use super::machine::Plan;
 use super::slot::{Doom, State};
 use super::{Findings, Now, overlap};
 use crate::event::Event;
-use crate::limits::READY_SCANNED_MAX;
+use crate::limits::{BESIDE_TASKS_MAX, READY_SCANNED_MAX};
 
 impl Plan {
-    /// What follows, one kind of thing at a time.
-    pub(super) fn advance(&self, now: Now<'_>) -> Vec<Event> {
-        if self.ended.is_some() || self.proposed.is_none() {
+    /// The next events that follow from the state: the first step that has any.
+    pub(super) fn advance(&self, now: &Now<'_>) -> Vec<Event> {
+        if self.closing.end.is_some() || self.proposed.is_none() {
             return Vec::new();
         }
-        // What is given up comes first: a task that was stopped must not fail by the clock as well.
-        let steps: [&dyn Fn() -> Vec<Event>; 7] = [
-            &|| self.give_up(),
-            &|| self.out_of_time(now),
-            &|| self.by_the_clock(now),
-            &|| self.ask_to_start(),
-            &|| self.fill_places(now),
-            &|| self.ask_about_all(),
-            &|| self.end(),
+        // Cancellations come first: a task that was stopped must not fail by a timeout as well.
+        let steps: [(bool, &dyn Fn() -> Vec<Event>); 8] = [
+            (true, &|| self.give_up()),
+            (false, &|| self.out_of_time(now)),
+            (false, &|| self.by_the_clock(now)),
+            (true, &|| self.ask_to_start()),
+            (false, &|| self.fill_places(now)),
+            (false, &|| self.ask_about_all()),
+            (true, &|| self.unask()),
+            (true, &|| self.end()),
         ];
-        steps.iter().map(|step| step()).find(|events| !events.is_empty()).unwrap_or_default()
+        // A stopped plan starts nothing, and its deadlines do not run.
+        let due = steps.iter().filter(|(is_always, _)| *is_always || !self.is_held());
+        due.map(|(_, step)| step()).find(|events| !events.is_empty()).unwrap_or_default()
     }
 
     fn give_up(&self) -> Vec<Event> {
-        let doomed = self.doomed.iter().filter_map(|(task, doom)| {
+        let doomed = self.queues.doomed.iter().filter_map(|(task, doom)| {
             let stopping = self.slots.get(*task)?.state.is_at_work();
             let task = self.name(*task)?;
             Some(match doom {
@@ -50,17 +55,17 @@ impl Plan {
         doomed.collect()
     }
 
-    fn out_of_time(&self, now: Now<'_>) -> Vec<Event> {
+    fn out_of_time(&self, now: &Now<'_>) -> Vec<Event> {
         let wall_ms = self.draft().and_then(|draft| draft.budget.wall_ms).unwrap_or_default();
-        if self.stopped || self.over_at_ms.is_none_or(|over_at_ms| now.at_ms < over_at_ms) {
+        if self.closing.stopped || !self.clock.is_over(now.at_ms) {
             return Vec::new();
         }
         let by = format!("its time budget of {} s", wall_ms / 1_000);
         vec![Event::PlanStopped(PlanStopped { task: None, by, replaced_by: None })]
     }
 
-    fn by_the_clock(&self, now: Now<'_>) -> Vec<Event> {
-        let due = self.clock.iter().take_while(|(at_ms, _)| *at_ms <= now.at_ms);
+    fn by_the_clock(&self, now: &Now<'_>) -> Vec<Event> {
+        let due = self.clock.due.iter().take_while(|(at_ms, _)| *at_ms <= now.at_ms);
         due.filter_map(|(_, task)| {
             let slot = self.slots.get(*task)?;
             Some(match &slot.state {
@@ -70,7 +75,7 @@ impl Plan {
                     let none = Spent::default();
                     self.failure(
                         *task,
-                        slot.attempt,
+                        slot.tries.attempt,
                         Cause::Timeout,
                         error,
                         Findings::default(),
@@ -85,17 +90,18 @@ impl Plan {
     }
 
     fn ask_to_start(&self) -> Vec<Event> {
-        let gated = self.gated.iter().zip(0..).filter_map(|(task, ahead)| {
+        let gated = self.queues.gated.iter().zip(0..).filter_map(|(task, ahead)| {
             let about = About::Start { task: self.name(*task)? };
             Some(Event::PlanAsked(PlanAsked { question: self.next_question(ahead), about }))
         });
         gated.collect()
     }
 
-    fn fill_places(&self, now: Now<'_>) -> Vec<Event> {
-        let mut free = self.places().saturating_sub(self.active.len());
+    fn fill_places(&self, now: &Now<'_>) -> Vec<Event> {
+        let mut free = self.places().saturating_sub(self.queues.active.len());
         let mut events = Vec::new();
-        for task in self.answered.iter().take(free) {
+        let resumed = self.queues.answered.iter().take(free);
+        for task in resumed.clone() {
             let left_ms = match self.slots.get(*task).map(|slot| &slot.state) {
                 Some(State::Answered { left_ms, .. }) => *left_ms,
                 _ => 0,
@@ -104,30 +110,32 @@ impl Plan {
             events.push(Event::TaskResumed(TaskResumed { task: id, deadline_ms: now.at_ms.saturating_add(left_ms) }));
             free -= 1;
         }
-        if !self.paused.is_empty() {
+        if !self.queues.paused.is_empty() {
             return events;
         }
         let mut taken: Vec<usize> = Vec::new();
-        let mut next = self.ready.next().take(free + READY_SCANNED_MAX);
+        let mut next = self.queues.ready.next().take(free + READY_SCANNED_MAX);
         while taken.len() < free
             && let Some(task) = next.next()
         {
-            let free = !self.stopping.contains(&task) && !self.is_blocked(task) && !self.is_taken(task, now);
+            let free = !self.queues.stopping.contains(&task) && !self.is_blocked(task) && !self.is_taken(task, now);
             if free && !taken.iter().any(|other| self.collide(task, *other)) {
-                events.extend(self.assign(task, now));
                 taken.push(task);
             }
         }
+        let at_work: BTreeSet<usize> = self.queues.active.iter().chain(resumed).chain(&taken).copied().collect();
+        events.extend(taken.iter().filter_map(|task| self.assign(*task, &at_work, now)));
         events
     }
 
-    /// Whether somebody is at work on the same paths. Whoever asks something keeps their paths: they are half done.
+    /// Whether another task works on the same paths. A task whose owner asked something keeps its paths, because its
+    /// work is half done.
     pub(super) fn is_blocked(&self, task: usize) -> bool {
         self.claims.block(task, self.owns(task))
     }
 
-    /// Whether another plan is at work on the same paths.
-    fn is_taken(&self, task: usize, now: Now<'_>) -> bool {
+    /// Whether another plan works on the same paths.
+    fn is_taken(&self, task: usize, now: &Now<'_>) -> bool {
         let meets = |mine: &String| now.taken.iter().any(|theirs| overlap(mine, theirs));
         self.owns(task).iter().any(meets)
     }
@@ -137,17 +145,18 @@ impl Plan {
     }
 
     fn owns(&self, task: usize) -> &[String] {
-        self.draft().and_then(|draft| draft.tasks.get(task)).map_or(&[], |task| task.owned())
+        self.written(task).map_or(&[], |task| task.owned())
     }
 
-    fn assign(&self, task: usize, now: Now<'_>) -> Option<Event> {
-        let written = self.draft()?.tasks.get(task)?;
+    fn assign(&self, task: usize, at_work: &BTreeSet<usize>, now: &Now<'_>) -> Option<Event> {
+        let written = self.written(task)?;
         let slot = self.slots.get(task)?;
-        let member = slot.member.clone().unwrap_or_else(|| written.agent.clone());
-        let model = slot.model.clone().or_else(|| written.model.clone());
+        let member = slot.owner.member.clone().unwrap_or_else(|| written.agent.clone());
+        let model = slot.owner.model.clone().or_else(|| written.model.clone());
+        let beside = at_work.iter().filter(|other| **other != task).filter_map(|other| self.name(*other));
         Some(Event::TaskAssigned(TaskAssigned {
             task: written.id.clone(),
-            attempt: slot.attempt + 1,
+            attempt: slot.tries.attempt + 1,
             agent: self.agent_for(&written.id, &member, model.as_deref()),
             member,
             model,
@@ -155,19 +164,21 @@ impl Plan {
             note: slot.note.clone(),
             before: Vec::new(),
             tree: None,
-            beside: Vec::new(),
+            beside: beside.take(BESIDE_TASKS_MAX).collect(),
         }))
     }
 
     /// Of the questions about the plan as a whole, one is open at a time.
     fn ask_about_all(&self) -> Vec<Event> {
-        if self.asked_of.contains_key(&None) {
+        if self.questions.is_asked(None) {
             return Vec::new();
         }
         let waves = self.graph.as_ref().map_or(0, |graph| graph.waves().len());
-        let first_over = self.waves > 0 && self.waves < waves && self.open == 0 && self.unsettled > 0;
-        let at_rest = self.active.is_empty() && self.answered.is_empty() && self.unchecked.is_empty();
-        let about = match (first_over, !self.paused.is_empty() && at_rest) {
+        let first_over = self.progress.waves > 0
+            && self.progress.waves < waves
+            && self.progress.open == 0
+            && self.progress.unsettled > 0;
+        let about = match (first_over, !self.queues.paused.is_empty() && self.queues.is_at_rest()) {
             (true, _) => About::Rest,
             (false, true) => About::Budget,
             (false, false) => return Vec::new(),
@@ -175,20 +186,29 @@ impl Plan {
         vec![Event::PlanAsked(PlanAsked { question: self.next_question(0), about })]
     }
 
+    /// Withdraws questions whose answers would change nothing any more.
+    fn unask(&self) -> Vec<Event> {
+        let (questions, replaced_by) = (self.questions.withdrawn.clone(), self.closing.replaced_by);
+        if questions.is_empty() { Vec::new() } else { vec![Event::PlanUnasked(PlanUnasked { questions, replaced_by })] }
+    }
+
     fn end(&self) -> Vec<Event> {
-        // A log without a sound draft has nothing to run, but somebody may still have to say no to it.
-        let over = self.unsettled == 0 && self.stopping.is_empty() && (self.graph.is_some() || self.asked.is_empty());
+        // A log without a valid draft has nothing to run, but the plan ends only after its open questions are
+        // answered.
+        let over = self.progress.unsettled == 0
+            && self.queues.stopping.is_empty()
+            && (self.graph.is_some() || self.questions.open.is_empty());
         if over { vec![self.ended_event(self.outcome())] } else { Vec::new() }
     }
 
     fn outcome(&self) -> PlanEnd {
-        let failed = self.tally.failed.saturating_sub(self.tally.mended);
-        match (self.stopped, failed, self.tally.cancelled, self.tally.done) {
-            (true, ..) if self.replaced => PlanEnd::Replaced,
+        let failed = self.progress.tally.failed.saturating_sub(self.progress.tally.mended);
+        match (self.closing.stopped, failed, self.progress.tally.cancelled, self.progress.tally.done) {
+            (true, ..) if self.closing.replaced => PlanEnd::Replaced,
             (true, ..) => PlanEnd::Stopped,
             _ if self.graph.is_none() => PlanEnd::Failed,
             (false, 0, 0, _) => PlanEnd::Done,
-            // Nothing failed: its tasks, or whoever worked at them, were stopped one by one.
+            // Nothing failed: its tasks, or their owners, were stopped one by one.
             (false, 0, _, 0) => PlanEnd::Stopped,
             (false, _, _, 0) => PlanEnd::Failed,
             (false, ..) => PlanEnd::Partial,

@@ -1,21 +1,28 @@
-//! Folding events into a plan. Nothing here chooses: the same events always give the same state.
+//! Folds events into a plan. Nothing here decides: the same events always give the same state.
 //!
-//! An event moves its own task here; what that means for those that build on it is in `settle`.
+//! An event moves its own task here; `settle` follows up on the tasks that build on it.
 
 use uuid::Builder;
 
 use super::event::{
-    About, PlanAnswered, PlanAsked, PlanEdited, PlanProposed, Ruling, Say, SkipReason, Spent, TaskAnswered, TaskAsked,
-    TaskAssigned, TaskChanged, TaskFailed, TaskHeld, TaskMarked, TaskPaused, TaskReported, TaskResult, TaskRuled,
+    About, PlanAnswered, PlanAsked, PlanEdited, PlanEnd, PlanPaused, PlanProposed, PlanResumed, Ruling, Say,
+    SkipReason, Spent, TaskAnswered, TaskAsked, TaskAssigned, TaskChanged, TaskFailed, TaskHeld, TaskMarked,
+    TaskPaused, TaskReported, TaskResult, TaskRuled,
 };
 use super::machine::Plan;
+use super::questions::Questions;
 use super::ready::Ready;
 use super::slot::{Decision, Doom, LeadNote, Slot, State};
-use super::{Budget, Draft, Graph};
+use super::{Draft, Graph};
 use crate::event::Event;
 use crate::id::TurnId;
 use crate::limits::READY_SCANNED_MAX;
 use crate::policy::By;
+
+/// Note to the owner of a task that continues after a stop.
+const STOPPED_NOTE: &str = "The user stopped the plan and continues it now: go on where you were.";
+/// Note to the owner of a task that continues because the budget has room again.
+const MONEY_NOTE: &str = "There is more to spend now: go on where you were.";
 
 impl Plan {
     /// Folds one event of the plan's stream in.
@@ -26,29 +33,20 @@ impl Plan {
             Event::PlanEdited(edited) => self.edited(edited),
             Event::PlanAsked(asked) => self.ask(asked),
             Event::PlanAnswered(answered) => self.answer(answered, at_ms),
-            Event::PlanUnasked(unasked) => {
-                self.asked.retain(|question, _| !unasked.questions.contains(question));
-                self.asked_of.retain(|_, question| !unasked.questions.contains(question));
-            }
-            Event::PlanResumed(_) => self.resume(),
+            Event::PlanUnasked(unasked) => self.questions.forget(&unasked.questions),
+            Event::PlanResumed(resumed) => self.resume(resumed, at_ms),
             Event::PlanRevised(revised) => self.revised(revised),
             Event::RevisionEnded(ended) => self.end_revision(ended),
             Event::PlanStopped(stopped) => match stopped.task.as_deref().and_then(|task| self.place(task)) {
                 Some(task) => self.doom(task, Doom::Cancel(format!("stopped by {}", stopped.by))),
                 None => {
-                    self.replaced_by = stopped.replaced_by.or(self.replaced_by);
-                    self.replaced |= stopped.replaced_by.is_some();
+                    self.closing.replaced_by = stopped.replaced_by.or(self.closing.replaced_by);
+                    self.closing.replaced |= stopped.replaced_by.is_some();
                     self.stop(&stopped.by, at_ms);
                 }
             },
-            Event::PlanPaused(paused) => self.paused_by = Some(paused.by.clone()),
-            Event::PlanEnded(ended) => {
-                self.ended = Some(ended.end);
-                self.asked.clear();
-                self.asked_of.clear();
-                self.clock.clear();
-                self.over_at_ms = None;
-            }
+            Event::PlanPaused(paused) => self.pause_all(paused, at_ms),
+            Event::PlanEnded(ended) => self.end_as(ended.end),
             Event::TaskAssigned(event) => self.on(&event.task, |plan, task| plan.assigned(task, event, at_ms)),
             Event::TaskStarted(event) => self.on(&event.task, |plan, task| {
                 plan.slot(task, |slot| {
@@ -68,6 +66,9 @@ impl Plan {
                     plan.spare(task);
                 }
                 plan.finish(task, event.result.clone(), at_ms);
+            }),
+            Event::TaskCorrected(event) => self.on(&event.task, |plan, task| {
+                plan.correct(task, event.result.clone(), Some(event.correction));
             }),
             Event::TaskFailed(event) => self.on(&event.task, |plan, task| plan.fail(task, event, at_ms)),
             Event::TaskQueued(event) => self.on(&event.task, |plan, task| {
@@ -92,30 +93,36 @@ impl Plan {
         self.begin_checks();
     }
 
-    /// Keeps the tree in which a task began, of which the first one counts, and the checks that passed then.
+    fn end_as(&mut self, end: PlanEnd) {
+        self.closing.end = Some(end);
+        self.questions = Questions { count: self.questions.count, ..Questions::default() };
+        self.clock.end();
+    }
+
+    /// Keeps the first snapshot of the tree in which the task began, and the checks that passed then.
     fn keep_mark(&mut self, task: usize, mark: &TaskMarked) {
         self.slot(task, |slot| {
-            slot.tree = slot.tree.or(mark.tree);
-            slot.passed.extend(mark.passed.iter().cloned());
+            slot.baseline.tree = slot.baseline.tree.or(mark.tree);
+            slot.baseline.passed.extend(mark.passed.iter().cloned());
         });
     }
 
-    /// Puts a task aside until the budget is larger.
+    /// Puts a task aside until the budget has room.
     fn pause(&mut self, task: usize, event: &TaskPaused) {
         self.leave(task);
-        self.paused.insert(task);
+        self.queues.paused.insert(task);
         self.spend(task, event.spent);
         self.slot(task, |slot| {
             slot.state = State::Paused;
-            slot.own_short = event.own;
+            slot.money.own_short = event.own;
             slot.output.clone_from(&event.output);
         });
-        self.too_little = least(self.too_little, event.left.filter(|_| !event.own));
+        self.money.found(event.left.filter(|_| !event.own));
     }
 
     fn begin(&mut self, proposed: &PlanProposed) {
         self.proposed = Some(Box::new(proposed.clone()));
-        // It was checked before it was proposed; a log that says otherwise has nothing to run.
+        // The draft was checked before the proposal; if a log contradicts that, there is nothing to run.
         if let Some(graph) = shape(&proposed.draft) {
             self.reshape(graph);
         }
@@ -123,7 +130,7 @@ impl Plan {
 
     fn edited(&mut self, edited: &PlanEdited) {
         let Some(graph) = shape(&edited.draft) else { return };
-        // What somebody has already stopped stays stopped.
+        // Tasks that were stopped stay stopped after an edit.
         let stopped: Vec<(String, Slot)> =
             self.slots.drain(..).enumerate().fold(Vec::new(), |mut stopped, (task, slot)| {
                 let id =
@@ -136,37 +143,36 @@ impl Plan {
             proposed.forecast = edited.forecast.clone();
             if let Some(risks) = &edited.risks {
                 proposed.risks.clone_from(risks);
+                proposed.risky_checks.clone_from(&edited.risky_checks);
             }
         }
         self.reshape(graph);
         for (id, slot) in stopped {
-            self.on(&id, |plan, task| plan.cancel(task, &slot.error, Spent::default(), slot.ended_at_ms));
+            self.on(&id, |plan, task| plan.cancel(task, &slot.error, Spent::default(), slot.outcome.ended_at_ms));
         }
     }
 
-    /// Makes the records for the draft as it stands.
+    /// Makes the records for the current draft.
     fn reshape(&mut self, graph: Graph) {
         self.slots = (0..graph.len()).map(|task| Slot { open: graph.needs(task).len(), ..Slot::default() }).collect();
-        self.ready = self.draft().map(Ready::new).unwrap_or_default();
-        self.unsettled = graph.len();
-        self.tally = super::event::Tally { tasks: graph.len(), ..Default::default() };
+        self.queues.ready = self.draft().map(Ready::new).unwrap_or_default();
+        self.progress.unsettled = graph.len();
+        self.progress.tally = super::event::Tally { tasks: graph.len(), ..Default::default() };
         self.graph = Some(graph);
     }
 
     fn ask(&mut self, asked: &PlanAsked) {
-        self.questions += 1;
+        self.questions.count += 1;
         let about = self.subject(&asked.about);
         if let Some(task) = about {
-            self.with_lead.remove(&task);
-            self.gated.remove(&task);
+            self.queues.with_lead.remove(&task);
+            self.queues.gated.remove(&task);
         }
-        self.asked.insert(asked.question, asked.about.clone());
-        self.asked_of.insert(about, asked.question);
+        self.questions.open.insert(asked.question, (about, asked.about.clone()));
     }
 
     fn answer(&mut self, answered: &PlanAnswered, at_ms: i64) {
-        let Some(about) = self.asked.remove(&answered.question) else { return };
-        self.asked_of.remove(&self.subject(&about));
+        let Some((_, about)) = self.questions.open.remove(&answered.question) else { return };
         if matches!(answered.by, By::Person(_)) {
             self.said = answered.turn.or_else(|| last_of(at_ms));
         }
@@ -176,18 +182,18 @@ impl Plan {
         match (&about, &answered.say) {
             (About::Proposal | About::Rest, Say::Approve) => self.approve_waves(usize::MAX, at_ms),
             (About::Proposal, Say::FirstWave) => self.approve_waves(1, at_ms),
-            (About::Rest, Say::FirstWave) => self.approve_waves(self.waves.saturating_add(1), at_ms),
+            (About::Rest, Say::FirstWave) => self.approve_waves(self.progress.waves.saturating_add(1), at_ms),
             (About::Start { task }, Say::Approve | Say::FirstWave) => self.on(task, |plan, task| {
-                plan.passed.insert(task);
+                plan.queues.passed.insert(task);
                 plan.make_ready(task);
             }),
             (About::Budget, Say::Approve | Say::FirstWave) => self.grant(),
-            (_, Say::Changes(_)) => self.replaced = true,
+            (_, Say::Changes(_)) => self.closing.replaced = true,
             _ => {}
         }
     }
 
-    /// The task that a question is about; none if it is about the whole plan.
+    /// The task that a question is about; `None` if it is about the whole plan.
     fn subject(&self, about: &About) -> Option<usize> {
         match about {
             About::Start { task } | About::Failure { task, .. } => self.place(task),
@@ -197,15 +203,14 @@ impl Plan {
 
     fn approve_waves(&mut self, upto: usize, at_ms: i64) {
         let Some(graph) = &self.graph else { return };
-        let from = self.waves.min(graph.waves().len());
-        let wall_ms = self.draft().and_then(|draft| draft.budget.wall_ms).and_then(|ms| i64::try_from(ms).ok());
-        self.over_at_ms = self.over_at_ms.or(wall_ms.map(|wall_ms| at_ms.saturating_add(wall_ms)));
+        let from = self.progress.waves.min(graph.waves().len());
+        self.clock.start(at_ms, self.draft().and_then(|draft| draft.budget.wall_ms));
         let upto = upto.min(graph.waves().len());
         let settled = |task: &usize| self.slots.get(*task).is_none_or(|slot| slot.state.is_settled());
         let tasks = graph.waves().iter().take(upto).skip(from).flatten().copied();
         let new: Vec<usize> = tasks.filter(|task| !settled(task)).collect();
-        self.waves = upto;
-        self.open += new.len();
+        self.progress.waves = upto;
+        self.progress.open += new.len();
         for task in &new {
             self.slot(*task, |slot| slot.state = State::Approved);
         }
@@ -215,7 +220,7 @@ impl Plan {
             }
         }
         for task in new {
-            if self.draft().and_then(|draft| draft.tasks.get(task)).is_some_and(|task| task.skip) {
+            if self.written(task).is_some_and(|task| task.skip) {
                 self.doom(task, Doom::Skip(SkipReason::Decision, "struck out by the user".to_owned()));
             } else {
                 self.consider(task);
@@ -223,7 +228,7 @@ impl Plan {
         }
     }
 
-    /// What an earlier plan had finished of the tasks in these waves.
+    /// Results of the replaced plan for the tasks in these waves.
     fn carried(&self, from: usize, upto: usize) -> Vec<(usize, TaskResult)> {
         let (Some(graph), Some(proposed)) = (&self.graph, &self.proposed) else { return Vec::new() };
         let found = proposed.carried.iter().filter_map(|carried| {
@@ -234,29 +239,39 @@ impl Plan {
         found.collect()
     }
 
-    /// As much again: for those whose own budget is used up, and for all if it was theirs.
+    /// Grants the written amount again: to tasks whose own budget is used up, and to the plan if another task is
+    /// paused.
     fn grant(&mut self) {
-        let short: Vec<usize> = self.paused.iter().copied().filter(|task| self.is_own_short(*task)).collect();
-        self.grants += u64::from(short.len() < self.paused.len());
+        let short: Vec<usize> = self.queues.paused.iter().copied().filter(|task| self.is_own_short(*task)).collect();
+        self.money.grants += u64::from(short.len() < self.queues.paused.len());
         for task in short {
-            self.slot(task, |slot| slot.grants += 1);
+            self.slot(task, |slot| slot.money.grants += 1);
         }
     }
 
-    fn resume(&mut self) {
-        self.too_little = None;
-        for task in self.paused.clone() {
+    fn pause_all(&mut self, paused: &PlanPaused, at_ms: i64) {
+        if paused.stopped {
+            self.clock.held_at_ms = Some(at_ms);
+        } else {
+            self.paused_by = Some(paused.by.clone());
+        }
+    }
+
+    fn resume(&mut self, resumed: &PlanResumed, at_ms: i64) {
+        self.said = resumed.turn.or(self.said);
+        self.money.too_little = None;
+        let note = if self.clock.go_on(at_ms) { STOPPED_NOTE } else { MONEY_NOTE };
+        for task in self.queues.paused.clone() {
             self.leave(task);
-            self.slot(task, |slot| slot.note = "There is more to spend now: go on where you were.".to_owned());
+            self.slot(task, |slot| slot.note = note.to_owned());
             self.make_ready(task);
         }
     }
 
     fn stop(&mut self, by: &str, at_ms: i64) {
-        self.stopped = true;
-        self.overdue |= self.over_at_ms.is_some_and(|over_at_ms| at_ms >= over_at_ms);
-        self.asked.clear();
-        self.asked_of.clear();
+        self.closing.stopped = true;
+        self.closing.overdue |= self.clock.is_over(at_ms);
+        self.questions.close_all();
         for task in 0..self.slots.len() {
             self.doom(task, Doom::Cancel(format!("stopped by {by}")));
         }
@@ -265,33 +280,18 @@ impl Plan {
     fn assigned(&mut self, task: usize, assigned: &TaskAssigned, at_ms: i64) {
         self.leave(task);
         self.hold(task);
-        self.clock.insert((assigned.deadline_ms, task));
-        self.active.insert(task);
-        self.tally.ran += usize::from(assigned.attempt == 1);
-        self.slot(task, |slot| {
-            slot.state = State::Dispatched { deadline_ms: assigned.deadline_ms };
-            slot.attempt = assigned.attempt;
-            slot.agent = Some(assigned.agent);
-            slot.member = Some(assigned.member.clone());
-            slot.model.clone_from(&assigned.model);
-            slot.assigned_at_ms = at_ms;
-            // What the first attempt found is what the task as a whole is measured against.
-            if slot.before.is_empty() {
-                slot.before.clone_from(&assigned.before);
-            }
-            slot.tree = slot.tree.or(assigned.tree);
-            slot.output.clear();
-            slot.by_hand = false;
-            slot.deferred = false;
-            slot.decision = None;
-        });
+        self.clock.due.insert((assigned.deadline_ms, task));
+        self.queues.active.insert(task);
+        self.progress.tally.ran += usize::from(assigned.attempt == 1);
+        let told = self.progress.results;
+        self.slot(task, |slot| slot.assign(assigned, told, at_ms));
     }
 
-    /// Nobody has begun with it, nor will.
+    /// The task was answered from the cache: it does not count as run.
     fn spare(&mut self, task: usize) {
-        self.tally.ran = self.tally.ran.saturating_sub(1);
-        self.tally.cached += 1;
-        self.slot(task, |slot| slot.agent = None);
+        self.progress.tally.ran = self.progress.tally.ran.saturating_sub(1);
+        self.progress.tally.cached += 1;
+        self.slot(task, |slot| slot.owner.agent = None);
     }
 
     fn begin_asking(&mut self, task: usize, asked: &TaskAsked) {
@@ -306,7 +306,7 @@ impl Plan {
         };
         self.leave(task);
         self.hold(task);
-        self.asking.insert(task);
+        self.queues.asking.insert(task);
         let (question, letter) = (asked.question.clone(), asked.letter);
         self.slot(task, |slot| {
             slot.letter = Some(letter);
@@ -321,20 +321,20 @@ impl Plan {
             return;
         };
         let deadline_ms = *deadline_ms;
-        self.clock.remove(&(deadline_ms, task));
+        self.clock.due.remove(&(deadline_ms, task));
         let left_ms = deadline_ms.saturating_sub(held.at_ms).max(0);
         self.slot(task, |slot| slot.state = State::Held { left_ms, outage: held.outage.is_some() });
     }
 
-    /// Whoever is at a task that nobody needs any more keeps its paths until they have stopped.
+    /// The owner of a cancelled task keeps its paths until it has stopped.
     fn await_stop(&mut self, task: usize, stopping: bool) {
         if stopping {
-            self.stopping.insert(task);
+            self.queues.stopping.insert(task);
         }
     }
 
     fn at_rest(&mut self, task: usize, spent: Spent) {
-        self.stopping.remove(&task);
+        self.queues.stopping.remove(&task);
         self.spend(task, spent);
         self.release(task);
     }
@@ -343,17 +343,17 @@ impl Plan {
         let Some(State::Asking { letter, left_ms, .. }) = self.slots.get(task).map(|slot| slot.state.clone()) else {
             return;
         };
-        self.asking.remove(&task);
-        self.answered.insert(task);
-        let (answer, by) = (answered.answer.clone(), answered.by.clone());
-        self.slot(task, |slot| slot.state = State::Answered { answer, by, letter, left_ms });
+        self.queues.asking.remove(&task);
+        self.queues.answered.insert(task);
+        let (answer, unanswered) = (answered.answer.clone(), answered.is_missing());
+        self.slot(task, |slot| slot.state = State::Answered { answer, unanswered, letter, left_ms });
     }
 
     fn works(&mut self, task: usize, deadline_ms: i64) {
         self.leave(task);
         self.hold(task);
-        self.active.insert(task);
-        self.clock.insert((deadline_ms, task));
+        self.queues.active.insert(task);
+        self.clock.due.insert((deadline_ms, task));
         self.slot(task, |slot| {
             slot.state = match slot.state {
                 State::Dispatched { .. } => State::Dispatched { deadline_ms },
@@ -363,15 +363,15 @@ impl Plan {
     }
 
     fn await_checks(&mut self, task: usize, reported: &TaskReported) {
-        let has_place = self.active.contains(&task);
+        let has_place = self.queues.active.contains(&task);
         self.leave(task);
         self.hold(task);
         self.spend(task, reported.spent);
         let state = if has_place { State::Checking } else { State::Unchecked };
         if has_place {
-            self.active.insert(task)
+            self.queues.active.insert(task)
         } else {
-            self.unchecked.insert(task)
+            self.queues.unchecked.insert(task)
         };
         self.slot(task, |slot| {
             slot.state = state;
@@ -384,9 +384,9 @@ impl Plan {
         let after = after.iter().filter_map(|id| self.place(id)).collect();
         self.leave(task);
         self.hold(task);
-        self.deferred.insert(task);
+        self.queues.deferred.insert(task);
         self.slot(task, |slot| {
-            slot.deferred = true;
+            slot.tries.deferred = true;
             slot.state = State::Deferred { after };
         });
     }
@@ -398,15 +398,15 @@ impl Plan {
             Some(State::Deferred { after }) => !after.iter().any(under_way),
             _ => true,
         };
-        let due: Vec<usize> = self.deferred.iter().copied().filter(is_due).collect();
+        let due: Vec<usize> = self.queues.deferred.iter().copied().filter(is_due).collect();
         for task in due {
-            self.deferred.remove(&task);
-            self.unchecked.insert(task);
+            self.queues.deferred.remove(&task);
+            self.queues.unchecked.insert(task);
             self.slot(task, |slot| slot.state = State::Unchecked);
         }
     }
 
-    /// A note stands beside the approved words. Older entries replaced them in the draft.
+    /// A note is added to the approved text. Older entries replaced the text in the draft.
     fn change(&mut self, task: usize, changed: &TaskChanged) {
         if let Some(text) = changed.note.clone() {
             let by = changed.by.clone();
@@ -422,21 +422,21 @@ impl Plan {
         }
     }
 
-    /// Gives free places to what is to be looked at: that frees more than any new task would.
+    /// Free places go to waiting checks first: a finished check unblocks more than a new task.
     fn begin_checks(&mut self) {
-        if self.unchecked.is_empty() {
+        if self.queues.unchecked.is_empty() {
             return;
         }
-        let waiting: Vec<usize> = self.unchecked.iter().take(READY_SCANNED_MAX).copied().collect();
+        let waiting: Vec<usize> = self.queues.unchecked.iter().take(READY_SCANNED_MAX).copied().collect();
         for task in waiting {
-            if self.active.len() >= self.places() {
+            if self.queues.active.len() >= self.places() {
                 return;
             }
-            let waits = self.doomed.contains_key(&task) || self.stopping.contains(&task);
+            let waits = self.queues.doomed.contains_key(&task) || self.queues.stopping.contains(&task);
             if !waits && !self.is_blocked(task) {
-                self.unchecked.remove(&task);
+                self.queues.unchecked.remove(&task);
                 self.hold(task);
-                self.active.insert(task);
+                self.queues.active.insert(task);
                 self.slot(task, |slot| slot.state = State::Checking);
             }
         }
@@ -446,76 +446,49 @@ impl Plan {
         self.await_stop(task, failed.stopping);
         self.leave(task);
         self.spend(task, failed.spent);
-        self.slot(task, |slot| {
-            slot.failures += 1;
-            slot.error.clone_from(&failed.error);
-            slot.note = format!("The last attempt failed: {}", failed.error);
-            slot.ended_at_ms = at_ms;
-            // A check that this task made fail tells its states apart: that it passes later shows something.
-            let has_failed = |line: &String| failed.evidence.iter().any(|found| !found.ok && found.what == *line);
-            slot.passed.retain(|line| !has_failed(line));
-            if !failed.output.is_empty() {
-                slot.output.clone_from(&failed.output);
-            }
-            // The last answer stays, also after an attempt without one.
-            if let Some(result) = TaskResult::of_failure(failed, &slot.unknown) {
-                slot.result = Some(Box::new(result));
-            }
-        });
+        self.slot(task, |slot| slot.fail(failed, at_ms));
         match failed.retry_at_ms {
             Some(until_ms) => {
                 self.slot(task, |slot| slot.state = State::Waiting { until_ms });
-                self.clock.insert((until_ms, task));
+                self.clock.due.insert((until_ms, task));
             }
             None if self.is_handled(task) => self.fail_for_good(task, at_ms),
             None => {
                 self.slot(task, |slot| slot.state = State::Failed { settled: false });
-                self.with_lead.insert(task);
+                self.queues.with_lead.insert(task);
             }
         }
     }
 
-    /// A decision moves the task and stands beside its owner's last answer, which stays.
+    /// A decision moves the task. The owner's last answer stays.
     fn ruled(&mut self, task: usize, ruled: &TaskRuled, at_ms: i64) {
         let decision = Decision { ruling: ruled.ruling.clone(), by: ruled.by.clone(), note: ruled.note.clone() };
         self.slot(task, |slot| slot.decision = Some(decision));
         match &ruled.ruling {
             Ruling::Accept => {
                 let slot = self.slots.get(task);
-                let result = slot.and_then(|slot| slot.result.as_deref().cloned()).unwrap_or_default();
-                let spent = slot.map(|slot| slot.spent).unwrap_or_default();
+                let result = slot.and_then(|slot| slot.outcome.result.as_deref().cloned()).unwrap_or_default();
+                let spent = slot.map(|slot| slot.money.spent).unwrap_or_default();
                 self.finish(task, TaskResult { spent, ..result }, at_ms);
             }
             Ruling::Skip => self.skip(task, SkipReason::Decision, "left out after it failed", at_ms),
             Ruling::GiveUp => self.fail_for_good(task, at_ms),
             Ruling::Fixed => {
                 self.leave(task);
-                self.unchecked.insert(task);
+                self.queues.unchecked.insert(task);
                 self.slot(task, |slot| {
-                    slot.by_hand = true;
+                    slot.tries.by_hand = true;
                     slot.state = State::Unchecked;
                 });
             }
             Ruling::Retry { agent, model, note } => {
                 self.leave(task);
-                self.slot(task, |slot| {
-                    slot.failures = 0;
-                    slot.retried += 1;
-                    if let Some(agent) = agent {
-                        slot.member = Some(agent.clone());
-                    }
-                    if model.is_some() {
-                        slot.model.clone_from(model);
-                    }
-                    if !note.is_empty() {
-                        slot.note = format!("{}\n{note}", slot.note);
-                    }
-                });
+                self.slot(task, |slot| slot.retry(agent.as_ref(), model.as_ref(), note));
                 self.make_ready(task);
             }
             // The question to the user follows.
             Ruling::Escalate => {
-                self.with_lead.remove(&task);
+                self.queues.with_lead.remove(&task);
             }
         }
     }
@@ -537,17 +510,7 @@ impl Plan {
     }
 }
 
-/// Of several, whoever had the least goes on first.
-fn least(one: Option<Budget>, other: Option<Budget>) -> Option<Budget> {
-    match (one, other) {
-        (Some(one), Some(other)) => {
-            Some(Budget { nano: one.nano.min(other.nano), tokens: one.tokens.min(other.tokens), wall_ms: None })
-        }
-        (one, other) => one.or(other),
-    }
-}
-
-/// The shape of a draft whose members somebody else has looked at.
+/// The graph of a draft whose members were checked before.
 pub(super) fn shape(draft: &Draft) -> Option<Graph> {
     let mut members: Vec<&str> = draft.tasks.iter().map(|task| task.agent.as_str()).collect();
     members.sort_unstable();
@@ -555,8 +518,8 @@ pub(super) fn shape(draft: &Draft) -> Option<Graph> {
     Graph::new(draft, &members).ok()
 }
 
-/// What an answer of former times counts as, of which only the time is known: the last turn of its millisecond, as whoever stops
-/// and then answers has answered later.
+/// The turn id for an answer in an older journal, which records only the time: the last id of its millisecond, because
+/// a stop in the same millisecond came before the answer.
 fn last_of(at_ms: i64) -> Option<TurnId> {
     let at_ms = u64::try_from(at_ms).ok()?;
     Some(TurnId::new(Builder::from_unix_timestamp_millis(at_ms, &[u8::MAX; 10]).into_uuid()))

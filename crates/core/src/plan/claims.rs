@@ -1,8 +1,8 @@
-//! Who works on which paths.
+//! Which paths the tasks of a plan work on.
 //!
-//! Globs are kept by the part of them that is plain: two can only meet if the one's plain part begins with the
-//! other's, so a look costs the depth of a path and what lies beneath it, not all that is claimed. Whether two of
-//! them do meet is for [`overlap`] to say.
+//! Globs are indexed by their literal prefix: two globs can only overlap if one prefix begins with the other, so a
+//! lookup costs the depth of a path and what lies beneath it, not all claims. [`overlap`] decides whether two globs do
+//! overlap.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::overlap;
 use crate::policy::pattern::Glob;
 
-/// The globs of those at work, by their plain part (`src/plan/`; empty for those that begin with a star).
+/// The globs of active tasks by their literal prefix (`src/plan/`; empty for globs that begin with a star).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Claims(BTreeMap<String, BTreeSet<(usize, String)>>);
 
@@ -34,12 +34,12 @@ impl Claims {
         }
     }
 
-    /// All of them.
+    /// All claimed globs.
     pub(super) fn globs(&self) -> Vec<String> {
         self.0.values().flatten().map(|(_, glob)| glob.clone()).collect()
     }
 
-    /// Whether somebody else is at work on one of these paths.
+    /// Whether another task works on one of these paths.
     pub(super) fn block(&self, task: usize, owns: &[String]) -> bool {
         !self.0.is_empty() && owns.iter().any(|mine| self.meets(task, mine))
     }
@@ -55,10 +55,10 @@ impl Claims {
     }
 }
 
-/// The parts that a glob begins with and in which nothing stands for anything else.
+/// The leading parts of a glob that contain no wildcard.
 fn plain(glob: &str) -> String {
     let mut plain = String::new();
-    // One that cannot be read may mean anything.
+    // An invalid glob may match anything.
     if Glob::new(glob, true).is_err() {
         return plain;
     }

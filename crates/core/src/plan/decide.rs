@@ -1,17 +1,15 @@
-//! Turning what happened to a plan into events. Nothing here changes state.
+//! Turns inputs into events. Nothing here changes state.
 //!
-//! An input decides its own consequence here; `advance` then decides what follows for everybody else. One that does
-//! not fit (any more) decides nothing, so whoever brings it need not know whether it does.
-
-use std::collections::BTreeSet;
+//! An input decides its own consequence here; `advance` then decides what follows for other tasks. An input that does
+//! not fit the state (any more) decides nothing, so its sender need not check.
 
 use super::Edit;
 use super::apply::shape;
 use super::event::{
     About, Cached, Cause, Evidence, PlanAnswered, PlanAsked, PlanEdited, PlanEnd, PlanEnded, PlanPaused, PlanProposed,
-    PlanResumed, PlanStopped, PlanUnasked, Proof, Ruling, Say, Spent, TaskAnswered, TaskAsked, TaskCancelled,
-    TaskChanged, TaskDeferred, TaskDone, TaskFailed, TaskHeld, TaskMarked, TaskPaused, TaskReported, TaskResult,
-    TaskResumed, TaskRuled, TaskStarted, TaskStopped,
+    PlanResumed, PlanStopped, Proof, Ruling, Say, Spent, TaskAnswered, TaskAsked, TaskCancelled, TaskChanged,
+    TaskDeferred, TaskDone, TaskFailed, TaskHeld, TaskMarked, TaskPaused, TaskReported, TaskResult, TaskResumed,
+    TaskRuled, TaskStarted, TaskStopped,
 };
 use super::input::{Findings, Input, Now, Report};
 use super::machine::Plan;
@@ -21,55 +19,40 @@ use crate::event::Event;
 use crate::hash::Hash;
 use crate::id::{EnvelopeId, QuestionId};
 use crate::limits::{
-    BESIDE_TASKS_MAX, RULED_RETRIES_MAX, TASK_BACKOFF_MS, TASK_BACKOFF_MS_MAX, TASK_TIMEOUT_MS_DEFAULT,
+    PLAN_SNAPSHOT_ENTRIES_MIN, RULED_RETRIES_MAX, TASK_BACKOFF_MS, TASK_BACKOFF_MS_MAX, TASK_TIMEOUT_MS_DEFAULT,
 };
+use crate::machine::Machine;
 use crate::policy::By;
 
+impl Machine for Plan {
+    const SNAPSHOT_VERSION: u32 = 10;
+    const SNAPSHOT_ENTRIES_MIN: u64 = PLAN_SNAPSHOT_ENTRIES_MIN;
+
+    type Input = Input;
+    type Now<'n> = Now<'n>;
+
+    fn decide(&self, input: Input, now: &Now<'_>) -> Vec<Event> {
+        self.decide(input, now)
+    }
+
+    fn advance(&self, now: &Now<'_>) -> Vec<Event> {
+        self.advance(now)
+    }
+
+    fn apply(&mut self, event: &Event, at_ms: i64) {
+        self.apply(event, at_ms);
+    }
+}
+
 impl Plan {
-    /// Decides and folds in everything that follows from an input. Whoever calls this commits the events before doing
-    /// anything about them, and drops the plan if the commit fails.
-    pub fn step(&mut self, input: Input, now: Now<'_>) -> Vec<Event> {
-        let mut open: BTreeSet<QuestionId> = self.asked.keys().copied().collect();
-        let mut events = self.decide(input, now);
-        events.iter().for_each(|event| self.apply(event, now.at_ms));
-        loop {
-            let more = self.advance(now);
-            if more.is_empty() {
-                break;
-            }
-            more.iter().for_each(|event| self.apply(event, now.at_ms));
-            events.extend(more);
-        }
-        for event in &mut events {
-            match event {
-                Event::TaskAssigned(assigned) => assigned.beside = self.at_work_beside(&assigned.task),
-                Event::PlanAsked(asked) => drop(open.insert(asked.question)),
-                Event::PlanAnswered(answered) => drop(open.remove(&answered.question)),
-                _ => {}
-            }
-        }
-        open.retain(|question| !self.asked.contains_key(question));
-        if !open.is_empty() {
-            // Said before the end, after which nothing is said.
-            let last = events.len().saturating_sub(usize::from(self.ended.is_some()));
-            let (questions, replaced_by) = (open.into_iter().collect(), self.replaced_by);
-            events.insert(last, Event::PlanUnasked(PlanUnasked { questions, replaced_by }));
-        }
-        events
-    }
-
-    /// The names of other tasks that hold a place, as many as an owner is told of.
-    fn at_work_beside(&self, task: &str) -> Vec<String> {
-        let names = self.active.iter().filter_map(|other| self.name(*other)).filter(|name| name != task);
-        names.take(BESIDE_TASKS_MAX).collect()
-    }
-
     /// What follows from an input alone.
-    fn decide(&self, input: Input, now: Now<'_>) -> Vec<Event> {
+    pub fn decide(&self, input: Input, now: &Now<'_>) -> Vec<Event> {
         if let Input::Propose(proposed) = input {
             return if self.proposed.is_none() { self.propose(*proposed) } else { Vec::new() };
         }
-        if self.ended.is_some() || self.proposed.is_none() {
+        // After the end only corrections are accepted: owners can still be asked again.
+        let is_over = self.closing.end.is_some() && !matches!(input, Input::Corrected { .. });
+        if is_over || self.proposed.is_none() {
             return Vec::new();
         }
         match input {
@@ -82,17 +65,23 @@ impl Plan {
             Input::Served { task, attempt, output, findings, cached } => {
                 self.served(task, attempt, output, findings, cached)
             }
-            Input::Corrected { task, output, findings, spent } => self.corrected(task, &output, findings, spent),
+            Input::Corrected { task, answer } => self.corrected(task, answer),
+            // The checks of a stopped plan were cancelled: they run again when it continues.
+            Input::Checked { .. } if self.is_held() => Vec::new(),
             Input::Checked { task, attempt, findings } => self.checked(task, attempt, findings, now),
             Input::Asked { task, attempt, question, letter } => self.asks(task, attempt, question, letter, now),
             Input::Marked { task, tree } => self.mark(task, tree),
             Input::Probed { tasks, line } => self.probed(&tasks, &line),
             Input::Held { task, attempt, outage } => self.hold_clock(task, attempt, outage, now),
             Input::Freed { task, attempt } => self.free_clock(task, attempt, now),
-            Input::Told { task, answer, by } => self.told(task, answer, by),
+            Input::Told { task, answer, by } => {
+                self.told(task, |task| TaskAnswered { task, answer, by, unanswered: false })
+            }
+            Input::Unanswered { task } => self.told(task, TaskAnswered::missing),
             Input::Rule { task, ruling, by, note } => {
-                let tried = self.slots.get(task).map_or(0, |slot| slot.retried);
-                // A lead that keeps retrying cannot decide it: the user must. That is the code's decision, not the lead's.
+                let tried = self.slots.get(task).map_or(0, |slot| slot.tries.retried);
+                // A lead that has retried this often cannot decide it again: the user must. This is a rule of the
+                // code, not the lead's decision.
                 match ruling {
                     Ruling::Retry { .. } if tried >= RULED_RETRIES_MAX => {
                         let why = format!("it was retried {tried} times already");
@@ -102,8 +91,9 @@ impl Plan {
                 }
             }
             Input::LeadSilent => self.lead_silent(),
-            Input::Pause { by, files } if self.is_moving() => vec![Event::PlanPaused(PlanPaused { by, files })],
-            Input::Pause { .. } => Vec::new(),
+            input @ (Input::Pause { .. } | Input::Hold { .. } | Input::Continue { .. } | Input::Resume { .. }) => {
+                self.pause_or_resume(input, now)
+            }
             Input::Note { task, note, by } => self.add_note(task, note, by),
             Input::Revised { revision, tasks } => self.revise(revision, &tasks),
             Input::RevisionEnded { revision, reworked } => self.revision_ended(revision, reworked),
@@ -116,8 +106,6 @@ impl Plan {
                 vec![Event::PlanStopped(PlanStopped { task: None, by, replaced_by: None })]
             }
             Input::Stop { task: Some(task), by } => self.stop_one(task, by),
-            Input::Resume { by } if !self.paused.is_empty() => vec![Event::PlanResumed(PlanResumed { by })],
-            Input::Resume { .. } => Vec::new(),
             Input::Slept { ms } => self.postpone(ms),
             Input::Recovered { first } => {
                 let follows = first.into_iter().flat_map(|input| self.decide(input, now));
@@ -126,10 +114,28 @@ impl Plan {
         }
     }
 
+    /// Pauses a plan that the user leaves or stops, and resumes one that the user continues or whose budget has
+    /// room again.
+    fn pause_or_resume(&self, input: Input, now: &Now<'_>) -> Vec<Event> {
+        match input {
+            Input::Pause { by, files } if self.is_moving() => {
+                vec![Event::PlanPaused(PlanPaused { by, files, stopped: false })]
+            }
+            Input::Hold { by } if self.is_approved() && !self.is_held() => {
+                vec![Event::PlanPaused(PlanPaused { by, files: Vec::new(), stopped: true })]
+            }
+            Input::Continue { by } if self.is_held() => {
+                vec![Event::PlanResumed(PlanResumed { by, turn: now.fresh })]
+            }
+            Input::Resume { by } if !self.queues.paused.is_empty() && !self.is_held() => {
+                vec![Event::PlanResumed(PlanResumed { by, turn: None })]
+            }
+            _ => Vec::new(),
+        }
+    }
+
     fn propose(&self, proposed: PlanProposed) -> Vec<Event> {
-        let plan = proposed.plan.to_string();
-        let hash = crate::hash::Hash::of_fields(&[plan.as_bytes(), b"question", b"0"]);
-        let question = QuestionId::new(hash.uuid());
+        let question = self.questions.next_id(Some(proposed.plan), 0);
         let rule = proposed.approving_rule();
         let mut events =
             vec![Event::PlanProposed(proposed), Event::PlanAsked(PlanAsked { question, about: About::Proposal })];
@@ -146,8 +152,8 @@ impl Plan {
         events
     }
 
-    fn answered(&self, question: QuestionId, say: Say, by: By, now: Now<'_>) -> Vec<Event> {
-        let Some(about) = self.asked.get(&question) else { return Vec::new() };
+    fn answered(&self, question: QuestionId, say: Say, by: By, now: &Now<'_>) -> Vec<Event> {
+        let Some(about) = self.questions.about(question) else { return Vec::new() };
         let who = by.name();
         let carried = now.carried.filter(|_| *about == About::Proposal);
         let answered = |say: Say| {
@@ -179,7 +185,7 @@ impl Plan {
             (About::Proposal, say @ Say::Reject(_)) => vec![answered(say), self.ended_event(PlanEnd::Rejected)],
             (About::Proposal, say @ Say::Changes(_)) => vec![answered(say), self.ended_event(PlanEnd::Replaced)],
             (_, say @ (Say::Reject(_) | Say::Changes(_))) => vec![answered(say), stop()],
-            (About::Budget, say) => vec![answered(say), Event::PlanResumed(PlanResumed { by: who })],
+            (About::Budget, say) => vec![answered(say), Event::PlanResumed(PlanResumed { by: who, turn: None })],
             (_, say) => vec![answered(say)],
         }
     }
@@ -195,37 +201,39 @@ impl Plan {
 
     fn begun(&self, task: usize, attempt: u32) -> Vec<Event> {
         match (self.name(task), self.slots.get(task)) {
-            (Some(id), Some(slot)) if slot.attempt == attempt && matches!(slot.state, State::Dispatched { .. }) => {
+            (Some(id), Some(slot))
+                if slot.tries.attempt == attempt && matches!(slot.state, State::Dispatched { .. }) =>
+            {
                 vec![Event::TaskStarted(TaskStarted { task: id, attempt })]
             }
             _ => Vec::new(),
         }
     }
 
-    /// The task's name, if that attempt is under way.
+    /// The task's name, if this attempt is being worked on.
     fn at_work(&self, task: usize, attempt: u32) -> Option<String> {
         let slot = self.slots.get(task)?;
-        if slot.state.is_at_work() && slot.attempt == attempt { self.name(task) } else { None }
+        if slot.state.is_at_work() && slot.tries.attempt == attempt { self.name(task) } else { None }
     }
 
-    /// Whoever was told to stop has: what they bring counts for nothing but what it cost.
+    /// An owner that was told to stop has stopped: only the cost of its work counts.
     fn stopped(&self, task: usize, attempt: u32, spent: Spent) -> Vec<Event> {
         match (self.name(task), self.slots.get(task)) {
-            (Some(id), Some(slot)) if slot.attempt == attempt && self.stopping.contains(&task) => {
+            (Some(id), Some(slot)) if slot.tries.attempt == attempt && self.queues.stopping.contains(&task) => {
                 vec![Event::TaskStopped(TaskStopped { task: id, attempt, spent, files: Vec::new() })]
             }
             _ => Vec::new(),
         }
     }
 
-    fn reported(&self, task: usize, attempt: u32, report: Report, spent: Spent, now: Now<'_>) -> Vec<Event> {
+    fn reported(&self, task: usize, attempt: u32, report: Report, spent: Spent, now: &Now<'_>) -> Vec<Event> {
         let Some(id) = self.at_work(task, attempt) else { return self.stopped(task, attempt, spent) };
         match report {
             Report::Done { output, findings: None, unknown } => {
                 vec![Event::TaskReported(TaskReported { task: id, attempt, output, spent, unknown })]
             }
             Report::Done { output, findings: Some(findings), unknown } => {
-                let mut all = self.slots.get(task).map(|slot| slot.spent).unwrap_or_default();
+                let mut all = self.slots.get(task).map(|slot| slot.money.spent).unwrap_or_default();
                 all.add(spent);
                 let result = TaskResult { unknown, ..result(output, findings, all) };
                 vec![Event::TaskDone(TaskDone { task: id, attempt, result })]
@@ -238,7 +246,11 @@ impl Plan {
                 vec![self.failure(task, attempt, Cause::NotDone, error, Findings::default(), output, spent, now)]
             }
             Report::OutOfMoney { output, left, own } => {
-                vec![Event::TaskPaused(TaskPaused { task: id, output, spent, left, own })]
+                vec![Event::TaskPaused(TaskPaused { task: id, output, spent, left, own, stopped: false })]
+            }
+            Report::Stopped if self.is_held() => {
+                let (output, left, own, stopped) = (String::new(), None, false, true);
+                vec![Event::TaskPaused(TaskPaused { task: id, output, spent, left, own, stopped })]
             }
             Report::Stopped => {
                 let detail = "its work was stopped".to_owned();
@@ -253,13 +265,13 @@ impl Plan {
         }
     }
 
-    /// Only the first attempt can be spared, and only one that leaves nothing but words: whoever tries again is to do
-    /// otherwise, and what else was left the last time may be gone.
+    /// Only a first attempt can be answered from the cache, because a retry should do something else; and only a task
+    /// that leaves nothing but its answer, because files of the earlier run may be gone.
     fn served(&self, task: usize, attempt: u32, output: String, findings: Findings, cached: Cached) -> Vec<Event> {
-        let written = self.draft().and_then(|draft| draft.tasks.get(task)).filter(|task| task.leaves_only_words());
+        let written = self.written(task).filter(|task| task.leaves_only_words());
         match (written, self.slots.get(task)) {
             (Some(written), Some(slot))
-                if slot.attempt == attempt && attempt == 1 && matches!(slot.state, State::Dispatched { .. }) =>
+                if slot.tries.attempt == attempt && attempt == 1 && matches!(slot.state, State::Dispatched { .. }) =>
             {
                 let result = TaskResult { cached: Some(cached), ..result(output, findings, Spent::default()) };
                 vec![Event::TaskDone(TaskDone { task: written.id.clone(), attempt, result })]
@@ -268,30 +280,13 @@ impl Plan {
         }
     }
 
-    /// What a task leaves is what its owner says last; what it said before stands behind that. If the owner changed something, the
-    /// task was looked at again, and only what was seen then counts.
-    fn corrected(&self, task: usize, output: &str, findings: Option<Findings>, spent: Spent) -> Vec<Event> {
+    fn checked(&self, task: usize, attempt: u32, findings: Findings, now: &Now<'_>) -> Vec<Event> {
         let (Some(id), Some(slot)) = (self.name(task), self.slots.get(task)) else { return Vec::new() };
-        let Some(known) = slot.result.as_deref().filter(|_| slot.state == State::Done) else { return Vec::new() };
-        let mut result = TaskResult { output: corrected_words(output, &known.output), ..known.clone() };
-        result.spent.add(spent);
-        if let Some(found) = findings {
-            (result.artifacts, result.proof, result.evidence) = (found.artifacts, found.proof, found.evidence);
-        }
-        let is_said = |content: &str| content == known.output || content == output;
-        for artifact in result.artifacts.iter_mut().filter(|artifact| is_said(&artifact.content)) {
-            artifact.content.clone_from(&result.output);
-        }
-        vec![Event::TaskDone(TaskDone { task: id, attempt: slot.attempt, result })]
-    }
-
-    fn checked(&self, task: usize, attempt: u32, findings: Findings, now: Now<'_>) -> Vec<Event> {
-        let (Some(id), Some(slot)) = (self.name(task), self.slots.get(task)) else { return Vec::new() };
-        if slot.state != State::Checking || slot.attempt != attempt {
+        if slot.state != State::Checking || slot.tries.attempt != attempt {
             return Vec::new();
         }
         if findings.proof != Proof::Failed {
-            let result = result(slot.output.clone(), findings, slot.spent);
+            let result = result(slot.output.clone(), findings, slot.money.spent);
             let result = TaskResult { unknown: slot.unknown.clone(), ..result };
             return vec![Event::TaskDone(TaskDone { task: id, attempt, result })];
         }
@@ -306,24 +301,24 @@ impl Plan {
             (Cause::Checks, format!("the task reported success, but a check failed: {}", words.join("; ")))
         };
         // A missing declared file cannot be caused by other tasks.
-        let declared = self.draft().and_then(|draft| draft.tasks.get(task)).map_or(&[][..], |task| &task.outputs);
+        let declared = self.written(task).map_or(&[][..], |task| &task.outputs);
         let is_shared = !wrong.iter().any(|evidence| declared.contains(&evidence.what));
         let after = if is_shared { self.changing(task, &findings.beside) } else { Vec::new() };
-        if cause == Cause::Checks && !slot.deferred && !slot.by_hand && !after.is_empty() {
+        if cause == Cause::Checks && !slot.tries.deferred && !slot.tries.by_hand && !after.is_empty() {
             return vec![Event::TaskDeferred(TaskDeferred { task: id, attempt, after, evidence: findings.evidence })];
         }
         let output = slot.output.clone();
         vec![self.failure(task, attempt, cause, error, findings, output, Spent::default(), now)]
     }
 
-    /// The names of those tasks that are being worked on, and so may have made the checks of another one fail.
+    /// The names of those tasks that are being worked on, and so may have made the checks of another task fail.
     fn changing(&self, task: usize, beside: &[usize]) -> Vec<String> {
         let at_work = |other: &&usize| self.slots.get(**other).is_some_and(|slot| slot.state.is_at_work());
         let others = beside.iter().filter(|other| **other != task).filter(at_work);
         others.filter_map(|other| self.name(*other)).collect()
     }
 
-    /// The approved words stay, and so does what the task may do: a note only adds to them.
+    /// A note only adds to the approved text, and changes no permission of the task.
     fn add_note(&self, task: usize, note: String, by: String) -> Vec<Event> {
         match self.name(task) {
             Some(id) if self.may_note(task) && !note.trim().is_empty() => {
@@ -344,13 +339,14 @@ impl Plan {
         findings: Findings,
         output: String,
         spent: Spent,
-        now: Now<'_>,
+        now: &Now<'_>,
     ) -> Event {
         let Findings { evidence, artifacts, .. } = findings;
-        let (failures, by_hand) = self.slots.get(task).map_or((0, false), |slot| (slot.failures, slot.by_hand));
-        let retries = self.draft().and_then(|draft| draft.tasks.get(task)).map_or(0, |task| task.retry);
-        // A retry does not help after a timeout, a fault of the machine or an owner's own word that it is not done; and after a
-        // fix by hand, the person decides first.
+        let (failures, by_hand) =
+            self.slots.get(task).map_or((0, false), |slot| (slot.tries.failures, slot.tries.by_hand));
+        let retries = self.written(task).map_or(0, |task| task.retry);
+        // A retry does not help after a timeout, a fault of the machine or an owner's own `NOT DONE`; after a fix by
+        // hand, the person decides first.
         let is_final = matches!(cause, Cause::Timeout | Cause::Environment | Cause::NotDone);
         let again = !is_final && !by_hand && failures < retries;
         let retry_at_ms = again.then(|| now.at_ms.saturating_add(backoff_ms(failures)));
@@ -370,7 +366,7 @@ impl Plan {
         })
     }
 
-    fn asks(&self, task: usize, attempt: u32, question: String, letter: EnvelopeId, now: Now<'_>) -> Vec<Event> {
+    fn asks(&self, task: usize, attempt: u32, question: String, letter: EnvelopeId, now: &Now<'_>) -> Vec<Event> {
         let Some(id) = self.at_work(task, attempt) else { return Vec::new() };
         if self.slots.get(task).is_some_and(|slot| slot.letter == Some(letter)) {
             return Vec::new();
@@ -378,10 +374,10 @@ impl Plan {
         vec![Event::TaskAsked(TaskAsked { task: id, attempt, question, letter, at_ms: now.at_ms })]
     }
 
-    /// The first mark counts: changes of earlier attempts belong to the task, too.
+    /// The first snapshot counts: changes of earlier attempts belong to the task, too.
     fn mark(&self, task: usize, tree: Hash) -> Vec<Event> {
         match (self.name(task), self.slots.get(task)) {
-            (Some(task), Some(slot)) if slot.tree.is_none() && slot.state.is_at_work() => {
+            (Some(task), Some(slot)) if slot.baseline.tree.is_none() && slot.state.is_at_work() => {
                 vec![Event::TaskMarked(TaskMarked { task, tree: Some(tree), passed: Vec::new() })]
             }
             _ => Vec::new(),
@@ -392,7 +388,7 @@ impl Plan {
         let is_new = |task: &&usize| {
             self.slots
                 .get(**task)
-                .is_some_and(|slot| slot.attempt == 1 && !slot.passed.iter().any(|known| known == line))
+                .is_some_and(|slot| slot.tries.attempt == 1 && !slot.baseline.passed.iter().any(|known| known == line))
         };
         let marked = tasks.iter().filter(is_new).filter_map(|task| {
             let (task, passed) = (self.name(*task)?, vec![line.to_owned()]);
@@ -401,18 +397,18 @@ impl Plan {
         marked.collect()
     }
 
-    fn hold_clock(&self, task: usize, attempt: u32, outage: Option<String>, now: Now<'_>) -> Vec<Event> {
+    fn hold_clock(&self, task: usize, attempt: u32, outage: Option<String>, now: &Now<'_>) -> Vec<Event> {
         match (self.name(task), self.slots.get(task)) {
-            (Some(id), Some(slot)) if slot.attempt == attempt && self.deadline_ms(task).is_some() => {
+            (Some(id), Some(slot)) if slot.tries.attempt == attempt && self.deadline_ms(task).is_some() => {
                 vec![Event::TaskHeld(TaskHeld { task: id, attempt, at_ms: now.at_ms, outage })]
             }
             _ => Vec::new(),
         }
     }
 
-    fn free_clock(&self, task: usize, attempt: u32, now: Now<'_>) -> Vec<Event> {
+    fn free_clock(&self, task: usize, attempt: u32, now: &Now<'_>) -> Vec<Event> {
         match (self.name(task), self.slots.get(task)) {
-            (Some(id), Some(slot)) if slot.attempt == attempt => match slot.state {
+            (Some(id), Some(slot)) if slot.tries.attempt == attempt => match slot.state {
                 State::Held { left_ms, .. } => vec![resumed(id, now.at_ms.saturating_add(left_ms))],
                 _ => Vec::new(),
             },
@@ -420,11 +416,9 @@ impl Plan {
         }
     }
 
-    fn told(&self, task: usize, answer: String, by: String) -> Vec<Event> {
+    fn told(&self, task: usize, answered: impl FnOnce(String) -> TaskAnswered) -> Vec<Event> {
         match (self.name(task), self.slots.get(task).map(|slot| &slot.state)) {
-            (Some(id), Some(State::Asking { .. })) => {
-                vec![Event::TaskAnswered(TaskAnswered { task: id, answer, by })]
-            }
+            (Some(id), Some(State::Asking { .. })) => vec![Event::TaskAnswered(answered(id))],
             _ => Vec::new(),
         }
     }
@@ -445,30 +439,31 @@ impl Plan {
     }
 
     pub(super) fn escalate(&self) -> Vec<Event> {
-        self.with_lead.iter().zip(0..).filter_map(|(task, ahead)| self.ask_about(*task, ahead)).collect()
+        self.queues.with_lead.iter().zip(0..).filter_map(|(task, ahead)| self.ask_about(*task, ahead)).collect()
     }
 
     fn ask_about(&self, task: usize, ahead: u32) -> Option<Event> {
         let about = About::Failure { task: self.name(task)?, error: self.slots.get(task)?.error.clone() };
         let question = self.next_question(ahead);
-        (!self.asked_of.contains_key(&Some(task))).then_some(Event::PlanAsked(PlanAsked { question, about }))
+        (!self.questions.is_asked(Some(task))).then_some(Event::PlanAsked(PlanAsked { question, about }))
     }
 
-    /// Time does not run while nobody works: whoever was at it gets all of it again.
-    fn renew(&self, now: Now<'_>) -> Vec<Event> {
-        let working = self.active.iter().filter(|task| self.deadline_ms(**task).is_some());
+    /// After a restart every active task gets its whole timeout again, because its time does not run while no process
+    /// works on it.
+    fn renew(&self, now: &Now<'_>) -> Vec<Event> {
+        let working = self.queues.active.iter().filter(|task| self.deadline_ms(**task).is_some());
         working
             .filter_map(|task| Some(resumed(self.name(*task)?, now.at_ms.saturating_add(self.timeout_ms(*task)))))
             .collect()
     }
 
-    /// The same while the process sleeps: whoever was at it keeps what they had left.
+    /// After a sleep of the process every deadline moves by its length, so that tasks keep the time they had left.
     fn postpone(&self, ms: i64) -> Vec<Event> {
         let later = |task: &usize| Some(resumed(self.name(*task)?, self.deadline_ms(*task)?.saturating_add(ms)));
-        self.active.iter().filter_map(later).collect()
+        self.queues.active.iter().filter_map(later).collect()
     }
 
-    /// When a task is given up, if its clock runs.
+    /// When a task times out, if its time runs.
     fn deadline_ms(&self, task: usize) -> Option<i64> {
         match self.slots.get(task)?.state {
             State::Dispatched { deadline_ms } | State::Running { deadline_ms } => Some(deadline_ms),
@@ -476,9 +471,9 @@ impl Plan {
         }
     }
 
-    /// A changed plan is another question: a yes to what it said before is no yes to this.
-    fn edit(&self, question: QuestionId, edits: Vec<Edit>, edited: PlanEdited, now: Now<'_>) -> Vec<Event> {
-        if self.asked.get(&question) != Some(&About::Proposal) || shape(&edited.draft).is_none() {
+    /// An edited plan is asked about again: an approval of the old text does not cover it.
+    fn edit(&self, question: QuestionId, edits: Vec<Edit>, edited: PlanEdited, now: &Now<'_>) -> Vec<Event> {
+        if self.questions.about(question) != Some(&About::Proposal) || shape(&edited.draft).is_none() {
             return Vec::new();
         }
         let by = By::person(&edited.by);
@@ -491,22 +486,17 @@ impl Plan {
     }
 
     pub(super) fn ended_event(&self, end: PlanEnd) -> Event {
-        Event::PlanEnded(PlanEnded { end, tally: self.tally })
+        Event::PlanEnded(PlanEnded { end, tally: self.progress.tally })
     }
 
     pub(super) fn timeout_ms(&self, task: usize) -> i64 {
-        let own = self.draft().and_then(|draft| draft.tasks.get(task)).and_then(|task| task.timeout_ms);
+        let own = self.written(task).and_then(|task| task.timeout_ms);
         i64::try_from(own.unwrap_or(TASK_TIMEOUT_MS_DEFAULT)).unwrap_or(i64::MAX)
     }
 
     pub(super) fn name(&self, task: usize) -> Option<String> {
-        Some(self.draft()?.tasks.get(task)?.id.clone())
+        Some(self.written(task)?.id.clone())
     }
-}
-
-/// What the owner of a task said after a message of the lead, and what it had said before.
-fn corrected_words(now: &str, before: &str) -> String {
-    format!("{}\n\n(Before a message of the lead it had said:)\n{before}", now.trim_end())
 }
 
 fn result(output: String, findings: Findings, spent: Spent) -> TaskResult {

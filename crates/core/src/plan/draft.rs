@@ -1,7 +1,7 @@
-//! A plan as somebody wrote it down: Max in a tool call, a person in a file, a face after an edit.
+//! A plan as the lead wrote it in a tool call, a person in a file, or a frontend after an edit.
 //!
-//! A draft is only data and may be nonsense; [`super::Graph`] is what it becomes once it has been checked. The names
-//! that design documents and other tools use for the same things are read too; ours are written.
+//! A draft is unchecked data; [`super::Graph`] is its checked form. Field names of design documents and other tools
+//! are accepted as aliases when reading.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,10 +11,10 @@ use crate::team::Isolation;
 /// A plan, unchecked.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Draft {
-    /// What all of it is for.
+    /// The purpose of the plan.
     #[serde(default)]
     pub goal: String,
-    /// What the whole plan may use.
+    /// Limits for the plan as a whole.
     #[serde(default, skip_serializing_if = "Budget::is_empty")]
     pub budget: Budget,
     /// Tasks that may run at once, if this plan wants fewer than the settings allow.
@@ -28,10 +28,9 @@ pub struct Draft {
     pub gates: Vec<Gate>,
 }
 
-/// What something may use; what is absent is not bounded here.
+/// Limits for some work; `None` means no limit at this level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Budget {
-    /// Nano-dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nano: Option<u64>,
     /// Tokens, in and out.
@@ -43,7 +42,13 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Whether nothing is bounded.
+    /// The budget after this many grants: each adds the original amount again.
+    pub(super) fn granted(self, grants: u64) -> Self {
+        let all = |amount: Option<u64>| amount.map(|amount| amount.saturating_mul(grants.saturating_add(1)));
+        Self { nano: all(self.nano), tokens: all(self.tokens), ..self }
+    }
+
+    /// Whether it limits nothing.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -55,47 +60,47 @@ pub struct Task {
     /// Its name in this plan.
     #[serde(default)]
     pub id: String,
-    /// What it is, in a few words.
+    /// A short title.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
     /// What to do: all that its owner is told besides the results it builds on.
     #[serde(default, alias = "do", alias = "prompt")]
     pub description: String,
-    /// Who does it.
+    /// The member that does it.
     #[serde(default, alias = "agent_name", alias = "owner")]
     pub agent: String,
     /// Tasks whose results it builds on.
     #[serde(default, alias = "depends_on", alias = "blocked_by", skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
-    /// `impl.ok` or `impl.failed`: only then does it run.
+    /// `impl.ok` or `impl.failed`: the task runs only if task `impl` ended so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
     /// Path globs that no other task may change meanwhile. `None`: no restriction; an empty list: the task changes no
     /// file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owns: Option<Vec<String>>,
-    /// Files that must be there afterwards.
+    /// Files that must exist afterwards.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<String>,
     /// Commands that must pass afterwards.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub verify: Vec<String>,
-    /// Times it is tried again after it failed.
+    /// Retries after a failure.
     #[serde(default = "retries_default", alias = "max_retries")]
     pub retry: u32,
-    /// Milliseconds before it is given up, if not its owner's usual.
+    /// Milliseconds until it times out, if not the owner's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// What it may use.
     #[serde(default, skip_serializing_if = "Budget::is_empty")]
     pub budget: Budget,
-    /// The model it is done with, if not its owner's.
+    /// Its model, if not the owner's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The user has struck it out; what builds on it goes on without its results.
+    /// The user excluded it; tasks that build on it continue without its results.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skip: bool,
-    /// Whether it is done in a copy of the project, which is merged once its checks have passed.
+    /// Whether it is done in a worktree, which is merged after its checks have passed.
     #[serde(default, skip_serializing_if = "Isolation::is_none")]
     pub isolation: Isolation,
 }
@@ -127,7 +132,7 @@ impl Default for Task {
 }
 
 impl Task {
-    /// Whether nothing is to be left of it but its owner's words.
+    /// Whether it leaves nothing but its owner's answer: no files, no checks, no worktree.
     pub fn leaves_only_words(&self) -> bool {
         let Self { outputs, verify, isolation, .. } = self;
         self.owned().is_empty() && outputs.is_empty() && verify.is_empty() && isolation.is_none()
@@ -138,7 +143,7 @@ impl Task {
         self.owns.as_deref().unwrap_or_default()
     }
 
-    /// What people see: the title, or the first line of what is to be done.
+    /// Its title, or the first line of its description.
     pub fn caption(&self) -> &str {
         let first = || self.description.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or(&self.id);
         if self.title.trim().is_empty() { first() } else { self.title.trim() }
@@ -148,7 +153,7 @@ impl Task {
 /// A point at which a person is asked again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gate {
-    /// The task that does not start before they said yes.
+    /// The task that does not start before the person has approved.
     pub before: String,
     /// Who is asked.
     #[serde(default = "owner")]

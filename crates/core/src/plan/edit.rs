@@ -1,7 +1,7 @@
-//! What a person changes in a plan before saying yes to it.
+//! Edits that a person makes in a plan before approving it.
 //!
-//! An edit makes a new draft of a draft and refuses only what it cannot apply; whether the new draft is sound is for
-//! [`super::Graph`] to say. Nothing here knows who edits, or whether they may.
+//! An edit turns a draft into a new draft and refuses only what it cannot apply; [`super::Graph`] checks the new
+//! draft. Nothing here checks who edits.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,76 +9,59 @@ use super::graph::Flaw;
 use super::{Budget, Draft, Task, Wanted};
 use crate::near::did_you_mean;
 
-/// One change.
+/// One edit of a draft.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Edit {
-    /// Say anew what is to be done.
+    /// Replace the description of a task.
     Describe {
-        /// Whose.
         task: String,
-        /// All of it.
+        /// The whole new description.
         text: String,
     },
-    /// Say anew what it is, in a few words; none take the title away.
-    Retitle {
-        /// Whose.
-        task: String,
-        /// The words.
-        text: String,
-    },
-    /// Give it to somebody else.
-    Assign {
-        /// Which.
-        task: String,
-        /// To whom.
-        agent: String,
-    },
-    /// Let it build on other tasks than before.
+    /// Replace the title of a task; an empty text removes it.
+    Retitle { task: String, text: String },
+    /// Assign a task to another member.
+    Assign { task: String, agent: String },
+    /// Replace the list of tasks that a task builds on.
     Needs {
-        /// Which.
         task: String,
-        /// All that it builds on.
+        /// The whole new list.
         needs: Vec<String>,
     },
-    /// Bound what may be used.
+    /// Set the limits of the plan or of one task.
     Budget {
-        /// By which task; by all of them together if there is none.
+        /// The task; `None` for the plan as a whole.
         #[serde(default)]
         task: Option<String>,
-        /// The bounds, all of them.
+        /// The new limits, complete.
         budget: Budget,
     },
-    /// Strike it out, or take it in again.
+    /// Exclude a task, or include it again.
     Skip {
-        /// Which.
         task: String,
-        /// Whether it is struck out.
+        /// Whether it is excluded.
         skip: bool,
     },
-    /// Take it out. What built on it then builds on what it built on, so that the order stays.
-    Remove {
-        /// Which.
-        task: String,
-    },
-    /// Say anew which commands must pass afterwards.
+    /// Remove a task. Tasks that built on it build on its own `needs` instead, so that the order stays.
+    Remove { task: String },
+    /// Replace the commands that must pass after a task.
     Verify {
-        /// After which task.
+        /// The task that they check.
         task: String,
-        /// All of them.
+        /// The new list, complete.
         verify: Vec<String>,
     },
-    /// Do it with another model.
+    /// Use another model for a task.
     Model {
-        /// Which task.
         task: String,
-        /// The model; its owner's if there is none.
+        /// The model; `None` for the owner's.
         #[serde(default)]
         model: Option<String>,
     },
 }
 
-/// Applies one change. The new draft has not been checked.
+/// Applies one edit. The new draft is not checked.
 pub fn edit(draft: &Draft, edit: &Edit) -> Result<Draft, Flaw> {
     let mut draft = draft.clone();
     match edit {
@@ -115,7 +98,7 @@ fn unknown(id: &str, near: &str) -> Flaw {
 
 fn remove(draft: &mut Draft, id: &str) -> Result<(), Flaw> {
     let place = place(draft, id)?;
-    // Without its condition a rescue would run always, which nobody asked for.
+    // Without its condition, a task that runs only after a failure would run always.
     let rescue = draft.tasks.iter().find(|task| waits(task, id, Wanted::Failed));
     if let Some(rescue) = rescue {
         let words = format!("task `{}` runs only if this one fails; take that one out first", rescue.id);

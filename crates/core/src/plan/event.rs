@@ -1,10 +1,12 @@
-//! What can happen to a plan: the facts of a `plan/<id>` stream.
+//! Events of a plan: the facts of a `plan/<id>` stream.
 //!
-//! Like all events these are forever: fields are added with defaults and never change what they mean.
+//! Like all events they are kept forever: fields are added with defaults and never change their meaning.
 
+mod correction;
 mod tally;
 mod task;
 
+pub use correction::{Correction, Recheck, TaskCorrected};
 pub use tally::{Outcome, Tally};
 pub use task::{
     Artifact, ArtifactType, Cached, Cause, Evidence, Proof, Ruling, SkipReason, Spent, TaskAnswered, TaskAsked,
@@ -23,22 +25,27 @@ use crate::rewind::MovedFile;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Approve {
-    /// Never: the plan runs as proposed, and what lies outside its members' constraints is refused. A plan that does
-    /// something risky waits.
+    /// Never: the plan runs as proposed, and actions outside its members' constraints are refused. A plan with risks
+    /// waits for a person.
     Never,
-    /// The plan as a whole; after that only what lies outside it.
+    /// Once for the plan as a whole; later only for actions outside it.
     #[default]
     Plan,
-    /// The plan, and then every change.
+    /// For the plan, and then for every change.
     Each,
-    /// Only plans that do something risky.
+    /// Only for plans with risks.
     Risky,
 }
 
 impl Approve {
-    /// All of them with the names users write.
+    /// All variants with the names that users write.
     pub const NAMES: [(&str, Approve); 4] =
         [("never", Approve::Never), ("plan", Approve::Plan), ("each", Approve::Each), ("risky", Approve::Risky)];
+
+    /// Whether plans without risks are approved without a person.
+    pub fn is_automatic(self) -> bool {
+        matches!(self, Self::Never | Self::Risky)
+    }
 
     /// The name users write.
     pub fn name(self) -> &'static str {
@@ -46,40 +53,65 @@ impl Approve {
     }
 }
 
-/// A plan is put before the user.
+/// A plan is proposed to the user.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlanProposed {
-    /// Which.
     pub plan: PlanId,
     /// The session it belongs to.
     pub session: SessionId,
-    /// The session's lead, who is told how it goes.
+    /// The session's lead, which gets the plan's reports.
     pub lead: AgentId,
-    /// What it says.
+    /// The proposed tasks and limits.
     pub draft: Draft,
-    /// What it is expected to cost and take.
+    /// Expected cost and duration.
     pub forecast: Forecast,
     /// When a person is asked.
     pub approve: Approve,
     /// Tasks that may run at once.
     pub max_parallel: u32,
-    /// Whose idea it is: an agent's name, or a file.
+    /// Its author: an agent's name, or a file.
     pub by: String,
-    /// The plan it takes the place of.
+    /// The plan that it replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revises: Option<PlanId>,
-    /// What that one had already finished.
+    /// Finished tasks of that plan.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub carried: Vec<Carried>,
-    /// What a person should look at twice.
+    /// Things that a person should check carefully.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub risks: Vec<String>,
+    /// The checks among the risks: an approval of the plan covers them. Older entries lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub risky_checks: Option<Vec<RiskyCheck>>,
+}
+
+/// A check that needs a person's approval.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RiskyCheck {
+    pub task: String,
+    /// The command that runs as the check.
+    pub line: String,
+}
+
+impl RiskyCheck {
+    /// The text of this check in a plan's list of risks.
+    pub fn words(&self) -> String {
+        format!("task `{}` runs `{}` as a check", self.task, self.line)
+    }
 }
 
 impl PlanProposed {
     /// Whether the plan waits only because of its risks: the setting would approve it without them.
     pub fn is_held_by_risks(&self) -> bool {
-        !self.risks.is_empty() && matches!(self.approve, Approve::Never | Approve::Risky)
+        !self.risks.is_empty() && self.approve.is_automatic()
+    }
+
+    /// Whether an approval of the plan covers a check that needs a person. Older entries only have the check's text.
+    pub fn covers(&self, check: &RiskyCheck) -> bool {
+        match &self.risky_checks {
+            Some(known) => known.contains(check),
+            None => self.risks.iter().any(|risk| risk.starts_with(&check.words())),
+        }
     }
 
     /// The setting that approves the plan without a person, if one does. A risky plan always waits for a person.
@@ -95,52 +127,53 @@ impl PlanProposed {
 /// A finished task that a revised plan takes over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Carried {
-    /// The task.
     pub task: String,
-    /// What came of it.
+    /// The result of the task.
     pub result: TaskResult,
 }
 
-/// The user changed it before saying yes.
+/// The user edited a plan before approving it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlanEdited {
-    /// What it says now.
+    /// The plan after the edit.
     pub draft: Draft,
-    /// What it is now expected to cost.
+    /// Expected cost and duration after the edit.
     pub forecast: Forecast,
-    /// What a person should look at twice now; `None`: the same as before.
+    /// The risks after the edit; `None` if they are unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub risks: Option<Vec<String>>,
+    /// The checks among them. Older entries lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub risky_checks: Option<Vec<RiskyCheck>>,
     /// Who changed it.
     pub by: Principal,
 }
 
-/// A change that could not be made: the plan is what it was.
+/// An edit was refused: the plan is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EditRefused {
-    /// The question it was made in answer to.
+    /// The question that the edit answered.
     pub question: QuestionId,
-    /// Why.
+    /// Why the edit could not be applied.
     pub error: String,
-    /// Whose it was.
+    /// The person who made the edit.
     pub by: Principal,
 }
 
-/// Questions that nobody needs an answer to any more.
+/// Questions about the plan that no longer need an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanUnasked {
-    /// Which.
     pub questions: Vec<QuestionId>,
     /// The plan that was proposed instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<PlanId>,
 }
 
-/// Another plan was proposed in this one's place. A plan that still waits for approval ends with it; one that runs goes on,
+/// Another plan was proposed to replace this one. A plan that still waits for approval ends; a running plan continues,
 /// without the tasks that the user has still to decide about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanRevised {
-    /// The plan that was proposed.
+    /// The proposed replacement.
     pub revision: PlanId,
     /// Tasks that had not begun and that the revision drops or changes: they do not begin before the user has decided.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -150,9 +183,10 @@ pub struct PlanRevised {
 /// The revision of a running plan was not approved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RevisionEnded {
-    /// The plan that was proposed.
+    /// The proposed replacement.
     pub revision: PlanId,
-    /// Whether the user asked for another revision: held tasks wait until the lead has proposed one, or has not.
+    /// Whether the user asked for another revision: then held tasks wait until the lead has proposed it or has
+    /// finished without it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reworked: bool,
 }
@@ -161,112 +195,110 @@ pub struct RevisionEnded {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum About {
-    /// Whether it may run.
+    /// Whether the plan may run.
     Proposal,
-    /// Whether it may go on after its first wave.
+    /// Whether the plan may continue after its first wave.
     Rest,
     /// Whether this task may start.
-    Start {
-        /// The task.
-        task: String,
-    },
-    /// What to do about a task that failed and that the lead could not help.
+    Start { task: String },
+    /// What to do about a failed task for which the lead found no remedy.
     Failure {
-        /// The task.
         task: String,
         /// Why it failed.
         error: String,
     },
-    /// Whether there is more to spend.
+    /// Whether the budget is raised.
     Budget,
 }
 
 /// A person must decide about a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanAsked {
-    /// Which question.
     pub question: QuestionId,
-    /// What about.
     pub about: About,
 }
 
-/// What a person can say about a plan.
+/// A person's answer about a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Say {
-    /// Go (on).
+    /// Start, or continue.
     Approve,
-    /// Go, but ask again after the first wave.
+    /// Start, but ask again after the first wave.
     FirstWave,
-    /// Change it first: what it says then is another question.
+    /// Edit the plan first; the edited plan is asked about again.
     Edit(Vec<Edit>),
-    /// Propose something else, considering this.
+    /// Propose another plan that takes this comment into account.
     Changes(String),
-    /// No, and why.
+    /// Do not run the plan; with the reason.
     Reject(String),
     /// What to do about the failed task.
     Rule(Ruling),
 }
 
-/// They did, or a rule did.
+/// A person or a rule has decided about a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlanAnswered {
-    /// Which question.
     pub question: QuestionId,
     /// What they said.
     pub say: Say,
-    /// Who, and where.
+    /// The person or the rule that decided.
     pub by: crate::policy::By,
-    /// A turn that is newer than all that were known when a person said it: by that it is told what was stopped later.
+    /// A turn id newer than all turns known when the person answered: turns that are stopped later can be told by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
-    /// Of an approved revision: the results of the replaced plan that it takes over. Older entries do not say; then they are
-    /// those of the proposal.
+    /// If it approves a revision: the results of the replaced plan that the revision takes over. Older entries do not
+    /// record it; then those of the proposal count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<Vec<Carried>>,
 }
 
-/// There is more to spend: what was paused goes on.
+/// The budget has room again, or the user continues a stopped plan: paused tasks continue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanResumed {
-    /// Who said so.
+    /// The person or the cause, such as a larger budget.
     pub by: String,
+    /// For a stopped plan: a turn id newer than the stop, so that the plan's messages are newer, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
 }
 
-/// Somebody stopped the plan or one of its tasks.
+/// The plan or one of its tasks was stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanStopped {
-    /// The task; without it, all of them.
+    /// The stopped task; `None` for the whole plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// Who.
+    /// The person, agent or limit that stopped it.
     pub by: String,
-    /// The approved plan that takes its place.
+    /// The approved plan that replaces it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<PlanId>,
 }
 
-/// The user left while the plan ran: it goes on where it is when the session is next opened.
+/// A running plan was paused: because the user left, and then it continues when the session is next opened; or because
+/// the user stopped it, and then it continues when the user says so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanPaused {
-    /// The user.
     pub by: String,
     /// The files that unfinished tasks have changed so far.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<TaskFiles>,
+    /// Whether the user stopped it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
 }
 
 /// The files that a task has changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskFiles {
-    /// The task.
     pub task: String,
     /// The files, from the project's folder.
     pub files: Vec<String>,
-    /// Commands that ran in the background when this was noted: what they change is known when they end.
+    /// Background commands that ran when this was recorded: their changes are known when they end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub running: Vec<String>,
-    /// Protected files that its commands made without approval, and that were moved away.
+    /// Protected files that its commands created without approval, and that were moved away.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moved: Vec<MovedFile>,
 }
@@ -275,25 +307,24 @@ pub struct TaskFiles {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanEnd {
-    /// Every task that was to be done was.
+    /// Every task that had to be done is done.
     Done,
-    /// Some were.
+    /// Some tasks are done.
     Partial,
-    /// None was.
+    /// No task is done.
     Failed,
-    /// Somebody stopped it.
+    /// The plan was stopped.
     Stopped,
-    /// The user did not want it.
+    /// The user rejected it.
     Rejected,
-    /// Another plan takes its place, or is asked for.
+    /// Another plan replaces it, or was asked for.
     Replaced,
 }
 
 /// The plan is over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanEnded {
-    /// How.
     pub end: PlanEnd,
-    /// What came of its tasks.
+    /// The outcomes of its tasks.
     pub tally: Tally,
 }

@@ -1,16 +1,17 @@
-//! What can be wrong with one task, whatever the others look like.
+//! Checks of single tasks, independent of the others.
 //!
-//! Every bound that a draft must keep by itself is kept here; what tasks are to each other is for the graph. A flaw
-//! repeats only a few words of what it complains about: a draft comes from a model or from a file.
+//! Every limit that a draft must keep by itself is checked here; relations between tasks are checked by the graph. An
+//! error quotes only a few words of the draft, because a draft comes from a model or from a file.
 
 use std::fmt;
 
 use super::{Budget, Draft, Task};
 use crate::limits::{TASK_CLAIMS_MAX, TASK_ID_BYTES_MAX, TASK_RETRIES_MAX, TASK_TEXT_BYTES_MAX};
 use crate::near::did_you_mean;
+use crate::policy::pattern::is_owned;
 use crate::text::quote;
 
-/// Flaws that are told at once.
+/// Flaws that are reported at once.
 const FLAWS_MAX: usize = 12;
 /// Members that a flaw lists.
 const MEMBERS_SHOWN_MAX: usize = 20;
@@ -34,7 +35,7 @@ impl fmt::Display for Flaw {
     }
 }
 
-/// Flaws as they are found; the words are only made for those that are told.
+/// Flaws as they are found; texts are made only for those that are reported.
 #[derive(Default)]
 pub(super) struct Flaws {
     told: Vec<Flaw>,
@@ -62,7 +63,7 @@ impl Flaws {
         self.told.is_empty()
     }
 
-    /// All that are told, and how many are not.
+    /// The reported flaws, and the number of the others.
     pub(super) fn list(mut self) -> Vec<Flaw> {
         if self.more > 0 {
             self.told.push(Flaw { task: String::new(), words: format!("and {} more", self.more) });
@@ -83,7 +84,7 @@ pub(super) fn check_id(task: &Task, place: usize, flaws: &mut Flaws) -> bool {
     good
 }
 
-/// Everything that can be said without knowing what tasks are to each other.
+/// All checks that need no knowledge of relations between tasks.
 pub(super) fn check(draft: &Draft, members: &[&str], flaws: &mut Flaws) {
     if draft.tasks.is_empty() {
         flaws.plan(|| "a plan needs at least one task".to_owned());
@@ -105,7 +106,7 @@ pub(super) fn check(draft: &Draft, members: &[&str], flaws: &mut Flaws) {
     }
 }
 
-/// A bound that nothing can keep. No money is fine: a model may cost nothing.
+/// A limit of 0 that no work can keep. No money is allowed: a model may cost nothing.
 fn nothing(budget: &Budget) -> Option<&'static str> {
     let bounds = [(budget.tokens, "tokens"), (budget.wall_ms, "wall")];
     bounds.into_iter().find(|(bound, _)| *bound == Some(0)).map(|(_, name)| name)
@@ -167,6 +168,11 @@ fn claims(task: &Task, flaws: &mut Flaws) {
         if list.iter().any(|entry| entry.len() > CLAIM_BYTES_MAX) {
             flaws.task(task, || format!("`{name}` has an entry of more than {CLAIM_BYTES_MAX} bytes"));
         }
+    }
+    // The owner could never write such a file, and the task would fail after it was paid for.
+    let is_out = |path: &&String| task.owns.is_some() && !path.starts_with('@') && !is_owned(task.owned(), path);
+    for path in task.outputs.iter().filter(is_out).take(1) {
+        flaws.task(task, || format!("`outputs` has `{}`, which the task does not own; add it to `owns`", quote(path)));
     }
     for path in task.outputs.iter().chain(task.owned()) {
         if path.chars().any(char::is_control) {

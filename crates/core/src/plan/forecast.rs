@@ -39,10 +39,10 @@ const VERIFY_MS: u64 = 15_000;
 /// How many times the likely cost a task may reasonably cost, retries included, where history does not say.
 const HIGH_FACTOR: u64 = 3;
 
-/// What calls of a task's owner cost, and how many there can be.
+/// The price of a task owner's calls, and their limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// What the model's tokens cost, if anybody knows.
+    /// The price of the model's tokens, if known.
     pub price: Option<Price>,
     /// Tokens that one answer may have.
     pub max_tokens: u32,
@@ -54,7 +54,7 @@ pub struct Rate {
     pub past: PastTasks,
 }
 
-/// What holds for the plan as a whole.
+/// Limits of the plan as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// How many tasks may run at once, unless the plan itself wants fewer.
@@ -63,13 +63,13 @@ pub struct Bounds {
     pub session_nano: Option<u64>,
 }
 
-/// What is to be expected of a plan.
+/// Expected cost and duration of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Forecast {
     /// Nano-dollars if nothing goes wrong, of all tasks that have a price; `None` if none has.
     pub likely_nano: Option<u64>,
-    /// Nano-dollars that it may reasonably come to, with retries and tasks that only run after a failure; `None` where no
-    /// task has a price, and in journals of before.
+    /// Nano-dollars that it may reasonably cost, with retries and tasks that only run after a failure; `None` if no
+    /// task has a price, and in older journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high_nano: Option<u64>,
     /// Nano-dollars that budgets allow at most: the plan's, its tasks' or the session's; `None` if no budget bounds it.
@@ -77,7 +77,7 @@ pub struct Forecast {
     pub budget_nano: Option<u64>,
     /// Tokens if nothing goes wrong, in and out.
     pub likely_tokens: u64,
-    /// Milliseconds on the clock if nothing goes wrong and nobody has to be waited for.
+    /// Milliseconds on the clock if nothing goes wrong and no person has to be waited for.
     pub likely_ms: u64,
     /// Model calls if nothing goes wrong.
     pub calls_likely: u64,
@@ -148,11 +148,11 @@ fn either(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     Some(one.unwrap_or_default().saturating_add(other.unwrap_or_default()))
 }
 
-/// Which tasks run if nothing goes wrong: not what was struck out, not what waits for a failure, and not what waits
+/// Which tasks run if nothing goes wrong: all but excluded tasks, tasks that wait for a failure, and tasks that wait
 /// for the success of one of those.
 fn likely_runs(draft: &Draft, graph: &Graph) -> Vec<bool> {
     let mut runs = vec![false; draft.tasks.len()];
-    // What a task waits for is in an earlier wave, so it has been decided already.
+    // The task of a condition is in an earlier wave, so it has been decided already.
     for place in graph.waves().iter().flatten().copied() {
         let skip = draft.tasks.get(place).is_none_or(|task| task.skip);
         let met = match graph.condition(place) {
@@ -167,7 +167,7 @@ fn likely_runs(draft: &Draft, graph: &Graph) -> Vec<bool> {
     runs
 }
 
-/// One task.
+/// The forecast of one task.
 struct Guess {
     calls: u64,
     tokens: u64,
@@ -229,7 +229,7 @@ fn budget_of(task: &Task, price: Option<Price>) -> Option<u64> {
     [task.budget.nano, by_tokens].into_iter().flatten().min()
 }
 
-/// When the last task ends if whoever has the longest way to go starts first and `max_parallel` run at once.
+/// When the last task ends if the task with the longest chain behind it starts first and `max_parallel` run at once.
 fn makespan(graph: &Graph, times: &[u64], max_parallel: usize) -> u64 {
     let mut open: Vec<usize> = (0..graph.len()).map(|task| graph.needs(task).len()).collect();
     let rank = |task: usize| (graph.tail(task), Reverse(task));

@@ -1,9 +1,9 @@
-//! A draft that has been checked: every name is known, nothing waits for itself, every bound is kept.
+//! A checked draft: every name is known, there is no cycle, every limit is kept.
 //!
-//! A [`Graph`] cannot be made from anything else, so whoever holds one need not look again. Making one takes time
-//! linear in tasks and edges; what it answers afterwards does not depend on how large the plan is.
+//! A [`Graph`] can only be made by checking a draft, so code that holds one need not check again. Making one takes
+//! time linear in tasks and edges; later lookups do not depend on the size of the plan.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 pub use super::flaw::Flaw;
 use super::flaw::{self, Flaws};
@@ -12,10 +12,10 @@ use crate::limits::{PLAN_DEPTH_MAX, PLAN_EDGES_MAX, PLAN_TASKS_MAX, TASK_NEEDS_M
 use crate::near::did_you_mean;
 use crate::text::quote;
 
-/// Names of a cycle that are told.
+/// Names of a cycle that an error lists.
 const CYCLE_SHOWN_MAX: usize = 20;
 
-/// A checked plan's shape. Tasks are known by their place in the draft.
+/// The order of a checked plan's tasks. A task is identified by its place in the draft.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Graph {
     index: HashMap<String, usize>,
@@ -29,10 +29,10 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Checks a draft. `members` are the names that may own a task. All flaws come back, up to a bound.
+    /// Checks a draft. `members` are the names that may own a task. Returns all flaws, up to a limit.
     pub fn new(draft: &Draft, members: &[&str]) -> Result<Self, Vec<Flaw>> {
         let mut flaws = Flaws::default();
-        // What is far too large is refused before anything is built from it.
+        // A draft that is far too large is refused before anything is built from it.
         for (count, what) in [(draft.tasks.len(), "tasks"), (draft.gates.len(), "gates")] {
             if count > PLAN_TASKS_MAX {
                 flaws.plan(|| format!("{count} {what} are too many; at most {PLAN_TASKS_MAX}"));
@@ -45,7 +45,7 @@ impl Graph {
         let gated = gates(draft, &index, &mut flaws);
         let dependents = turned(&needs);
         let order = order(&needs, &dependents);
-        // While two tasks share a name, what looks like a cycle may be none.
+        // While two tasks share a name, an apparent cycle may be none.
         if order.is_none() && index.len() == draft.tasks.len() {
             flaws.plan(|| cycle_words(draft, &needs));
         }
@@ -64,7 +64,7 @@ impl Graph {
         self.needs.len()
     }
 
-    /// Whether there is none; a graph never is empty.
+    /// Always false: a plan without tasks is a flaw.
     pub fn is_empty(&self) -> bool {
         self.needs.is_empty()
     }
@@ -79,12 +79,21 @@ impl Graph {
         self.needs.get(task).map_or(&[], Vec::as_slice)
     }
 
+    /// Whether a task needs another, directly or through others.
+    pub fn builds_on(&self, task: usize, other: usize) -> bool {
+        let (mut open, mut seen) = (vec![task], BTreeSet::new());
+        while let Some(task) = open.pop() {
+            open.extend(self.needs(task).iter().filter(|need| seen.insert(**need)));
+        }
+        seen.contains(&other)
+    }
+
     /// The tasks that build on it.
     pub fn dependents(&self, task: usize) -> &[usize] {
         self.dependents.get(task).map_or(&[], Vec::as_slice)
     }
 
-    /// What must have become of which other task.
+    /// The task and the outcome that its `when` requires.
     pub fn condition(&self, task: usize) -> Option<(usize, Wanted)> {
         self.conditions.get(task).copied().flatten()
     }
@@ -104,12 +113,12 @@ impl Graph {
         &self.waves
     }
 
-    /// How many tasks the longest chain from it to the end has, itself included.
+    /// Length of the longest chain from it to the end, itself included.
     pub fn tail(&self, task: usize) -> u32 {
         self.tail.get(task).copied().unwrap_or_default()
     }
 
-    /// The longest chain: what the plan cannot be faster than.
+    /// The longest chain, which bounds how fast the plan can be.
     pub fn critical(&self) -> Vec<usize> {
         let longest =
             |tasks: &[usize]| tasks.iter().copied().max_by_key(|task| (self.tail(*task), std::cmp::Reverse(*task)));
@@ -184,7 +193,7 @@ fn gates(draft: &Draft, index: &HashMap<String, usize>, flaws: &mut Flaws) -> Ve
     gated
 }
 
-/// The same edges seen from the other end.
+/// The reverse edges: which tasks build on each.
 fn turned(needs: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut dependents = vec![Vec::new(); needs.len()];
     for (task, needs) in needs.iter().enumerate() {
@@ -197,7 +206,7 @@ fn turned(needs: &[Vec<usize>]) -> Vec<Vec<usize>> {
     dependents
 }
 
-/// The tasks so that each comes after what it needs; `None` if some wait for each other.
+/// The tasks in an order in which each comes after its needs; `None` if there is a cycle.
 fn order(needs: &[Vec<usize>], dependents: &[Vec<usize>]) -> Option<Vec<usize>> {
     let mut open: Vec<usize> = needs.iter().map(Vec::len).collect();
     let mut order: Vec<usize> = (0..needs.len()).filter(|task| open.get(*task) == Some(&0)).collect();

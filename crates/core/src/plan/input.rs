@@ -1,258 +1,269 @@
-//! What can happen to a plan, as whoever drives it says it. Facts that follow are in `event`.
+//! Inputs of a plan, from the loop that drives it. The resulting facts are in `event`.
 
 use super::event::{
-    Artifact, Cached, Carried, EditRefused, Evidence, PlanEdited, PlanProposed, Proof, Ruling, Say, Spent, TaskFiles,
+    Artifact, Cached, Carried, EditRefused, Evidence, PlanEdited, PlanProposed, Proof, Recheck, Ruling, Say, Spent,
+    TaskFiles,
 };
 use super::{Budget, Edit, Task};
 use crate::hash::Hash;
 use crate::id::{EnvelopeId, PlanId, QuestionId, TurnId};
 use crate::policy::By;
 
-/// What happened.
+/// What a plan reacts to.
 #[derive(Debug, Clone)]
 pub enum Input {
-    /// Somebody has a plan.
+    /// A plan is proposed.
     Propose(Box<PlanProposed>),
-    /// A person changed it before saying yes; it has been checked.
+    /// A person edited the plan before approving it; the new draft has been checked.
     Edited {
-        /// The question they were asked.
+        /// The question that the edit answers.
         question: QuestionId,
-        /// What they changed.
+        /// The edits of the person.
         edits: Vec<Edit>,
-        /// What came of it.
+        /// The resulting plan.
         edited: Box<PlanEdited>,
     },
-    /// A person's change cannot be made.
+    /// A person's edit cannot be applied.
     Unfit(EditRefused),
-    /// A person answered a question about it.
+    /// A person answered a question about the plan.
     Answered {
-        /// Which question.
         question: QuestionId,
-        /// What they said.
+        /// The person's answer.
         say: Say,
-        /// Who.
         by: By,
     },
     /// An owner has begun.
     Begun {
         /// The task's place in the plan.
         task: usize,
-        /// Which attempt.
         attempt: u32,
     },
-    /// An owner is done, one way or another.
+    /// The owner's work on an attempt has ended.
     Reported {
         /// The task's place in the plan.
         task: usize,
-        /// Which attempt.
         attempt: u32,
-        /// How it went.
+        /// How it ended.
         report: Report,
         /// What this attempt used.
         spent: Spent,
     },
-    /// A task that was just given to its owner, who has not been told, has been answered before.
+    /// A task that was just assigned, before its owner was told, is answered from the cache.
     Served {
         /// The task's place in the plan.
         task: usize,
-        /// Which attempt.
         attempt: u32,
-        /// The answer.
         output: String,
-        /// What the words alone amount to.
+        /// What the answer alone proves.
         findings: Findings,
-        /// Where it is from.
+        /// The cache entry that it comes from.
         cached: Cached,
     },
-    /// The owner of a task that is done has gone on with it, because the lead wrote to it.
+    /// The owner of a task that is over was asked again and has answered.
     Corrected {
         /// The task's place in the plan.
         task: usize,
-        /// What it says now.
-        output: String,
-        /// What code saw of its work now, if it has changed something since.
-        findings: Option<Findings>,
-        /// What the correction used.
-        spent: Spent,
+        answer: NewAnswer,
     },
-    /// Code has looked at what is there.
+    /// The checks of a task have run.
     Checked {
         /// The task's place in the plan.
         task: usize,
-        /// Which attempt.
         attempt: u32,
-        /// What it saw.
+        /// Results of the checks.
         findings: Findings,
     },
-    /// An owner needs to know something.
+    /// The lead has no answer to an owner's question.
+    Unanswered {
+        /// The task's place in the plan.
+        task: usize,
+    },
+    /// The owner has a question.
     Asked {
         /// The task's place in the plan.
         task: usize,
-        /// Which attempt.
         attempt: u32,
-        /// What.
         question: String,
-        /// The letter that asked.
+        /// The message that asked.
         letter: EnvelopeId,
     },
-    /// How the working tree is, before an owner can change anything.
+    /// A snapshot of the working tree, taken before the owner can change anything.
     Marked {
         /// The task's place in the plan.
         task: usize,
-        /// Blob: how it is.
+        /// Blob: the snapshot.
         tree: Hash,
     },
     /// A check passed before the owners of these tasks could change anything.
     Probed {
         /// The tasks' places in the plan.
         tasks: Vec<usize>,
-        /// The check.
         line: String,
     },
-    /// An owner waits for a person, or for a model server that cannot be reached.
+    /// The owner waits for a person, or for a model server that cannot be reached.
     Held {
         /// The task's place in the plan.
         task: usize,
-        /// Which attempt.
         attempt: u32,
-        /// Why the model server cannot be reached, if it waits for that.
+        /// Why the model server cannot be reached; `None` if the owner waits for a person.
         outage: Option<String>,
     },
-    /// It no longer waits.
+    /// The owner no longer waits.
     Freed {
         /// The task's place in the plan.
         task: usize,
-        /// Which attempt.
         attempt: u32,
     },
-    /// Here is what they need to know.
+    /// The answer to an owner's question.
     Told {
         /// The task's place in the plan.
         task: usize,
-        /// The answer.
         answer: String,
-        /// Whose.
+        /// Name of the agent or person that answered.
         by: String,
     },
-    /// Somebody says what to do about a failure.
+    /// A decision about a failed task.
     Rule {
         /// The task's place in the plan.
         task: usize,
         /// What to do.
         ruling: Ruling,
-        /// Who says so.
+        /// Name of the decider.
         by: String,
-        /// What else they say about it.
+        /// A note of the decider.
         note: String,
     },
-    /// The lead has read about every failure and has nothing more to say.
+    /// The lead has read about every failure and decided nothing more.
     LeadSilent,
-    /// Time has passed.
+    /// A deadline or a retry may be due.
     Woke,
-    /// Time has passed in which nobody could work: this process, or the whole machine, slept.
+    /// Time has passed in which no agent could work, because this process or the whole machine slept.
     Slept {
-        /// How much.
+        /// Milliseconds that it slept.
         ms: i64,
     },
-    /// The user leaves while it runs.
+    /// The user leaves while the plan runs.
     Pause {
-        /// The user.
+        /// Name of the user.
         by: String,
         /// The files that unfinished tasks have changed so far.
         files: Vec<TaskFiles>,
+    },
+    /// The user stops the plan: it stays stopped until it is continued or cancelled.
+    Hold {
+        /// Name of the user.
+        by: String,
+    },
+    /// The user continues a stopped plan.
+    Continue {
+        /// Name of the user.
+        by: String,
     },
     /// The lead adds a note to a task.
     Note {
         /// The task's place in the plan.
         task: usize,
-        /// What its owner is told.
+        /// Text for the owner.
         note: String,
-        /// Who says so.
+        /// Name of the lead.
         by: String,
     },
     /// A revision of this plan was proposed.
     Revised {
-        /// The plan that was proposed.
+        /// The proposed replacement.
         revision: PlanId,
-        /// What it says is to be done.
+        /// The tasks of the replacement.
         tasks: Vec<Task>,
     },
     /// A revision of this plan was not approved.
     RevisionEnded {
-        /// The plan that was proposed.
+        /// The proposed replacement.
         revision: PlanId,
         /// Whether the user asked for another one.
         reworked: bool,
     },
-    /// A revision of this plan was approved and takes its place.
+    /// A revision of this plan was approved and replaces it.
     Replaced {
-        /// The plan that was approved.
+        /// The approved replacement.
         revision: PlanId,
     },
-    /// Somebody stops it, or one task of it.
+    /// The plan, or one task of it, is cancelled.
     Stop {
-        /// The task's place in the plan.
+        /// The task's place in the plan; `None` for the whole plan.
         task: Option<usize>,
-        /// Who.
+        /// Name of the person or agent that cancels it.
         by: String,
     },
-    /// There is more to spend.
+    /// The budget has room again.
     Resume {
-        /// Who says so.
+        /// The cause, such as a larger budget.
         by: String,
     },
     /// This process has just folded the log.
     Recovered {
-        /// What was stopped or revised meanwhile: that counts before anything else begins.
+        /// Stops and revisions that arrived meanwhile: they count before any task begins.
         first: Vec<Input>,
     },
 }
 
-/// How an owner's work went.
+/// How the owner's work on an attempt ended.
 #[derive(Debug, Clone)]
 pub enum Report {
-    /// They say it is done. Where nothing is to be looked at, the findings come with it.
+    /// The owner reports success. If there is nothing to check, the findings come with it.
     Done {
-        /// What they say.
+        /// The owner's answer.
         output: String,
-        /// What was found, if nothing had to be looked at.
+        /// The findings, if nothing had to be checked.
         findings: Option<Findings>,
         /// Commands that a crash interrupted: their outcome is unknown.
         unknown: Vec<String>,
     },
-    /// They could not.
+    /// The owner could not finish.
     Failed {
-        /// Why.
+        /// The failure for people.
         error: String,
-        /// Their last answer, if there is one.
+        /// The owner's last answer, if there is one.
         output: String,
     },
-    /// They say that it is not done.
+    /// The owner reports that the task is not done.
     NotDone {
-        /// Their answer, which begins with `NOT DONE`.
+        /// The owner's answer, which begins with `NOT DONE`.
         output: String,
     },
-    /// The money ran out; this is what they handed back.
+    /// The budget was used up; with the owner's partial result.
     OutOfMoney {
-        /// What they say.
+        /// The owner's answer.
         output: String,
-        /// What everybody together had left, if that was known.
+        /// What the shared budgets had left, if known.
         left: Option<Budget>,
-        /// Whether it was the task's own budget.
+        /// Whether the task's own budget was used up.
         own: bool,
     },
-    /// Somebody stopped them.
+    /// The owner was stopped.
     Stopped,
 }
 
-/// What code saw.
+/// The owner's answer after it was asked again about a task that is over.
+#[derive(Debug, Clone)]
+pub struct NewAnswer {
+    /// Its text; empty if the turn did not finish.
+    pub output: String,
+    /// Results of the checks after it, if they ran.
+    pub findings: Option<Findings>,
+    /// Whether the checks ran.
+    pub checks: Recheck,
+    /// What the answer used.
+    pub spent: Spent,
+}
+
+/// Results of a task's checks.
 #[derive(Debug, Clone, Default)]
 pub struct Findings {
-    /// Whether it is proven.
+    /// Whether the result is verified.
     pub proof: Proof,
-    /// By what.
+    /// The checks behind `proof`.
     pub evidence: Vec<Evidence>,
-    /// What was collected.
+    /// The outputs that were collected.
     pub artifacts: Vec<Artifact>,
     /// Tasks whose owners may change the checked files.
     pub beside: Vec<usize>,
@@ -261,18 +272,18 @@ pub struct Findings {
 /// What the driver knows at the moment of a decision.
 #[derive(Debug, Clone, Copy)]
 pub struct Now<'a> {
-    /// The time.
+    /// Milliseconds since the epoch.
     pub at_ms: i64,
-    /// Globs of the paths that other plans are at work on.
+    /// Globs of the paths that other plans work on.
     pub taken: &'a [String],
-    /// A turn that is newer than all that are known, for what a person says now.
+    /// A turn id newer than all known ones, for what a person decides now.
     pub fresh: Option<TurnId>,
-    /// Of a revision: what the plan that it revises has finished by now.
+    /// For a revision: what the plan that it revises has finished so far.
     pub carried: Option<&'a [Carried]>,
 }
 
 impl Now<'_> {
-    /// A moment at which nobody else is at work.
+    /// A moment at which no other plan holds paths.
     pub fn at(at_ms: i64) -> Self {
         Self { at_ms, taken: &[], fresh: None, carried: None }
     }

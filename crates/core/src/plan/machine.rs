@@ -1,25 +1,25 @@
 //! The life of one plan: proposal → approval → work → report.
 //!
-//! [`Plan`] keeps a few small ordered sets (what is ready, active, asking, waiting) beside one record per task, so
-//! that a step costs what it touches and not what the plan is large. Recovery folds `apply` over the log; `pending`
-//! then says what still has to be done.
-
-use std::collections::{BTreeMap, BTreeSet};
+//! [`Plan`] keeps a few small ordered sets (ready, active, asking, waiting tasks) beside one record per task, so that
+//! the cost of a step does not grow with the plan. Recovery folds `apply` over the log; `pending` then lists the
+//! effects that are due.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::apply::shape;
 use super::claims::Claims;
-use super::event::{About, Approve, Artifact, PlanEnd, PlanProposed, Spent, Tally, TaskResult};
-use super::ready::Ready;
+use super::clock::Clock;
+use super::event::{About, Approve, Artifact, Correction, PlanEnd, PlanProposed, Spent, Tally, TaskResult};
+use super::questions::Questions;
+use super::queues::Queues;
 use super::revise::Revision;
-use super::slot::{Decision, Doom, LeadNote, Slot, State};
+use super::slot::{Decision, LeadNote, Slot, State};
 use super::{Budget, Draft, Forecast, Graph, Task};
 use crate::calling::ending::not_done;
 use crate::hash::Hash;
 use crate::id::{AgentId, PlanId, QuestionId, SessionId, TurnId};
 
-/// A plan and how far it is. As a snapshot it leaves its shape out, which is made again from what it says.
+/// A plan and its progress. A snapshot omits the graph, which follows from the draft.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 pub struct Plan {
@@ -27,66 +27,66 @@ pub struct Plan {
     #[serde(skip)]
     pub(super) graph: Option<Graph>,
     pub(super) slots: Vec<Slot>,
-    /// Tasks whose needs are settled and that may run.
-    pub(super) ready: Ready,
-    /// Tasks that could run but for a person's word that nobody has asked for yet; and those that have it.
-    pub(super) gated: BTreeSet<usize>,
-    pub(super) passed: BTreeSet<usize>,
-    /// Tasks that will not run, and why: said in events as soon as somebody looks.
-    pub(super) doomed: BTreeMap<usize, Doom>,
-    /// Tasks that hold one of the places that `max_parallel` gives out.
-    pub(super) active: BTreeSet<usize>,
-    /// Tasks that were given up or ran out of time, and whose owners have not stopped yet. They keep their paths, and
-    /// the plan does not end before they have.
-    pub(super) stopping: BTreeSet<usize>,
-    /// Tasks whose owners asked something; and those that have their answer and wait for a place.
-    pub(super) asking: BTreeSet<usize>,
-    pub(super) answered: BTreeSet<usize>,
-    /// Tasks that were reported done and wait for a free place to be checked.
-    pub(super) unchecked: BTreeSet<usize>,
-    /// Tasks whose checks run again once others are through.
-    #[serde(default)]
-    pub(super) deferred: BTreeSet<usize>,
-    /// Paths that nobody else may work on.
+    pub(super) queues: Queues,
+    /// Paths that no other task may work on.
     pub(super) claims: Claims,
-    /// When something is to be done by the clock.
-    pub(super) clock: BTreeSet<(i64, usize)>,
-    /// When the whole plan's time is over.
-    pub(super) over_at_ms: Option<i64>,
-    /// Tasks that failed and wait for the lead's word.
-    pub(super) with_lead: BTreeSet<usize>,
-    /// Tasks that wait for money; and how often a person has said that there is as much again.
-    pub(super) paused: BTreeSet<usize>,
-    pub(super) grants: u64,
-    /// What was left when somebody last found it too little.
-    pub(super) too_little: Option<Budget>,
-    /// Questions that people have not answered; and which one is about a task, or about the whole plan.
-    pub(super) asked: BTreeMap<QuestionId, About>,
-    #[serde(with = "pairs")]
-    pub(super) asked_of: BTreeMap<Option<usize>, QuestionId>,
-    pub(super) questions: u32,
-    /// Tasks of approved waves that are not settled, and tasks of all waves.
-    pub(super) open: usize,
-    pub(super) unsettled: usize,
-    /// Waves that may run.
-    pub(super) waves: usize,
-    pub(super) tally: Tally,
-    pub(super) stopped: bool,
-    /// Its time was over when it was stopped: nobody had to say so.
-    pub(super) overdue: bool,
-    /// The turn that a person's last answer to what it asked counts as.
+    pub(super) clock: Clock,
+    pub(super) money: Money,
+    pub(super) questions: Questions,
+    pub(super) progress: Progress,
+    /// The turn id that stands for the time of a person's last answer about the plan.
     pub(super) said: Option<TurnId>,
-    /// The user who left while it ran, until something happens to it again.
-    #[serde(default)]
+    /// The user who left while the plan ran, until its next event.
     pub(super) paused_by: Option<String>,
     /// A revision of it waits for the user's decision.
-    #[serde(default)]
     pub(super) revision: Option<Revision>,
-    /// It was stopped for another plan to be made; and that plan, once it is known.
-    pub(super) replaced: bool,
-    #[serde(default)]
-    pub(super) replaced_by: Option<PlanId>,
-    pub(super) ended: Option<PlanEnd>,
+    pub(super) closing: Closing,
+}
+
+/// What people have granted beyond the written budget.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Money {
+    /// How often a person granted the written amount again.
+    pub grants: u64,
+    /// What was left of the budget when a task last found it too little.
+    pub too_little: Option<Budget>,
+}
+
+impl Money {
+    /// If several tasks found too little, the smallest rest counts, so that one of them continues first.
+    pub(super) fn found(&mut self, left: Option<Budget>) {
+        self.too_little = match (self.too_little, left) {
+            (Some(one), Some(other)) => {
+                Some(Budget { nano: one.nano.min(other.nano), tokens: one.tokens.min(other.tokens), wall_ms: None })
+            }
+            (one, other) => one.or(other),
+        };
+    }
+}
+
+/// Counters of a plan.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Progress {
+    /// Tasks of approved waves that are not settled, and tasks of all waves.
+    pub open: usize,
+    pub unsettled: usize,
+    /// Waves that may run.
+    pub waves: usize,
+    pub tally: Tally,
+    /// Number of results of its tasks, corrections included.
+    pub results: u64,
+}
+
+/// How a plan ends.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Closing {
+    pub stopped: bool,
+    /// It was stopped because its time was over, not by a person.
+    pub overdue: bool,
+    /// It was stopped to be replaced; and the replacement, once it is known.
+    pub replaced: bool,
+    pub replaced_by: Option<PlanId>,
+    pub end: Option<PlanEnd>,
 }
 
 impl Serialize for Plan {
@@ -103,30 +103,11 @@ impl<'de> Deserialize<'de> for Plan {
     }
 }
 
-/// A map whose keys JSON does not take for keys.
-mod pairs {
-    use std::collections::BTreeMap;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use crate::id::QuestionId;
-
-    type Map = BTreeMap<Option<usize>, QuestionId>;
-
-    pub(super) fn serialize<S: Serializer>(map: &Map, serializer: S) -> Result<S::Ok, S::Error> {
-        map.iter().collect::<Vec<_>>().serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map, D::Error> {
-        Ok(Vec::<(Option<usize>, QuestionId)>::deserialize(deserializer)?.into_iter().collect())
-    }
-}
-
-/// The stages of a task's life, by the names everybody uses.
+/// Stages of a task, by the names that users and models see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Written down, not approved.
+    /// Proposed, not approved.
     Planned,
     /// Approved, not begun.
     Approved,
@@ -134,18 +115,15 @@ pub enum Status {
     Dispatched,
     /// Being worked on.
     Running,
-    /// Ended well.
+    /// The task succeeded.
     Done,
-    /// Ended badly, or between two attempts.
+    /// The task failed for good, or waits for a retry.
     Failed,
-    /// Left out.
     Skipped,
-    /// Given up.
     Cancelled,
 }
 
 impl Status {
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Planned => "planned",
@@ -160,7 +138,7 @@ impl Status {
     }
 }
 
-/// Why a task does not move although nothing is wrong with it.
+/// What a task waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waits<'p> {
     /// It does not wait.
@@ -169,91 +147,90 @@ pub enum Waits<'p> {
     For(Vec<&'p str>),
     /// For the user to approve the plan, this task, or what its owner is about to do.
     Approval,
-    /// For a place, or for a task that owns the same paths.
+    /// For a free place, or for a task that owns the same paths.
     Place,
-    /// For the answer to what its owner asked.
+    /// For the answer to its owner's question.
     Answer(&'p str),
     /// For the next attempt.
     Retry {
-        /// When that is.
+        /// When that attempt begins.
         at_ms: i64,
     },
-    /// For somebody to say what to do about its failure.
+    /// For a decision about its failure.
     Ruling,
-    /// For money.
     Budget,
+    /// For the user, who stopped the plan, to continue it.
+    Stopped,
     /// For its checks.
     Checks,
     /// For a model server that cannot be reached.
     Server,
 }
 
-/// One task, for people.
+/// One task, for display.
 #[derive(Debug, Clone)]
 pub struct TaskView<'p> {
-    /// As it was written.
+    /// The task as written in the draft.
     pub task: &'p Task,
-    /// What the lead has added since.
+    /// Notes that the lead has added since.
     pub notes: &'p [LeadNote],
     /// Its place in the plan.
     pub index: usize,
-    /// The stage of its life.
+    /// Its current stage.
     pub status: Status,
-    /// Why it does not move.
+    /// What it waits for.
     pub waits: Waits<'p>,
-    /// Who does it: its owner, unless it was given to somebody else.
+    /// The member that does it: the owner in the draft, or the one it was reassigned to.
     pub member: &'p str,
-    /// The agent that has it.
+    /// The agent that works on it.
     pub agent: Option<AgentId>,
-    /// Which attempt this is, from 1; 0 before the first.
+    /// Number of the attempt, from 1; 0 before the first.
     pub attempt: u32,
-    /// What went wrong last.
+    /// The last failure.
     pub error: &'p str,
-    /// Its owner's last answer and what was seen of the work, also if the task failed or was left out.
+    /// The owner's last answer and the evidence, also if the task failed or was skipped.
     pub result: Option<&'p TaskResult>,
     /// The decision about its last failure.
     pub decision: Option<&'p Decision>,
-    /// What it has used so far, as far as it was reported.
+    /// The owner's last answer after the task was over.
+    pub correction: Option<Correction>,
+    /// What it has used, as far as reported.
     pub spent: Spent,
-    /// When it was last given to somebody, and when it was over.
+    /// When it was last assigned, and when it ended.
     pub since_ms: (i64, i64),
 }
 
-/// What still has to be done in the world.
+/// What the driver has to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// Look at what a task left behind.
+    /// Run the checks of a task.
     Check {
         /// Its place in the plan.
         task: usize,
-        /// Which attempt.
         attempt: u32,
     },
-    /// Nothing until then.
-    Sleep {
-        /// When.
-        until_ms: i64,
-    },
+    /// Wait until a deadline or a retry.
+    Sleep { until_ms: i64 },
 }
 
 impl Plan {
-    /// A plan that nobody has proposed yet.
+    /// A plan before its proposal.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What still has to be done. Letters that follow from events were sent with them; agents that were given a task
-    /// go on by themselves.
+    /// The effects that are due. Messages were sent with the events; agents that have a task work without further
+    /// effects.
     pub fn pending(&self) -> Vec<Effect> {
-        if self.ended.is_some() {
+        if self.closing.end.is_some() {
             return Vec::new();
         }
-        let checking = self.active.iter().filter_map(|task| {
+        let checking = self.queues.active.iter().filter_map(|task| {
             let slot = self.slots.get(*task)?;
-            (slot.state == State::Checking).then_some(Effect::Check { task: *task, attempt: slot.attempt })
+            (slot.state == State::Checking && !self.is_held())
+                .then_some(Effect::Check { task: *task, attempt: slot.tries.attempt })
         });
-        let soonest = self.clock.first().map(|(until_ms, _)| *until_ms).into_iter().chain(self.over_at_ms).min();
-        let next = soonest.map(|until_ms| Effect::Sleep { until_ms });
+        let next = self.clock.next_ms().map(|until_ms| Effect::Sleep { until_ms });
         checking.chain(next).collect()
     }
 
@@ -262,7 +239,7 @@ impl Plan {
         self.proposed.as_ref().map(|proposed| proposed.plan)
     }
 
-    /// How it was proposed, with the draft as it stands now.
+    /// The proposal, with the current draft.
     pub fn proposed(&self) -> Option<&PlanProposed> {
         self.proposed.as_deref()
     }
@@ -272,17 +249,22 @@ impl Plan {
         self.proposed.as_ref().map(|proposed| proposed.session)
     }
 
-    /// What it says.
+    /// The tasks and limits as they stand.
     pub fn draft(&self) -> Option<&Draft> {
         self.proposed.as_ref().map(|proposed| &proposed.draft)
     }
 
-    /// What it was expected to cost.
+    /// A task as written in the draft.
+    pub(super) fn written(&self, task: usize) -> Option<&Task> {
+        self.draft()?.tasks.get(task)
+    }
+
+    /// Expected cost and duration.
     pub fn forecast(&self) -> Option<&Forecast> {
         self.proposed.as_ref().map(|proposed| &proposed.forecast)
     }
 
-    /// Its shape.
+    /// The checked order of its tasks.
     pub fn graph(&self) -> Option<&Graph> {
         self.graph.as_ref()
     }
@@ -294,55 +276,54 @@ impl Plan {
 
     /// How it ended, if it did.
     pub fn ended(&self) -> Option<PlanEnd> {
-        self.ended
+        self.closing.end
     }
 
     /// Whether it ended because a person stopped it, and not because its time was over.
     pub fn is_stopped_by_person(&self) -> bool {
-        self.ended == Some(PlanEnd::Stopped) && !self.overdue
+        self.closing.end == Some(PlanEnd::Stopped) && !self.closing.overdue
     }
 
-    /// The turn that its letters count as written in: whatever was stopped later holds them. A plan that a person has said yes to
-    /// since begins anew with that.
+    /// The turn id that the plan's messages carry: a stop that is newer than this turn holds them back. It is the
+    /// proposal, or a person's later approval.
     pub fn turn(&self) -> Option<TurnId> {
         self.proposed.as_ref().map(|proposed| TurnId::new(proposed.plan.uuid())).max(self.said)
     }
 
-    /// Whether any of it may run.
+    /// Whether the user stopped it, and has neither continued nor cancelled it.
+    pub fn is_held(&self) -> bool {
+        self.closing.end.is_none() && self.clock.held_at_ms.is_some()
+    }
+
+    /// Whether any wave of it may run.
     pub fn is_approved(&self) -> bool {
-        self.waves > 0
+        self.progress.waves > 0
     }
 
-    /// What people are asked about it.
+    /// The open questions to people.
     pub fn asked(&self) -> impl Iterator<Item = (QuestionId, &About)> {
-        self.asked.iter().map(|(question, about)| (*question, about))
+        self.questions.open.iter().map(|(question, (_, about))| (*question, about))
     }
 
-    /// How many tasks came to what.
+    /// The number of tasks of each outcome.
     pub fn tally(&self) -> Tally {
-        self.tally
+        self.progress.tally
     }
 
-    /// Tasks that somebody works on or that code looks at, in the order of the plan.
+    /// Tasks that an agent works on or that are being checked, in the order of the plan.
     pub fn active(&self) -> impl Iterator<Item = usize> {
-        self.active.iter().copied()
+        self.queues.active.iter().copied()
     }
 
-    /// Whether anything is to come by itself: work, checks, retries, the lead's word.
+    /// Whether the plan continues without the user: work, checks, retries or a decision of the lead are due.
     pub fn is_moving(&self) -> bool {
-        self.ended.is_none()
-            && !(self.active.is_empty()
-                && self.answered.is_empty()
-                && self.asking.is_empty()
-                && self.unchecked.is_empty()
-                && self.clock.is_empty()
-                && self.stopping.is_empty()
-                && self.with_lead.is_empty())
+        let moves = !self.clock.due.is_empty() || self.queues.is_moving();
+        self.closing.end.is_none() && !self.is_held() && moves
     }
 
-    /// One task.
+    /// The task at a place in the plan.
     pub fn task(&self, index: usize) -> Option<TaskView<'_>> {
-        let task = self.draft()?.tasks.get(index)?;
+        let task = self.written(index)?;
         let slot = self.slots.get(index)?;
         Some(TaskView {
             task,
@@ -350,14 +331,15 @@ impl Plan {
             index,
             status: slot.status(),
             waits: self.waits(index, slot),
-            member: slot.member.as_deref().unwrap_or(&task.agent),
-            agent: slot.agent,
-            attempt: slot.attempt,
+            member: slot.owner.member.as_deref().unwrap_or(&task.agent),
+            agent: slot.owner.agent,
+            attempt: slot.tries.attempt,
             error: &slot.error,
-            result: slot.result.as_deref(),
+            result: slot.outcome.result.as_deref(),
             decision: slot.decision.as_ref(),
-            spent: slot.spent,
-            since_ms: (slot.assigned_at_ms, slot.ended_at_ms),
+            correction: slot.outcome.correction,
+            spent: slot.money.spent,
+            since_ms: (slot.owner.since_ms, slot.outcome.ended_at_ms),
         })
     }
 
@@ -366,24 +348,24 @@ impl Plan {
         (0..self.slots.len()).filter_map(|index| self.task(index))
     }
 
-    /// What a task builds on: what its needs left behind, in their order, however they ended.
+    /// The outputs of a task's needs, in their order, however those tasks ended.
     pub fn upstream(&self, index: usize) -> Vec<(&str, &[Artifact])> {
         let (Some(graph), Some(draft)) = (&self.graph, self.draft()) else { return Vec::new() };
         let left = graph.needs(index).iter().filter_map(|need| {
-            let result = self.slots.get(*need)?.result.as_deref()?;
+            let result = self.slots.get(*need)?.outcome.result.as_deref()?;
             Some((draft.tasks.get(*need)?.id.as_str(), result.artifacts.as_slice()))
         });
         left.collect()
     }
 
-    /// Why the upstream of a failed condition failed: for a task that is to mend it. An owner that ended its task as not done
-    /// gives the reason in its answer, which is part of `upstream`.
+    /// Why the task named in a `failed` condition failed, for the task that handles the failure. An owner that ended
+    /// its task as not done gives the reason in its answer, which is part of `upstream`.
     pub fn upstream_error(&self, index: usize) -> Option<(&str, &str)> {
         let (task, _) = self.graph.as_ref()?.condition(index)?;
         let slot = self.slots.get(task)?;
-        let is_said = slot.result.as_ref().is_some_and(|result| not_done(&result.output).is_some());
+        let is_said = slot.outcome.result.as_ref().is_some_and(|result| not_done(&result.output).is_some());
         let failed = matches!(slot.state, State::Failed { .. }) && !is_said;
-        failed.then_some((self.draft()?.tasks.get(task)?.id.as_str(), slot.error.as_str()))
+        failed.then_some((self.written(task)?.id.as_str(), slot.error.as_str()))
     }
 
     fn waits<'p>(&'p self, index: usize, slot: &'p Slot) -> Waits<'p> {
@@ -398,8 +380,8 @@ impl Plan {
                 Waits::For(open.filter_map(|need| tasks.get(*need)).map(|task| task.id.as_str()).collect())
             }
             State::Approved
-                if self.gated.contains(&index)
-                    || self.asked_of.contains_key(&Some(index))
+                if self.queues.gated.contains(&index)
+                    || self.questions.is_asked(Some(index))
                     || self.awaits_revision(index) =>
             {
                 Waits::Approval
@@ -416,21 +398,19 @@ impl Plan {
             State::Checking => Waits::Checks,
             State::Waiting { until_ms } => Waits::Retry { at_ms: *until_ms },
             State::Failed { settled: false } => Waits::Ruling,
+            State::Paused if self.is_held() => Waits::Stopped,
             State::Paused => Waits::Budget,
             _ => Waits::No,
         }
     }
 
-    /// An id that follows from what this plan is and how many questions it has asked.
     pub(super) fn next_question(&self, ahead: u32) -> QuestionId {
-        let plan = self.id().map(|plan| plan.to_string()).unwrap_or_default();
-        let count = (self.questions + ahead).to_string();
-        QuestionId::new(Hash::of_fields(&[plan.as_bytes(), b"question", count.as_bytes()]).uuid())
+        self.questions.next_id(self.id(), ahead)
     }
 
-    /// The agent that a member is while it has this task. The same member keeps it over attempts, with what it knows.
-    /// Those of neighbouring tasks are neighbours, by the plan's time and the task's place: what is stored together
-    /// is found together.
+    /// The id of the agent that does a task as this member. The same member keeps its agent, and so its context, over
+    /// attempts. The ids of neighbouring tasks are close to each other (plan's time, then the task's place), so that
+    /// the journal stores their entries together.
     pub(super) fn agent_for(&self, task: &str, member: &str, model: Option<&str>) -> AgentId {
         let plan = self.id().map(|plan| plan.to_string()).unwrap_or_default();
         let fields = [plan.as_bytes(), task.as_bytes(), member.as_bytes(), model.unwrap_or_default().as_bytes()];

@@ -1,15 +1,16 @@
 //! Plans: tasks with owners, in an order that their results dictate.
 //!
-//! A [`Draft`] is what somebody wrote; a [`Graph`] is a draft that has been checked and can be walked; [`Plan`] is the
-//! machine that takes it from proposal to report. Nothing here runs anything: who works, what is verified and who is
-//! asked are effects that the runtime carries out.
+//! A [`Draft`] is a plan as written; a [`Graph`] is a checked draft; [`Plan`] is the state machine that takes it from
+//! proposal to report. Nothing here runs anything: work, checks and questions are effects that the runtime carries
+//! out.
 
 mod advance;
 mod apply;
 mod claims;
+mod clock;
+mod correct;
 mod decide;
 pub mod draft;
-pub mod drawing;
 pub mod edit;
 pub mod event;
 mod flaw;
@@ -18,6 +19,8 @@ pub mod graph;
 mod input;
 mod look;
 pub mod machine;
+mod questions;
+mod queues;
 mod ready;
 mod revise;
 mod settle;
@@ -27,11 +30,10 @@ mod state;
 mod tests;
 
 pub use draft::{Budget, Draft, Gate, Task, Wanted};
-pub use drawing::{DRAWN_TASKS_MAX, draw, mermaid};
 pub use edit::{Edit, edit};
 pub use forecast::{Bounds, Forecast, History, PastTasks, Rate, Sample, forecast};
 pub use graph::{Flaw, Graph};
-pub use input::{Findings, Input, Now, Report};
+pub use input::{Findings, Input, NewAnswer, Now, Report};
 pub use look::Told;
 pub use machine::{Effect, Plan, Status, TaskView, Waits};
 pub use slot::{Decision, LeadNote};

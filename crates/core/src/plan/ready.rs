@@ -1,7 +1,7 @@
-//! Tasks that may run and wait for a place, the longest chain behind them first.
+//! Tasks that may run and wait for a free place, the longest chain behind them first.
 //!
-//! Tasks that own the same paths stand in one queue: only its first can be next, so that a crowd that waits for one
-//! folder costs no more to pass over than one task does.
+//! Tasks that own the same paths share one queue, of which only the first can be next: many tasks that wait for one
+//! folder cost no more to skip than one task.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -15,11 +15,11 @@ pub(super) type Rank = (Reverse<u32>, usize);
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Ready {
-    /// The queue that each task stands in; none for those that own nothing.
+    /// The queue of each task; `None` for tasks that own no paths.
     queue_of: Vec<Option<usize>>,
     free: BTreeSet<Rank>,
     queues: BTreeMap<usize, BTreeSet<Rank>>,
-    /// The first of each queue.
+    /// The first task of each queue.
     heads: BTreeSet<Rank>,
 }
 
@@ -59,7 +59,7 @@ impl Ready {
         }
     }
 
-    /// Those that can be next, in their order; whoever stands behind another with the same paths is not among them.
+    /// The tasks that can be next, in order. A task behind another with the same paths is not among them.
     pub(super) fn next(&self) -> impl Iterator<Item = usize> {
         let (mut free, mut heads) = (self.free.iter().peekable(), self.heads.iter().peekable());
         std::iter::from_fn(move || {
@@ -71,7 +71,7 @@ impl Ready {
         })
     }
 
-    /// All of them.
+    /// All tasks that may run.
     #[cfg(test)]
     pub(super) fn all(&self) -> BTreeSet<usize> {
         let heads: BTreeSet<Rank> = self.queues.values().filter_map(|queue| queue.first().copied()).collect();

@@ -1,18 +1,18 @@
-//! Revisions: another plan that the lead proposes in the place of one that waits or runs.
+//! Revisions: another plan that the lead proposes to replace one that waits or runs.
 //!
-//! A plan that waits for approval ends as soon as its revision is proposed. One that runs goes on; tasks that have not begun and
-//! that the revision drops or changes are held until the user has decided. A yes to the revision stops the plan, a no lets
-//! the held tasks go on.
+//! A plan that waits for approval ends as soon as its revision is proposed. A running plan continues; tasks that have
+//! not begun and that the revision drops or changes are held until the user has decided. An approval of the revision
+//! stops the plan, a rejection releases the held tasks.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
 use super::Task;
-use super::event::{PlanEnd, PlanRevised, RevisionEnded};
+use super::event::{PlanEnd, PlanRevised, PlanUnasked, RevisionEnded};
 use super::machine::Plan;
 use crate::event::Event;
-use crate::id::PlanId;
+use crate::id::{PlanId, QuestionId};
 
 /// The revision that a running plan waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,9 +24,9 @@ pub(super) struct Revision {
 }
 
 impl Plan {
-    /// The plan that was proposed or approved in this one's place.
+    /// The plan that was proposed or approved to replace this one.
     pub fn replaced_by(&self) -> Option<PlanId> {
-        self.replaced_by
+        self.closing.replaced_by
     }
 
     /// The revision of a running plan that the user decides about.
@@ -46,15 +46,19 @@ impl Plan {
         self.revision.as_ref().is_some_and(|revision| revision.held.contains(&task))
     }
 
-    /// Whether the lead is to propose another revision.
+    /// Whether the lead has to propose another revision.
     pub(super) fn awaits_rework(&self) -> bool {
         self.revision.as_ref().is_some_and(|revision| revision.reworked)
     }
 
     pub(super) fn revise(&self, revision: PlanId, tasks: &[Task]) -> Vec<Event> {
         if !self.is_approved() {
-            let revised = Event::PlanRevised(PlanRevised { revision, held: Vec::new() });
-            return vec![revised, self.ended_event(PlanEnd::Replaced)];
+            let questions: Vec<QuestionId> = self.questions.open.keys().copied().collect();
+            return vec![
+                Event::PlanRevised(PlanRevised { revision, held: Vec::new() }),
+                Event::PlanUnasked(PlanUnasked { questions, replaced_by: Some(revision) }),
+                self.ended_event(PlanEnd::Replaced),
+            ];
         }
         let held = self.affected(tasks).map(|task| task.id.clone()).collect();
         vec![Event::PlanRevised(PlanRevised { revision, held })]
@@ -67,7 +71,7 @@ impl Plan {
         }
     }
 
-    /// The lead has nothing more to say: the user decides about failures, unless they already decide about a revision.
+    /// The lead decided nothing more: the user decides about failures, unless a revision already waits for the user.
     pub(super) fn lead_silent(&self) -> Vec<Event> {
         match self.revision() {
             None => self.escalate(),
@@ -83,13 +87,12 @@ impl Plan {
     pub(super) fn revised(&mut self, revised: &PlanRevised) {
         self.release_held();
         if !self.is_approved() {
-            self.replaced_by = Some(revised.revision);
+            self.closing.replaced_by = Some(revised.revision);
             return;
         }
         let held: BTreeSet<usize> = revised.held.iter().filter_map(|id| self.place(id)).collect();
         for task in &held {
-            self.ready.remove(self.rank(*task));
-            self.gated.remove(task);
+            self.queues.keep_back(self.rank(*task));
         }
         self.revision = Some(Revision { plan: revised.revision, held, reworked: false });
     }
@@ -101,11 +104,11 @@ impl Plan {
         }
     }
 
-    /// Lets held tasks go on where nothing else holds them.
+    /// Releases held tasks that nothing else holds.
     fn release_held(&mut self) {
         let Some(revision) = self.revision.take() else { return };
         for task in revision.held {
-            if !self.asked_of.contains_key(&Some(task)) {
+            if !self.questions.is_asked(Some(task)) {
                 self.consider(task);
             }
         }

@@ -10,13 +10,13 @@ use super::slot::State;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanState {
-    /// Work goes on by itself.
+    /// Work continues without the user.
     Running,
-    /// A person must answer, or the model server must come back, before anything happens.
+    /// A person must answer, or the model server must come back, before work continues.
     Waiting,
-    /// No process runs it; it goes on when its session is opened.
+    /// No process runs it; it continues when its session is opened.
     Paused,
-    /// A person or a limit ended it before all was done.
+    /// A person stopped it, or a limit ended it before all was done.
     Stopped,
     /// All of it is done.
     Done,
@@ -25,7 +25,7 @@ pub enum PlanState {
 }
 
 impl PlanState {
-    /// Its word.
+    /// The name that lists show.
     pub fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -48,15 +48,16 @@ impl PlanState {
 }
 
 impl Plan {
-    /// Its state. `has_owner`: a process has its session open. `is_told_to_stop`: a stop was written down, read or not.
+    /// Its state. `has_owner`: a process has its session open. `is_told_to_stop`: a stop was recorded, whether read or
+    /// not.
     pub fn state(&self, has_owner: bool, is_told_to_stop: bool) -> PlanState {
         let is_held = |task: &usize| self.slots.get(*task).is_some_and(|slot| matches!(slot.state, State::Held { .. }));
-        let holds = !self.active.is_empty() && self.active.iter().all(is_held);
+        let holds = !self.queues.active.is_empty() && self.queues.active.iter().all(is_held);
         let is_parked = self.is_parked();
         let is_asked = self.asked().next().is_some() || self.revision().is_some();
         match self.ended() {
             Some(end) => PlanState::of_end(end),
-            None if is_told_to_stop => PlanState::Stopped,
+            None if is_told_to_stop || self.is_held() => PlanState::Stopped,
             None if self.is_moving() && !holds && has_owner => PlanState::Running,
             None if self.is_moving() && !holds => PlanState::Paused,
             None if has_owner || is_asked || (holds && !is_parked) => PlanState::Waiting,

@@ -1,7 +1,7 @@
 //! Answers that are remembered: for how long, and as which rule.
 //!
-//! A yes is remembered as a rule that the person has seen. It is as wide as the command's own kind (`cargo test`) and
-//! never wider; where the kind is not known, it is the command word for word.
+//! An approval is remembered as a rule that the person has seen. The rule is as wide as the command's own kind (`cargo
+//! test`) and never wider; if the kind is not known, it is the exact command.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,11 +25,11 @@ pub enum Until {
 }
 
 impl Until {
-    /// All of them with the names users write.
+    /// All variants with the names that users write.
     pub const NAMES: [(&str, Until); 4] =
         [("once", Until::Once), ("task", Until::Task), ("session", Until::Session), ("repository", Until::Repository)];
 
-    /// In words.
+    /// The duration for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Once => "once",
@@ -40,16 +40,16 @@ impl Until {
     }
 }
 
-/// What a "yes, always" is remembered as.
+/// The rule that "always allow" adds.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Memory {
-    /// Every deed of the kind, as questions of old journals were answered.
+    /// Every action of the kind, as questions in old journals were answered.
     #[default]
     Deed,
-    /// These rules.
+    /// These permission rules.
     Rules(Vec<String>),
-    /// It is not remembered.
+    /// The answer holds for this call only.
     Nothing,
 }
 
@@ -63,24 +63,24 @@ impl Memory {
 /// A standing permission that a person gave.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
-    /// Every deed of this kind: only from old journals.
+    /// Every action of this kind: only from old journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deed: Option<Deed>,
-    /// What the rule allows.
+    /// The rule that allows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<Rule>,
-    /// How long.
+    /// How long it holds.
     #[serde(default)]
     pub until: Until,
 }
 
 impl Grant {
-    /// Every deed of a kind, for the session.
+    /// Allows every action of a kind, for the session.
     pub fn deed(deed: Deed) -> Self {
         Self { deed: Some(deed), rule: None, until: Until::Session }
     }
 
-    /// What a rule allows. Paths in it start at the project's folder.
+    /// Allows what a rule covers. Paths in it start at the project's folder.
     pub fn rule(text: &str, until: Until, root: &str) -> Self {
         let origin = Origin { scope: Scope::Answer, file: "an answer".to_owned(), line: 0 };
         let anchors = Anchors { root, base: root, home: "" };
@@ -88,7 +88,7 @@ impl Grant {
     }
 }
 
-/// The rule that a yes to a command is remembered as.
+/// The rule as which an approval of a command is remembered.
 pub(super) fn proposed(argv: &[String]) -> String {
     let inner = program::unwrapped(argv);
     let argv = inner.as_deref().unwrap_or(argv);
@@ -98,12 +98,12 @@ pub(super) fn proposed(argv: &[String]) -> String {
     }
 }
 
-/// The rule for a command word for word.
+/// The rule for exactly this command.
 pub(super) fn exactly(argv: &[String]) -> String {
     format!("Bash({})", join(argv))
 }
 
-/// What may be commands in a text that only a shell understands: enough to refuse by, never to allow by.
+/// Possible commands in a text that only a shell can parse: good enough to deny by, never to allow by.
 pub(super) fn pieces(text: &str) -> Vec<Vec<String>> {
     let ends = |letter: char| matches!(letter, ';' | '|' | '&' | '\n' | '(' | ')' | '{' | '}' | '`' | '<' | '>' | '\r');
     let bare = |word: &str| word.replace(['\'', '"', '\\', '$'], "");

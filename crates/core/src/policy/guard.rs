@@ -21,21 +21,21 @@ use crate::text::is_hidden;
 /// Folders of these names also hold ordinary code and logs, so that only the files of the table in them are protected.
 const ORDINARY_FOLDERS: [&str; 2] = ["agents", "logs"];
 
-/// Why a change of a file reaches further than the file.
+/// Why a change of a protected file has effects beyond the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
     /// A program runs it by itself.
     Runs,
-    /// An agent takes it for instructions.
+    /// An agent follows it as instructions.
     Instructs,
-    /// It says what agents are and may do.
+    /// It defines agents and their permissions.
     Configures,
-    /// It is evidence of what agents did.
+    /// It is evidence of agents' actions.
     Records,
 }
 
 impl Reach {
-    /// All of them, in the order they are listed.
+    /// All variants, in the order of lists.
     pub const ALL: [Self; 4] = [Self::Configures, Self::Instructs, Self::Runs, Self::Records];
 
     /// Its name in lists for programs.
@@ -92,7 +92,7 @@ const fn instructs(pattern: &'static str, by: &'static str) -> Protected {
 /// The file that a run was given by name, or writes its record to.
 const GIVEN: Protected = held("", Reach::Configures, "this run");
 
-/// Why a tool refuses to change a path, as a rule that is told and kept.
+/// The reason why a tool refuses to change a path, as shown and recorded.
 pub fn refusal(path: &str, row: &Protected) -> String {
     format!("only the user changes `{path}`: {row}")
 }
@@ -121,8 +121,8 @@ pub fn obeyed_anywhere(path: &str) -> Option<&'static Protected> {
     named.find(|row| row.covers(&names))
 }
 
-/// The rows that the sandbox keeps beneath a project's folder. Of `.git` it keeps only the parts that git obeys, and the
-/// record of this run by its real path; both are listed elsewhere.
+/// The rows that the sandbox protects beneath a project's folder. Of `.git` it protects only the parts that git obeys,
+/// and the record of this run by its real path; both are listed elsewhere.
 pub fn kept() -> impl Iterator<Item = &'static Protected> {
     PROTECTED.iter().filter(|row| row.pattern != ".git" && row.reach != Reach::Records)
 }
@@ -134,12 +134,12 @@ impl Protected {
         path.rsplit_once('/').unwrap_or(("", path))
     }
 
-    /// Whether this is the name of such a file in its folder.
+    /// Whether a file of this name in the row's folder is protected.
     pub fn is_name(&self, name: &str) -> bool {
         is_named(&self.split().1.to_lowercase(), &folded(name))
     }
 
-    /// The same without a copy of the name.
+    /// Like `is_name`, but without copying the name.
     fn is_spelt(&self, name: &str) -> bool {
         if name.is_ascii() { self.split().1.eq_ignore_ascii_case(name) } else { self.is_name(name) }
     }
@@ -170,7 +170,8 @@ fn is_named(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// The same for files that this run was given by name, all absolute; also a folder that one of them lies in.
+/// Like `protected`, for the files that this run was given by name, all absolute. A folder that contains one of them
+/// counts, too.
 pub(super) fn given(files: &[String], path: &str) -> Option<&'static Protected> {
     let path = folded(&absolute("", &format!("/{path}")));
     let lies_in =
@@ -178,7 +179,8 @@ pub(super) fn given(files: &[String], path: &str) -> Option<&'static Protected> 
     files.iter().any(lies_in).then_some(&GIVEN)
 }
 
-/// As file systems that ignore case and invisible characters (HFS+, CVE-2014-9390) compare names, and as people read them.
+/// A name as file systems that ignore case and invisible characters (HFS+, CVE-2014-9390) compare it, and as people
+/// read it.
 fn folded(name: &str) -> String {
     name.chars().filter(|letter| !is_hidden(*letter)).flat_map(char::to_lowercase).collect()
 }

@@ -1,7 +1,7 @@
-//! A command line as plain data: what it would run, in a form that can be judged and run without a shell.
+//! A command line as plain data, in a form that can be judged and run without a shell.
 //!
-//! Whoever reads the text (`tools::shell`) makes this; nothing here parses. A line is either *plain*, words joined by
-//! `&& || ; |` that mean the same to every shell, or *opaque*: then nobody knows what it does before a shell has tried.
+//! `tools::shell` parses the text; nothing here does. A line is either *plain*, words joined by `&& || ; |` that mean
+//! the same to every shell, or *opaque*: then only a shell can tell what it does.
 
 use std::fmt;
 
@@ -15,11 +15,11 @@ use crate::text::visible;
 pub enum Line {
     /// Commands whose every word is known.
     Plain(Vec<Part>),
-    /// Something that only a shell understands.
+    /// A line that only a shell can parse.
     Opaque {
-        /// As it was written.
+        /// The text as written.
         text: String,
-        /// What in it is not plain.
+        /// The part of it that is not plain.
         why: String,
     },
 }
@@ -30,12 +30,12 @@ pub struct Part {
     /// How it follows the one before it.
     #[serde(default)]
     pub join: Join,
-    /// Variables that are set for it alone.
+    /// Variables that are set for this command only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<(String, String)>,
-    /// The program and its arguments, unquoted. `cd` is carried out by whoever runs the line.
+    /// The program and its arguments, unquoted. The runner of the line carries out `cd` itself.
     pub argv: Vec<String>,
-    /// Where its input comes from and its output goes, in order.
+    /// Redirections of input and output, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<Flow>,
 }
@@ -44,18 +44,18 @@ pub struct Part {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Join {
-    /// In any case: `;`, and the first of a line.
+    /// Always: `;`, and the first command of a line.
     #[default]
     Then,
-    /// If it succeeded: `&&`.
+    /// If the one before succeeded: `&&`.
     And,
-    /// If it failed: `||`.
+    /// If the one before failed: `||`.
     Or,
-    /// Beside it, reading what it writes: `|`.
+    /// At the same time, reading its output: `|`.
     Pipe,
 }
 
-/// One redirection.
+/// A redirection of one descriptor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flow {
     /// The descriptor of the command.
@@ -84,13 +84,13 @@ impl Line {
         Self::Plain(vec![Part { argv: argv.to_vec(), ..Part::default() }])
     }
 
-    /// The line as a person must see it before saying yes: nothing in it acts on a terminal or hides.
+    /// The line as a person must see it before approving: without invisible characters and terminal escapes.
     pub fn shown(&self) -> String {
         visible(&self.to_string())
     }
 }
 
-/// The text that any shell, and our own reader, takes for this line.
+/// The text that every shell, and this project's parser, reads as this line.
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = match self {
@@ -134,7 +134,7 @@ impl fmt::Display for Part {
     }
 }
 
-/// One word so that any shell gives it back.
+/// Quotes a word for any shell.
 pub fn quote(word: &str) -> String {
     let is_option = word.starts_with('-');
     let plain =
@@ -146,7 +146,7 @@ fn enclosed(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// An argv as one line, quoted where it must be: a `=` in the name of a program would make an assignment of it.
+/// Joins an argv into one line, quoted where necessary: a `=` in the program's name would make it an assignment.
 pub fn join(argv: &[String]) -> String {
     let Some((program, rest)) = argv.split_first() else { return String::new() };
     let program = if program.contains('=') { enclosed(program) } else { quote(program) };

@@ -1,4 +1,4 @@
-//! Rules that do not do what they seem to: dead, shadowed or wider than anybody means.
+//! Finds rules that do not do what they seem to: dead, shadowed or too wide.
 
 use super::program::{self, Effect};
 use super::rule::{List, Rule, Tool};
@@ -6,7 +6,6 @@ use super::rule::{List, Rule, Tool};
 /// What is wrong with a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding<'a> {
-    /// The rule.
     pub rule: &'a Rule,
     /// What kind of fault it is.
     pub kind: Kind,
@@ -17,18 +16,18 @@ pub struct Finding<'a> {
 /// Kinds of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It never counts.
+    /// It never applies.
     Dead,
-    /// A stricter rule counts first.
+    /// A stricter rule applies first.
     Shadowed,
     /// It covers more than it seems to.
     Wide,
-    /// It stands there twice.
+    /// The same rule exists twice.
     Twice,
 }
 
 impl Kind {
-    /// In a word.
+    /// The name in lists.
     pub fn name(self) -> &'static str {
         match self {
             Self::Dead => "dead",
@@ -39,7 +38,7 @@ impl Kind {
     }
 }
 
-/// Looks through all rules. Every rule has at most one finding, the gravest.
+/// Checks all rules. Each rule has at most one finding, the gravest.
 pub fn lint(rules: &[Rule]) -> Vec<Finding<'_>> {
     let check = |(index, rule)| {
         let before = rules.get(..index).unwrap_or_default();
@@ -97,7 +96,7 @@ fn wide(rule: &Rule) -> Option<(Kind, String)> {
             }
             let runs_anything = !words.is_exact() && program::is_interpreter(program) && !head.contains(' ');
             if runs_anything {
-                return wide(format!("`{program}` runs whatever it is given; name the script"));
+                return wide(format!("`{program}` runs any script that it is given; name the script"));
             }
             None
         }

@@ -1,9 +1,9 @@
-//! What may be done: the gate's verdicts.
+//! What agents may do: verdicts of the policy.
 //!
-//! A tool says what a call would do ([`Action`]); the policy says whether it may ([`judge`]). A member's constraints
-//! come first and nothing loosens them; then come the rules of settings, what always needs a person, the mode, what a
-//! person has granted, and the plan that stands behind the work. Nothing here asks anyone: an `Ask` becomes a question
-//! event elsewhere.
+//! A tool describes the effect of a call ([`Action`]); the policy decides whether it may run ([`judge`]). A member's
+//! constraints come first and nothing loosens them; then come the rules of settings, actions that always need a
+//! person, the mode, what a person has granted, and the approved plan. Nothing here asks a person: an `Ask` becomes a
+//! question event elsewhere.
 
 mod grant;
 mod guard;
@@ -28,7 +28,7 @@ pub use sight::Sight;
 
 use crate::hash::Hash;
 
-/// What is safe to do again after a crash (see `recovery`).
+/// Whether a call may be repeated after a crash (see `recovery`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
@@ -38,44 +38,44 @@ pub enum Class {
     Idempotent,
     /// Carries a key under which the outside can be asked: look it up, then finish or redo.
     Keyed,
-    /// Nobody can tell whether it happened: never run it again silently.
+    /// It is unknown whether the call took effect: never run it again silently.
     Opaque,
 }
 
-/// What kind of thing a call does.
+/// The kind of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deed {
-    /// Looks at something inside the walls.
+    /// Reads something inside the project.
     Read,
-    /// Looks at something that is also reachable from outside the walls (a hard link).
+    /// Reads something that is also reachable from outside the project (a hard link).
     ReadLinked,
-    /// Changes a file inside the walls.
+    /// Changes a file inside the project.
     Write,
     /// Runs a command.
     Execute,
-    /// Gets something from a host of the network; the target is the host.
+    /// Fetches something from a network host; the target is the host.
     Fetch,
-    /// Asks what was set up for it by the user (logs, metrics), or looks at its own earlier output.
+    /// Queries a source that the user has configured (logs, metrics), or the agent's own earlier output.
     Query,
-    /// Acts on the team itself: proposes, delegates, asks a colleague.
+    /// Acts on the team: proposes, delegates, asks a teammate.
     Team,
     /// Asks the user something.
     Ask,
-    /// Hands the final answer over; touches nothing.
+    /// Hands over the final answer; changes nothing.
     Answer,
-    /// Looks at something in a folder of its own; the target begins with the folder's name (`@files/…`).
+    /// Reads in an agent folder; the target begins with the folder's name (`@files/…`).
     ReadOwn,
-    /// Changes a file there.
+    /// Changes a file in an agent folder.
     WriteOwn,
-    /// Takes what somebody did in a copy of the project into it, or drops it; the target is the copy.
+    /// Merges the changes of a worktree into the project, or drops them; the target is the worktree.
     Merge,
-    /// Puts what it means to do before whoever leads it, or a person, and acts once they say yes.
+    /// Submits the agent's plan to its lead or to a person; the agent acts after the approval.
     Propose,
 }
 
 impl Deed {
-    /// Whether it only looks: it changes nothing, and asks nobody who could say something else another time.
+    /// Whether it changes nothing and needs no answer from a person or another agent.
     pub fn only_looks(self) -> bool {
         match self {
             Self::Read | Self::ReadLinked | Self::Fetch | Self::Query | Self::Answer => true,
@@ -85,14 +85,14 @@ impl Deed {
     }
 }
 
-/// What a tool call would do, in words a person and a rule can judge.
+/// The effect of a tool call, in a form that a person and a rule can judge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Action {
     /// The kind of deed.
     pub deed: Deed,
-    /// What it is done to: a path relative to the root, the command that is run, or the host that is asked.
+    /// Its object: a path relative to the root, the command line, or the host.
     pub target: String,
-    /// What the user is shown before saying yes: a unified diff for edits.
+    /// Shown to the user before approval: a unified diff for edits.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub preview: String,
     /// The target's hash before (`None`: it does not exist).
@@ -101,22 +101,22 @@ pub struct Action {
     /// The target's hash after.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Hash>,
-    /// A command line, taken apart: whoever has one is judged by it, and runs nothing else.
+    /// The parsed command line. If it is set, it is what is judged, and nothing else is run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<Line>,
-    /// Paths that lead elsewhere through a link, and where: what forbids looks at both ends.
+    /// Paths that are links, with their targets: a denial applies to both ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<(String, String)>,
-    /// Parameters of the call that rules may speak of (`run_in_background`, `model`).
+    /// Parameters of the call that rules can match (`run_in_background`, `model`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parameters: Vec<(String, String)>,
-    /// What has come of the call already, where only what becomes of it is left to be said.
+    /// The result of the call, if it has run already and only its consequence is to be decided.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub said: String,
 }
 
 impl Action {
-    /// An action that only looks.
+    /// A read action.
     pub fn read(target: impl Into<String>) -> Self {
         Self {
             deed: Deed::Read,
@@ -132,35 +132,35 @@ impl Action {
     }
 }
 
-/// What may happen; the order is the strictness.
+/// What may happen to a call, in order of strictness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Do it.
+    /// The call may run.
     Allow,
     /// Ask a person first.
     Ask,
-    /// Do not.
+    /// The call is refused.
     Deny,
 }
 
-/// How freely an agent may act.
+/// Permission mode: how freely an agent may act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Mode {
-    /// Look freely, ask before changing anything.
+    /// Read freely, ask before every change.
     #[default]
     #[serde(alias = "manual")]
     Default,
-    /// Also change files freely.
+    /// Change files without asking.
     AcceptEdits,
-    /// Only look.
+    /// Read only: changes and commands are refused.
     Plan,
-    /// Change files freely; ask for what is dangerous.
+    /// Change files without asking; ask about dangerous actions.
     Auto,
-    /// Never ask: what would need a question is refused.
+    /// Never ask: refuse what would need a question.
     DontAsk,
-    /// Never ask: everything goes.
+    /// Never ask: allow everything.
     BypassPermissions,
 }
 
@@ -175,7 +175,7 @@ impl Mode {
         ("bypassPermissions", Mode::BypassPermissions),
     ];
 
-    /// Whether it lets less happen than another one.
+    /// Whether it allows less than another mode.
     pub fn is_stricter(self, other: Mode) -> bool {
         let strictness = |mode| match mode {
             Self::BypassPermissions => 0,
@@ -199,11 +199,11 @@ impl Mode {
     }
 }
 
-/// What settings say about permissions, from all scopes.
+/// The permission settings of all scopes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Permissions {
-    /// The project's folder, absolute; places outside it are told apart by it.
+    /// The project's folder, absolute; paths outside it are recognized by it.
     pub root: String,
     /// The rules, the weakest scope first.
     pub rules: Vec<Rule>,
@@ -213,23 +213,24 @@ pub struct Permissions {
     /// Folders besides the project's that commands work in (`additionalDirectories`), absolute and without links.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<String>,
-    /// Whether nothing outside these folders is looked at, whoever allows it (`blockReadsOutsideWorkingDirectories`).
+    /// Whether nothing outside these folders is read, even if a rule allows it
+    /// (`blockReadsOutsideWorkingDirectories`).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_reads_outside: bool,
     /// Whether nothing outside these folders is changed (`blockWritesOutsideWorkingDirectories`).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_writes_outside: bool,
-    /// Whether what would need a question is refused, in every mode (`denyInsteadOfPrompting`).
+    /// Whether questions become refusals in every mode (`denyInsteadOfPrompting`).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub never_asks: bool,
-    /// The copy of the project's folder that the agent works in instead, absolute; empty if there is none. What lies
-    /// in it is judged as what it is a copy of.
+    /// The worktree that the agent works in, absolute; empty if there is none. A path in it is judged as the path in
+    /// the project that it stands for.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub copy: String,
 }
 
 impl Permissions {
-    /// Nobody says anything.
+    /// No permission settings.
     pub fn none() -> &'static Self {
         static NONE: Permissions = Permissions {
             root: String::new(),
@@ -244,38 +245,39 @@ impl Permissions {
         &NONE
     }
 
-    /// Whether a tool is denied whatever it is used for: a model need not know of it.
+    /// Whether every use of a tool is denied, so that the model need not know the tool.
     pub fn takes_away(&self, tool: &str) -> bool {
         self.rules.iter().any(|rule| rule.takes_away(tool))
     }
 
-    /// Whether nobody says anything.
+    /// Whether there are no permission settings.
     pub fn is_empty(&self) -> bool {
         self == Self::none()
     }
 }
 
-/// Who answered a question: never say "the user refused" when nobody was asked.
+/// The author of an answer. "The user refused" is only true of a person: a rule, or a run without a person, is named
+/// as such.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
-    /// A person, and where they sat.
+    /// A person, and the frontend they used.
     Person(String),
-    /// A rule, and which.
+    /// A rule, by its text.
     Rule(String),
-    /// Nobody could be asked, and why.
+    /// No person could be asked; with the reason.
     Nobody(String),
-    /// Whoever leads the asker.
+    /// The lead of the asking agent.
     Lead(String),
 }
 
 impl By {
-    /// A person who came through a door.
+    /// A person at a frontend.
     pub fn person(who: &crate::message::Principal) -> Self {
         Self::Person(format!("{} at {}", who.user, who.door))
     }
 
-    /// Who, in words.
+    /// The author for people.
     pub fn name(&self) -> String {
         match self {
             Self::Person(who) | Self::Rule(who) | Self::Lead(who) => who.clone(),
@@ -289,16 +291,16 @@ impl By {
 pub struct Answer {
     /// Yes or no.
     pub allow: bool,
-    /// Yes, and do not ask again for what the question says it would be remembered as.
+    /// Allow, and remember it as the rule that the question names.
     #[serde(default)]
     pub always: bool,
-    /// For how long not to ask again.
+    /// How long it is remembered.
     #[serde(default)]
     pub until: Until,
-    /// A word to the model along with it.
+    /// A comment for the model.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub comment: String,
-    /// Of what is in a copy: it is to go. Whoever only says no has dropped nothing.
+    /// For changes in a worktree: drop them. A mere refusal drops nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub drop: bool,
     /// The user wrote something instead of yes or no: the call is not run, and the user is asked again if it is made again.
@@ -308,19 +310,19 @@ pub struct Answer {
     pub by: By,
 }
 
-/// What becomes of what somebody did in a copy.
+/// The decision about the changes in a worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
-    /// It goes into the project, as far as it can.
+    /// They are merged into the project, as far as possible.
     Taken,
-    /// It goes, and the copy with it.
+    /// They are dropped, and the worktree is removed.
     Dropped,
-    /// It stays where it is.
+    /// They stay in the worktree.
     Left,
 }
 
 impl Settled {
-    /// All of them with the words that stand for them.
+    /// All variants with their names.
     const NAMES: [(Self, &str); 3] = [(Self::Taken, "take"), (Self::Dropped, "drop"), (Self::Left, "leave")];
 
     /// The word that stands for it.
@@ -335,17 +337,17 @@ impl Settled {
 }
 
 impl Answer {
-    /// Yes or no to this one question, without a word.
+    /// Allow or refuse this one call, without a comment.
     pub fn new(allow: bool, by: By) -> Self {
         Self { allow, always: false, until: Until::default(), comment: String::new(), drop: false, put_off: false, by }
     }
 
-    /// The answer to what becomes of a copy.
+    /// The answer about the changes in a worktree.
     pub fn settling(settled: Settled, by: By) -> Self {
         Self { drop: settled == Settled::Dropped, ..Self::new(settled == Settled::Taken, by) }
     }
 
-    /// What it says about a copy. Only a person drops one.
+    /// The decision about the changes in a worktree. Only a person drops them.
     pub fn settled(&self) -> Settled {
         match (self.allow, self.drop, &self.by) {
             (true, ..) => Settled::Taken,

@@ -1,9 +1,9 @@
 //! Globs over paths, and command lines by their first words.
 //!
 //! `*` and `?` stay inside one part of a path, `**` as a whole part spans any number of them, `[abc]` is one letter of
-//! a set. Paths are clean and relative to the root, with `/` between their parts. Matching takes time in proportion to
-//! pattern times path, whatever either holds. Nothing here looks at a disk; a pattern that cannot be read is an error
-//! where it is written, and the strict answer where it is used.
+//! a set. Paths are clean and relative to the root, with `/` between their parts. Matching takes time proportional to
+//! pattern times path for every input. Nothing here reads the disk; an invalid pattern is an error where it is
+//! written, and counts strictly where it is used.
 
 use std::borrow::Cow;
 
@@ -13,34 +13,34 @@ use crate::near;
 /// Why a text is no glob.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GlobError {
-    /// Nothing there.
+    /// The text is empty.
     #[error("it is empty")]
     Empty,
     /// Longer than [`GLOB_BYTES_MAX`].
     #[error("it is longer than {GLOB_BYTES_MAX} bytes")]
     Long,
-    /// A set of letters without its end.
+    /// A set `[…` without its end.
     #[error("a `[` has no `]`")]
     Open,
     /// A backslash with nothing behind it.
     #[error("it ends in `\\`")]
     Escape,
-    /// `{a,b}` would match nothing that was meant.
+    /// `{a,b}` is not supported, and would match nothing.
     #[error("braces are not known; write one pattern for each, or `\\{{` for the letter")]
     Braces,
-    /// `..` leads nowhere: paths are clean.
+    /// `..` never matches, because paths are clean.
     #[error("`..` and `.` are no part of a path from the project folder")]
     Dots,
 }
 
-/// A pattern, taken apart once.
+/// A parsed pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob {
-    /// What a path must be made of, with one `Any` more at the end: for all that lies beneath.
+    /// The parts of a path, with one `Any` more at the end for everything beneath.
     beneath: Vec<Part>,
-    /// Whether it says where in the tree it holds; without a `/` it speaks of a name.
+    /// Whether it is anchored at the root; a pattern without a `/` matches names at any depth.
     is_anchored: bool,
-    /// Whether letters of either case are alike.
+    /// Whether case is ignored.
     folds: bool,
 }
 
@@ -48,7 +48,7 @@ pub struct Glob {
 pub(super) struct Spelt(Vec<Vec<char>>);
 
 impl Spelt {
-    /// With `folds`, letters of either case are alike.
+    /// With `folds`, case is ignored.
     pub(super) fn new(path: &str, folds: bool) -> Self {
         let letters = |part: &str| -> Vec<char> {
             match (folds, part.is_ascii()) {
@@ -65,24 +65,24 @@ impl Spelt {
 enum Part {
     /// `**`: any number of parts.
     Any,
-    /// One part.
+    /// One part of a path.
     One(Vec<Token>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Token {
-    /// Any number of letters.
+    /// `*`: any number of letters.
     Star,
-    /// One letter.
+    /// `?`: one letter.
     Question,
-    /// This letter.
+    /// Exactly this letter.
     Letter(char),
     /// One letter in, or not in, these ranges.
     Set { ranges: Vec<(char, char)>, is_negated: bool },
 }
 
 impl Glob {
-    /// Reads a pattern. With `folds`, letters of either case are alike.
+    /// Parses a pattern. With `folds`, case is ignored.
     pub fn new(text: &str, folds: bool) -> Result<Self, GlobError> {
         if text.len() > GLOB_BYTES_MAX {
             return Err(GlobError::Long);
@@ -106,26 +106,26 @@ impl Glob {
             parts.push(Part::Any);
         }
         if parts.last() == Some(&Part::Any) {
-            // `a/**` is what lies in the folder, not the folder.
+            // `a/**` matches what is in the folder, not the folder itself.
             parts.push(Part::One(vec![Token::Star]));
         }
         parts.push(Part::Any);
         Ok(Self { beneath: parts, is_anchored, folds })
     }
 
-    /// Whether it names the file: the whole path if it has a `/`, else the last part.
+    /// Whether it matches the file: the whole path if it has a `/`, else the last part.
     pub fn names(&self, path: &str) -> bool {
         let Spelt(parts) = Spelt::new(path, self.folds);
         let from = if self.is_anchored { 0 } else { parts.len().saturating_sub(1) };
         covers(self.exactly(), parts.get(from..).unwrap_or_default())
     }
 
-    /// Whether it names the path or a folder that the path lies in: by any part, or from the root if it has a `/`.
+    /// Whether it matches the path or a folder above it: by any part, or from the root if it has a `/`.
     pub fn touches(&self, path: &str) -> bool {
         self.touches_spelt(&Spelt::new(path, self.folds))
     }
 
-    /// The same for a path that many patterns are held against; it is spelt as the pattern is, with `folds` or without.
+    /// Like `touches`, for a path that is compared with many patterns. The path must be folded as the pattern is.
     pub(super) fn touches_spelt(&self, Spelt(parts): &Spelt) -> bool {
         if self.is_anchored {
             covers(&self.beneath, parts)
@@ -134,13 +134,13 @@ impl Glob {
         }
     }
 
-    /// Whether it claims the path: one of plain letters is a path from the root and claims all beneath it, the others
-    /// claim what they name.
+    /// Whether it claims the path: a pattern without wildcards is a path from the root and claims everything beneath
+    /// it; any other claims what it matches.
     pub fn owns(&self, path: &str) -> bool {
         if self.is_plain() { covers(&self.beneath, &Spelt::new(path, self.folds).0) } else { self.names(path) }
     }
 
-    /// Whether it could touch a folder, or anything beneath it.
+    /// Whether it could match a folder, or anything beneath it.
     pub(super) fn reaches(&self, folder: &str) -> bool {
         let letters = |name: &str| Part::One(name.chars().map(Token::Letter).collect());
         let folder = self.folded(folder);
@@ -153,7 +153,7 @@ impl Glob {
         self.beneath.split_last().map_or(&[], |(_, parts)| parts)
     }
 
-    /// Whether nothing in it stands for anything else.
+    /// Whether it has no wildcards.
     fn is_plain(&self) -> bool {
         let plain = |part: &Part| match part {
             Part::Any => false,
@@ -166,7 +166,7 @@ impl Glob {
         if self.folds { fold(path).into() } else { path.into() }
     }
 
-    /// What the paths that it owns are made of, from the root.
+    /// The parts of the paths that it claims, from the root.
     fn owned(&self) -> Vec<Part> {
         let above = (!self.is_anchored && !self.is_plain()).then_some(Part::Any);
         let own = if self.is_plain() { &self.beneath } else { self.exactly() };
@@ -174,13 +174,13 @@ impl Glob {
     }
 }
 
-/// Whether a list of patterns allows to write a path: no pattern that names it, no leave.
+/// Whether a list of write patterns allows a path: one of them must match it.
 pub(super) fn is_named(patterns: &[String], path: &str) -> bool {
     patterns.iter().any(|pattern| Glob::new(pattern, false).is_ok_and(|glob| glob.names(path)))
 }
 
 /// Whether one of the patterns claims a path.
-pub(super) fn is_owned(patterns: &[String], path: &str) -> bool {
+pub(crate) fn is_owned(patterns: &[String], path: &str) -> bool {
     patterns.iter().any(|pattern| Glob::new(pattern, false).is_ok_and(|glob| glob.owns(path)))
 }
 
@@ -190,7 +190,7 @@ pub fn overlap(a: &str, b: &str) -> bool {
     touch(&a.owned(), &b.owned())
 }
 
-/// Whether two patterns fit a common path.
+/// Whether two patterns can match a common path.
 fn touch(a: &[Part], b: &[Part]) -> bool {
     let is_any = |part: &Part| *part == Part::Any;
     meet(a, b, is_any, |a, b| match (a, b) {
@@ -206,7 +206,7 @@ pub fn commands(allowed: &[String], argv: &[&str]) -> bool {
         let words: Vec<&str> = command.split_whitespace().collect();
         let Some((last, before)) = words.split_last() else { return false };
         let Some(folder) = last.strip_suffix('/') else { return argv.starts_with(&words) };
-        // A program without a `/` in its name is none of the project's.
+        // A program without a `/` in its name is not a file of the project.
         let is_file = |word: &&&str| (!before.is_empty() || word.contains('/')) && is_beneath(folder, word);
         argv.starts_with(before) && argv.get(before.len()).as_ref().is_some_and(is_file)
     })
@@ -220,8 +220,8 @@ fn is_beneath(folder: &str, word: &str) -> bool {
     is_inside && file.len() > folder.len() && file.starts_with(&folder)
 }
 
-/// The allowed command that comes nearest to one that is not: of the same program, or else of the one with the most similar
-/// name, that with the most further words in common, where a word that is equal counts more than one with a slip in it.
+/// The allowed command that is most similar to a refused one: of the same program, or else of the program with the
+/// most similar name, the one with the most words in common. An equal word counts more than one with a typo.
 pub(super) fn nearest_command<'a>(allowed: &[&'a str], argv: &[&str]) -> Option<&'a str> {
     let asked = argv.first()?.rsplit('/').next()?;
     let program = |command: &&'a str| command.split_whitespace().next();
@@ -232,12 +232,12 @@ pub(super) fn nearest_command<'a>(allowed: &[&'a str], argv: &[&str]) -> Option<
         false => near::slips(asked, known).map(|_| 1),
     };
     let common = |command: &&&str| command.split_whitespace().zip(argv).skip(1).map_while(weight).sum::<usize>();
-    // The first of equals.
+    // The first of equals wins.
     let of_program = allowed.iter().rev().filter(|command| program(command) == Some(meant));
     of_program.max_by_key(common).copied()
 }
 
-/// Whether a host is one of those named; `*.example.org` names everything below `example.org`.
+/// Whether a host is in the list; `*.example.org` matches everything below `example.org`.
 pub fn hosts(allowed: &[String], host: &str) -> bool {
     let host = fold(host);
     allowed.iter().map(|name| fold(name)).any(|name| match name.strip_prefix("*.") {
@@ -246,7 +246,7 @@ pub fn hosts(allowed: &[String], host: &str) -> bool {
     })
 }
 
-/// One case for all: lower, letter by letter.
+/// Lower case, letter by letter.
 fn fold(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).collect()
 }
@@ -256,7 +256,7 @@ fn tokens(part: &str) -> Result<Vec<Token>, GlobError> {
     let mut letters = part.chars();
     while let Some(letter) = letters.next() {
         match letter {
-            // `**` inside a part is no more than `*`.
+            // `**` inside a part means `*`.
             '*' if found.last() == Some(&Token::Star) => {}
             '*' => found.push(Token::Star),
             '?' => found.push(Token::Question),
@@ -274,7 +274,7 @@ fn set(letters: &mut std::str::Chars<'_>) -> Result<Token, GlobError> {
     loop {
         match letters.next() {
             None => return Err(GlobError::Open),
-            // Right after the `[`, or the `!`, it is a letter like others.
+            // Right after the `[` or the `!`, a `]` is an ordinary letter.
             Some(']') if !matches!(inside.as_slice(), [] | ['!' | '^']) => break,
             Some(letter) => inside.push(letter),
         }
@@ -312,8 +312,9 @@ fn covers(pattern: &[Part], path: &[Vec<char>]) -> bool {
     )
 }
 
-/// Whether a pattern of single things and stars fits a sequence. Only the last star is ever widened: what comes before
-/// it has been matched as early as can be, and earlier is never worse. So it takes at most pattern times sequence.
+/// Whether a pattern of single tokens and stars matches a sequence. Only the last star is ever widened: the tokens
+/// before it have matched as early as possible, and an earlier match is never worse. So it takes at most pattern times
+/// sequence.
 pub(super) fn fits<P, T>(
     pattern: &[P],
     text: &[T],
@@ -342,7 +343,8 @@ pub(super) fn fits<P, T>(
     pattern.get(at..).unwrap_or_default().iter().all(is_star)
 }
 
-/// Whether two patterns fit a common sequence: a table over the pairs of places in them, row by row from the end.
+/// Whether two patterns can match a common sequence: a table over the pairs of positions in them, row by row from the
+/// end.
 fn meet<P>(a: &[P], b: &[P], is_star: impl Fn(&P) -> bool, can_be_one: impl Fn(&P, &P) -> bool) -> bool {
     let end: Vec<bool> = (0..=b.len()).map(|at| b.get(at..).unwrap_or_default().iter().all(&is_star)).collect();
     let below = |row: &[bool], at: usize| row.get(at).copied().unwrap_or(false);
@@ -379,7 +381,7 @@ fn is_one(token: &Token, letter: char) -> bool {
 fn can_be_one(a: &Token, b: &Token) -> bool {
     match (a, b) {
         (Token::Letter(letter), other) | (other, Token::Letter(letter)) => is_one(other, *letter),
-        // Two sets may have nothing in common; finding out is not worth it.
+        // Two sets may have no letter in common; assume that they have.
         _ => true,
     }
 }

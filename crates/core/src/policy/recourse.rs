@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What would let a call run that is refused or asked about; the order is the difficulty.
+/// What would let a refused or questioned call run, in order of difficulty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Recourse {
@@ -10,17 +10,17 @@ pub enum Recourse {
     RuleOrMode,
     /// Another permission mode: this one refuses the call before any rule that allows it.
     Mode,
-    /// Other rules, settings or constraints, or another call. Entries that do not say count as this.
+    /// Other rules, settings or constraints, or another call. Also the value for older entries that do not record it.
     #[default]
     Rule,
-    /// A person's yes, each time: no rule and no mode gives it.
+    /// A person's approval, each time: no rule and no mode replaces it.
     Person,
-    /// Nothing: the tool never does it, also with an approval.
+    /// Nothing: the tool never does it, even with an approval.
     Nothing,
 }
 
 impl Recourse {
-    /// Whether it is the value of entries that do not say.
+    /// Whether it is the value for entries that do not record it.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -1,8 +1,8 @@
-//! What a member can see: the folders it is kept to, less the names that are blocked and the places that rules deny.
+//! Which paths a member can see: its allowed folders, without blocked names and without places that rules deny.
 //!
-//! The gate refuses what lies out of sight, and whatever lists or searches leaves it out. It is made from constraints
-//! and rules once and then asked for every name. It knows names only: that a path leads nowhere else through a link is
-//! the business of whoever opens it.
+//! The policy refuses paths that are out of sight, and listings and searches omit them. It is made from constraints
+//! and rules once and then asked for every name. It knows names only: code that opens a path has to make sure that no
+//! link leads elsewhere.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -13,21 +13,22 @@ use super::{Permissions, guard};
 use crate::folder::Folder;
 use crate::team::Constraints;
 
-/// Blocked names are blocked in letters of either case.
+/// Blocked names are compared without case.
 const FOLDS: bool = true;
-/// Environment files that hold names and no secrets.
+/// Environment files that hold names but no secrets.
 const EXAMPLES: [&str; 5] = [".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults"];
 
-/// A pattern as written; one that cannot be read blocks everything.
+/// A pattern as written; an invalid one blocks everything.
 #[derive(Debug)]
 struct Blocked(String, Option<Glob>);
 
 thread_local! {
-    /// The patterns that were taken apart last: nearly everybody who is judged next is kept from the same names.
+    /// The patterns that were parsed last: most agents have the same blocked names, so the next one judged can reuse
+    /// them.
     static LAST: RefCell<Arc<[Blocked]>> = RefCell::default();
 }
 
-/// The patterns, taken apart.
+/// Parses the patterns.
 fn blocked(patterns: &[String]) -> Arc<[Blocked]> {
     LAST.with_borrow_mut(|last| {
         if !last.iter().map(|Blocked(text, _)| text).eq(patterns) {
@@ -37,41 +38,41 @@ fn blocked(patterns: &[String]) -> Arc<[Blocked]> {
     })
 }
 
-/// What can be seen.
+/// The paths that a member can see.
 #[derive(Debug, Clone, Default)]
 pub struct Sight {
-    /// Clean folders; `None`: everything.
+    /// Allowed folders, clean; `None` for all.
     dirs: Option<Vec<String>>,
     blocked: Arc<[Blocked]>,
-    /// The project's folder, which the places of rules are held against.
+    /// The project's folder, from which the paths of rules are resolved.
     root: String,
-    /// Denials of a look at places, by whatever tool.
+    /// Rules that deny reading, for every tool.
     unread: Vec<Rule>,
-    /// Questions about a look at places.
+    /// Rules that ask before reading.
     asked: Vec<Rule>,
-    /// Denials of a change.
+    /// Rules that deny changes.
     unchanged: Vec<Rule>,
     /// Files that this run was given by name and obeys.
     guarded: Vec<String>,
     /// Folders besides the project's that commands work in.
     also: Vec<String>,
-    /// Whether those are only read.
+    /// Whether the folders in `also` are read-only.
     looks_beside: bool,
-    /// The folder of its own that names lie in, as a model calls it; empty in the project.
+    /// The agent folder that names are relative to (`@files`, `@data`); empty for the project.
     within: &'static str,
-    /// Folders that nobody sees by their real names, absolute.
+    /// Folders that no agent sees by their real paths, absolute.
     closed: Vec<String>,
 }
 
 impl Sight {
-    /// What these constraints leave to see.
+    /// The sight that constraints leave.
     pub fn of(constraints: &Constraints) -> Self {
         let dirs = constraints.allowed_dirs.as_ref().map(|dirs| dirs.iter().map(|dir| clean(dir)).collect());
         let dirs = dirs.filter(|dirs: &Vec<String>| !dirs.iter().any(String::is_empty));
         Self { dirs, blocked: blocked(&constraints.blocked_patterns), ..Self::default() }
     }
 
-    /// What these constraints leave to see, less what rules deny: for whoever touches more than one place by a call.
+    /// The sight that constraints and rules leave, for a call that touches more than one path.
     pub fn under(constraints: &Constraints, permissions: &Permissions) -> Self {
         let folders: Vec<&String> = std::iter::once(&permissions.root).chain(&permissions.also).collect();
         let rules = |list: List, tool: Tool| {
@@ -91,23 +92,24 @@ impl Sight {
         }
     }
 
-    /// Folders besides the project's that commands work in. Whoever is kept to some folders of the project has none.
+    /// Folders besides the project's that commands work in. A member that is limited to some folders of the project
+    /// has none.
     pub fn also(&self) -> &[String] {
         if self.dirs.is_none() { &self.also } else { &[] }
     }
 
-    /// Whether those folders are only read: whoever works in a copy changes nothing beside it.
+    /// Whether those folders are read-only: an agent that works in a worktree changes nothing outside it.
     pub fn looks_beside(&self) -> bool {
         self.looks_beside
     }
 
-    /// The same sight for names beneath another folder.
+    /// The same sight for names relative to another folder.
     pub fn beneath(&self, folder: &str) -> Self {
         Self { root: folder.to_owned(), ..self.clone() }
     }
 
-    /// The same sight in a folder of its own: rules hold there by the name that a model writes, blocked names stay
-    /// blocked, and what is said of the project's folders and files is not about it.
+    /// The sight in an agent folder: rules apply to it by the name that a model writes, blocked names stay blocked,
+    /// and limits to the project's folders and files do not apply.
     pub fn own(&self, folder: Folder) -> Self {
         Self {
             within: folder.name(),
@@ -119,7 +121,7 @@ impl Sight {
         }
     }
 
-    /// The same without these folders, as far as they lie in the project.
+    /// The same sight without these folders, as far as they are in the project.
     #[must_use]
     pub fn without(mut self, folders: &[String]) -> Self {
         let root = self.root.trim_end_matches('/');
@@ -127,45 +129,46 @@ impl Sight {
         self
     }
 
-    /// What can be seen in passing, by whoever looks at more than what a person was asked about: what a rule asks about
-    /// is out of sight.
+    /// The sight of a scan, which reads more than a person was asked about: paths that a rule asks about are out of
+    /// sight.
     pub fn in_passing(&self) -> Self {
         let mut sight = self.clone();
         sight.unread.append(&mut sight.asked);
         sight
     }
 
-    /// The same where only rules that name places keep something from being changed.
+    /// The same sight with only those denials of changes that name a path.
     pub fn of_places(&self) -> Self {
         let mut sight = self.clone();
         sight.unchanged.retain(Rule::is_of_places);
         sight
     }
 
-    /// Whether a rule asks about a look at a path.
+    /// Whether a rule asks before reading a path.
     pub fn asks(&self, path: &str) -> bool {
         let place = self.place(&self.named(path));
         self.asked.iter().any(|rule| rule.fits("", &[], Subject::Read(&place)))
     }
 
-    /// What is left to see of a folder outside the project that was handed over: blocked names stay blocked.
+    /// The sight in a folder outside the project that was handed over: only blocked names are hidden.
     pub fn beyond(&self) -> Self {
         Self { blocked: self.blocked.clone(), ..Self::default() }
     }
 
-    /// Whether anything is out of sight.
+    /// Whether nothing is out of sight.
     pub fn is_whole(&self) -> bool {
         self.dirs.is_none() && self.blocked.is_empty() && self.unread.is_empty() && self.closed.is_empty()
     }
 
-    /// Whether no rule keeps anything from being changed.
+    /// Whether no rule denies a change.
     pub fn is_free(&self) -> bool {
         self.unchanged.is_empty()
     }
 
-    /// Whether rules leave a path to be changed. A folder that nothing may be put into is not.
+    /// Whether rules allow a change of a path. A folder into which nothing may be written does not count as
+    /// changeable.
     pub fn frees(&self, path: &str) -> bool {
-        // A name that nobody gives to a file: what is denied of it is denied of all names.
+        // A name that no file has: if it is denied, all names are.
         const ANY: &str = "\u{1}";
         let path = self.named(path);
         let is_denied = |path: &str| {
@@ -175,7 +178,7 @@ impl Sight {
         path.is_empty() || !(is_denied(&path) || is_denied(&format!("{path}/{ANY}")))
     }
 
-    /// Why a change of a path changes more than the path.
+    /// Why a change of this path has effects beyond the path.
     pub fn guards(&self, path: &str) -> Option<&'static guard::Protected> {
         let path = self.named(path);
         guard::guarded(&path).or_else(|| guard::given(&self.guarded, &absolute(&self.root, &path)))
@@ -186,12 +189,12 @@ impl Sight {
         &self.guarded
     }
 
-    /// Whether a path can be seen. So can the folders on the way to the ones that are allowed, `.` first.
+    /// Whether a path is in sight. Folders on the way to an allowed folder are, from `.` on.
     pub fn sees(&self, path: &str) -> bool {
         self.hides(path).is_none()
     }
 
-    /// The constraint that keeps a path out of sight, in words.
+    /// The constraint or rule that hides a path, for people.
     pub fn hides(&self, path: &str) -> Option<String> {
         let path = self.named(path);
         let on_the_way = |dir: &String| path.is_empty() || is_within(dir, &path);
@@ -203,7 +206,7 @@ impl Sight {
         self.blocks(&path).or_else(|| self.denies(&path)).or_else(|| self.closes(&path))
     }
 
-    /// The same for what is to be changed: a folder on the way is nothing to write to.
+    /// Like `hides`, for a change: a folder on the way to an allowed folder cannot be written to.
     pub(super) fn shields(&self, path: &str) -> Option<String> {
         let path = clean(path);
         if let Some(dirs) = self.dirs.as_ref().filter(|dirs| !dirs.iter().any(|dir| is_within(&path, dir))) {
@@ -212,7 +215,7 @@ impl Sight {
         self.blocks(&path)
     }
 
-    /// The same for a place outside the project: no folder of it is meant, however it is called.
+    /// Like `hides`, for a path outside the project: the member's `allowed_dirs` name only folders of the project.
     pub(super) fn bars(&self, path: &str) -> Option<String> {
         self.dirs.as_deref().map_or_else(|| self.blocks(&clean(path)), |dirs| Some(bounds(dirs)))
     }
@@ -250,7 +253,7 @@ impl Sight {
         is_closed.then(|| "what others keep is theirs alone".to_owned())
     }
 
-    /// A clean path with the folder that it lies in; the project's is empty.
+    /// A clean path with its agent folder in front; unchanged in the project.
     fn named(&self, path: &str) -> String {
         let path = clean(path);
         match (self.within, path.as_str()) {
@@ -269,7 +272,7 @@ fn bounds(dirs: &[String]) -> String {
     format!("the member's `allowed_dirs` ({})", quoted(dirs))
 }
 
-/// A list as people read it.
+/// A list for people.
 pub(super) fn quoted(words: &[String]) -> String {
     if words.is_empty() {
         return "an empty list".to_owned();
@@ -290,7 +293,7 @@ pub(crate) fn clean(path: &str) -> String {
     clean
 }
 
-/// Whether a pattern that is about private keys (`id_rsa*`) fits a path only because it is the public half of one
+/// Whether a pattern for private keys (`id_rsa*`) matches a path only because it is the public half of a key
 /// (`id_rsa.pub`), which is made to be shared.
 fn is_public_half(glob: &Glob, path: &str) -> bool {
     const ANY: &str = "\u{1}";
@@ -301,8 +304,8 @@ fn is_public_half(glob: &Glob, path: &str) -> bool {
     fits(private) && !fits(ANY) && !fits(&format!("id_{ANY}")) && !fits(&format!("{ANY}.pub"))
 }
 
-/// Whether a pattern that is about environment files at large (`.env*`) fits a path only because it is the example of
-/// one (`.env.example`), which is written to be shared.
+/// Whether a pattern for environment files in general (`.env*`) matches a path only because it is an example
+/// (`.env.example`), which is written to be shared.
 fn is_only_example(glob: &Glob, path: &str) -> bool {
     // Artificial names: a pattern that matches one of them matches all names of that form.
     const ANY: &str = "\u{1}";

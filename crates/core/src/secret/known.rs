@@ -1,4 +1,4 @@
-//! Our own keys: they are removed from every text, in any shape.
+//! API keys of this program's user, known by their value: they are removed from every text.
 
 use std::borrow::Cow;
 use std::sync::RwLock;
@@ -8,8 +8,8 @@ use crate::limits::{KEY_BYTES_SEARCHED_MIN, KEYS_KNOWN_MAX};
 
 static KNOWN: RwLock<Vec<String>> = RwLock::new(Vec::new());
 
-/// From now on, this key is taken out of every text; a very short one could be any word, and is not. The oldest of too
-/// many is forgotten.
+/// Removes this key from every text from now on. A very short key could be any word, and is ignored. If there are too
+/// many keys, the oldest is dropped.
 pub fn know(key: &str) {
     let key = key.trim();
     let Ok(mut known) = KNOWN.write() else { return };
@@ -22,7 +22,7 @@ pub fn know(key: &str) {
     known.push(key.to_owned());
 }
 
-/// The text without keys of our own.
+/// The text without known keys.
 pub(super) fn hidden(text: &str) -> Cow<'_, str> {
     let Ok(known) = KNOWN.read() else { return Cow::Borrowed(text) };
     let mut text = Cow::Borrowed(text);
@@ -34,7 +34,7 @@ pub(super) fn hidden(text: &str) -> Cow<'_, str> {
     text
 }
 
-/// How much of the end of a text may be the beginning of a key of our own: a cut must not go through it.
+/// How much of the end of a text may be the beginning of a known key: a cut must not go through it.
 pub(super) fn begun(text: &str) -> usize {
     let Ok(known) = KNOWN.read() else { return 0 };
     let begun = |key: &String| {
@@ -44,7 +44,8 @@ pub(super) fn begun(text: &str) -> usize {
     known.iter().map(begun).max().unwrap_or(0)
 }
 
-/// The text without a key. A very short one is only taken out where it is a word of its own: it may be part of any other.
+/// The text without a key. A very short key is only removed where it is a whole word, because it may be part of any
+/// other.
 pub fn hide<'t>(text: &'t str, key: &str) -> Cow<'t, str> {
     if key.is_empty() || !text.contains(key) {
         return Cow::Borrowed(text);

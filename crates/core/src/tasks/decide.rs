@@ -1,4 +1,4 @@
-//! What follows from what somebody wants of the list.
+//! Decides about requests to change the list.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::limits::{
 };
 
 impl Tasks {
-    /// Decides; changes nothing. No events: it is so already.
+    /// Decides; changes nothing. Without events, the list is already as requested.
     pub fn decide(&self, doer: &Doer, input: &Input) -> Result<Vec<Event>, Refusal> {
         match input {
             Input::Create(new) => self.create(doer, new),
@@ -29,10 +29,17 @@ impl Tasks {
         if self.items.len() >= LIST_TASKS_MAX {
             return Err(Refusal::Full);
         }
-        let New { subject, description, active_form, metadata } = new.clone();
+        let New { subject, description, active_form, metadata, owner, blocked_by } = new.clone();
         let text = checked(Text { subject: subject.trim().to_owned(), description, active_form, metadata })?;
         let id = Id(self.last.checked_add(1).ok_or(Refusal::Full)?);
-        Ok(vec![Event::ItemAdded(ItemAdded { id, text, by: doer.name.clone() })])
+        let mut events = vec![Event::ItemAdded(ItemAdded { id, text, by: doer.name.clone() })];
+        if !owner.trim().is_empty() || !blocked_by.is_empty() {
+            let mut then = self.clone();
+            events.iter().for_each(|event| then.apply(event));
+            let update = Update { id: id.to_string(), owner: Some(owner), blocked_by, ..Update::default() };
+            events.extend(then.update(doer, &update)?);
+        }
+        Ok(events)
     }
 
     fn update(&self, doer: &Doer, update: &Update) -> Result<Vec<Event>, Refusal> {
@@ -46,7 +53,7 @@ impl Tasks {
             may(item, doer)?;
             events.push(Event::ItemWritten(ItemWritten { id: item.id, text, by: doer.name.clone() }));
         }
-        // What waits for what comes first: whoever claims in the same breath must not get past it.
+        // Dependencies are applied first, so that a claim in the same update cannot ignore them.
         let mut then = self.clone();
         for event in self.block(doer, item, update)? {
             then.apply(&event);
@@ -58,7 +65,7 @@ impl Tasks {
         Ok(events)
     }
 
-    /// Lets tasks wait for each other.
+    /// Adds dependencies between tasks.
     fn block(&self, doer: &Doer, item: &Item, update: &Update) -> Result<Vec<Event>, Refusal> {
         let mut edges: Vec<(&Item, Id)> = Vec::new();
         for blocker in &update.blocked_by {
@@ -89,7 +96,7 @@ impl Tasks {
         Ok(changed.map(|item| moved(item, Move::Blocked, item.state.clone(), doer)).collect())
     }
 
-    /// The way from one task to another along what each waits for, both included.
+    /// The path from one task to another along dependencies, both included.
     fn path(&self, from: Id, to: Id) -> Option<Vec<Id>> {
         let (mut way, mut seen) = (vec![from], BTreeSet::from([from]));
         while let Some(at) = way.last().copied() {
@@ -108,7 +115,7 @@ impl Tasks {
         None
     }
 
-    /// Takes, gives, ends or deletes a task.
+    /// Claims, assigns, completes or deletes a task.
     fn pass(&self, doer: &Doer, item: &Item, update: &Update) -> Result<Vec<Event>, Refusal> {
         let (id, now) = (item.id, &item.state);
         let owner = update.owner.as_deref().map(|owner| if doer.is(owner) { doer.name.as_str() } else { owner.trim() });
@@ -135,13 +142,13 @@ impl Tasks {
                 may(item, doer)?;
                 Ok(given(item, owner, doer)?)
             }
-            // Whoever holds it, or may take it away, gives it to somebody else.
+            // The holder, the lead or the user assigns it to another agent.
             Status::InProgress if update.status.is_none() => {
                 may(item, doer)?;
                 Ok(given(item, owner, doer)?)
             }
             Status::InProgress | Status::Completed => {
-                // Nobody in particular is whoever says so.
+                // An empty owner means the agent that updates the task.
                 let other = owner.filter(|owner| !owner.is_empty() && *owner != doer.name);
                 if let Some(owner) = other.filter(|_| to == Status::InProgress) {
                     return Err(Refusal::ForOther { id, owner: crate::text::quote(owner) });
@@ -166,7 +173,7 @@ impl Tasks {
         }
     }
 
-    /// Whether somebody can begin with a task that nobody holds.
+    /// Whether an agent can begin with a task that no agent holds.
     fn may_begin(&self, item: &Item, doer: &Doer) -> Result<(), Refusal> {
         may(item, doer)?;
         let by: Vec<Id> = self.blockers(item).collect();
@@ -185,7 +192,7 @@ impl Tasks {
     }
 }
 
-/// Whether somebody may change a task at all.
+/// Whether an agent may change a task at all.
 fn may(item: &Item, doer: &Doer) -> Result<(), Refusal> {
     let State { owner, holder, .. } = &item.state;
     match holder {
@@ -212,7 +219,7 @@ fn claimed(item: &Item, doer: &Doer) -> Event {
     moved(item, Move::Claimed, state, doer)
 }
 
-/// A task is nobody's, or somebody's to begin.
+/// Makes a task pending, with a new owner or none.
 fn given(item: &Item, owner: Option<&str>, doer: &Doer) -> Result<Vec<Event>, Refusal> {
     let now = &item.state;
     let what = match &now.holder {
@@ -220,13 +227,14 @@ fn given(item: &Item, owner: Option<&str>, doer: &Doer) -> Result<Vec<Event>, Re
         Some(_) => Move::Released(Why::Taken),
         None => Move::Assigned,
     };
-    // Given back without a word about whose it is: anybody's.
+    // A task that is given back without a new owner is open to any agent.
     let owner = owner.unwrap_or(if now.holder.is_some() { "" } else { &now.owner }).to_owned();
     fits(Field::Owner, owner.chars().count(), LIST_OWNER_CHARS_MAX)?;
     let mut state = State { status: Status::Pending, owner, holder: None, ..now.clone() };
     match what {
         _ if doer.steers => state.declined.clear(),
-        // Behind the last place nobody is handed it any more, whoever else gives it back.
+        // Once this many agents have declined, `next` offers the task to no agent, so further ones need not be
+        // recorded.
         Move::Released(Why::GivenBack) if state.declined.len() < LIST_DECLINED_MAX => {
             state.declined.insert(doer.at.clone());
         }
@@ -244,7 +252,7 @@ fn is_empty(update: &Update) -> bool {
     *update == Update { id: id.clone(), ..Update::default() }
 }
 
-/// What a task is to say.
+/// The new text of a task.
 fn rewritten(item: &Item, update: &Update) -> Result<Text, Refusal> {
     let mut text = item.text.clone();
     let set = |into: &mut String, from: &Option<String>| {

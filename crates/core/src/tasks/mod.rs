@@ -1,9 +1,10 @@
-//! The list of tasks that a session's agents share: who may take what, and what waits for what.
+//! The task list that a session's agents share: which agent may take which task, and which tasks wait for others.
 //!
-//! Unlike a plan, which code carries out, a list is kept by whoever works: they add tasks, claim them one by one and say
-//! when they are done. [`Tasks`] decides; nothing here stores or tells. A claim is held by one agent until it is given back,
-//! done, or its holder is gone; each claim of a task has the next epoch, so that two are never mistaken for one. An event
-//! carries all that it changes of a task as it is afterwards, so that a row follows from one of them.
+//! Unlike a plan, which code carries out, the list is kept by the agents themselves: they add tasks, claim them one by
+//! one and report when they are done. [`Tasks`] decides; nothing here stores or notifies. A claim is held by one agent
+//! until the task is given back or done, or the agent has ended; each claim of a task has the next epoch, so that two
+//! claims are never confused. An event carries the complete new state of what it changes, so that a row follows from
+//! the last event alone.
 
 mod decide;
 mod refusal;
@@ -24,17 +25,18 @@ use crate::limits::LIST_DECLINED_MAX;
 use crate::message::Address;
 
 /// Adds a task.
-pub const CREATE: &str = "TaskCreate";
-/// Shows one.
-pub const GET: &str = "TaskGet";
-/// Shows all.
-pub const LIST: &str = "TaskList";
-/// Changes one, claims it, ends it.
-pub const UPDATE: &str = "TaskUpdate";
-/// The tools for the list: everybody who works in a session has them, unless their definition takes them away.
-pub const TOOLS: [&str; 4] = [CREATE, GET, LIST, UPDATE];
+pub const CREATE: &str = "task_create";
+/// Shows all tasks, or one.
+pub const QUERY: &str = "task_query";
+/// Changes a task, claims it, ends it; a lead also decides about tasks of plans with it.
+pub const UPDATE: &str = "task_update";
+/// The tools for the list: every agent of a session has them, unless its definition takes them away.
+pub const TOOLS: [&str; 3] = [CREATE, QUERY, UPDATE];
+/// Other names of these tools, which definitions, rules and calls may use.
+pub const OTHER_NAMES: [(&str, &str); 4] =
+    [("TaskCreate", CREATE), ("TaskGet", QUERY), ("TaskList", QUERY), ("TaskUpdate", UPDATE)];
 
-/// What the ids of plans' tasks begin with where both are listed.
+/// Prefix of the ids of plan tasks where both kinds are listed.
 pub const OF_PLAN: &str = "plan:";
 
 /// A task's number in its list; `1` is the first.
@@ -59,26 +61,25 @@ impl FromStr for Id {
     }
 }
 
-/// How a task stands.
+/// The status of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Nobody is at it.
+    /// No agent works on it.
     #[default]
     Pending,
-    /// Somebody holds it.
+    /// An agent holds it.
     InProgress,
-    /// It is done, for good.
+    /// It is done and cannot change any more.
     Completed,
-    /// It is not there any more.
+    /// It was removed from the list.
     Deleted,
 }
 
 impl Status {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Pending, Self::InProgress, Self::Completed, Self::Deleted];
 
-    /// The word that models and people use.
+    /// The name that models and people use.
     pub fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -89,41 +90,41 @@ impl Status {
     }
 }
 
-/// What a task says.
+/// The text of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Text {
-    /// What is to be done, in a line.
+    /// One line that says what to do.
     pub subject: String,
-    /// All that whoever does it needs to know.
+    /// All that its doer needs to know.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// What is shown while it is done: "Writing the tests".
+    /// Shown while it is done: "Writing the tests".
     #[serde(skip_serializing_if = "String::is_empty")]
     pub active_form: String,
-    /// Whatever agents keep beside it.
+    /// Free-form data of the agents.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
 }
 
-/// How a task stands, whose it is, and what it waits for.
+/// Status, owner and dependencies of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct State {
     /// How it stands.
     pub status: Status,
-    /// The name of whoever is to do it, does it or did it; empty: anybody.
+    /// The name of the agent that is to do it, does it or did it; empty for any.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub owner: String,
-    /// Who holds it, while it is in progress.
+    /// The address of the agent that holds it, while it is in progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<Address>,
-    /// How often it was claimed.
+    /// Number of claims so far.
     pub epoch: u32,
-    /// Tasks that have to be completed first; those that were deleted since do not count.
+    /// Tasks that have to be completed first; deleted ones do not count.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub blocked_by: BTreeSet<Id>,
-    /// Those who had it and gave it back, since the lead or the user last gave it to anybody: it is not handed to them again.
+    /// Agents that gave it back since the lead or the user last assigned it: it is not offered to them again.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub declined: BTreeSet<Address>,
 }
@@ -131,7 +132,6 @@ pub struct State {
 /// A task of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Item {
-    /// Its number.
     pub id: Id,
     /// What it says.
     pub text: Text,
@@ -139,158 +139,158 @@ pub struct Item {
     pub state: State,
 }
 
-/// Whoever does something with the list.
+/// The agent or person that acts on the list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Doer {
-    /// Where they are: nobody else is there.
+    /// Its unique address.
     pub at: Address,
-    /// What they are called; others may be called so, too.
+    /// Its name, which others may have, too.
     pub name: String,
-    /// Whether they may take a task away from its holder: the user and the lead.
+    /// Whether it may take a task away from its holder, as the user and the lead may.
     pub steers: bool,
 }
 
 impl Doer {
-    /// Whether they are meant by an owner's name.
+    /// Whether an owner's name or address means this one.
     pub fn is(&self, owner: &str) -> bool {
         self.name == owner || self.at == owner
     }
 }
 
-/// Why somebody no longer holds a task.
+/// Why an agent no longer holds a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// They gave it back.
+    /// The agent gave it back.
     GivenBack,
-    /// The lead or the user took it.
+    /// The lead or the user took it away.
     Taken,
-    /// They have ended what they were there for.
+    /// The agent has finished its work.
     Ended,
-    /// They were shut down.
+    /// The agent was shut down.
     Shutdown,
-    /// They cannot go on.
+    /// The agent failed.
     Died,
 }
 
-/// What has become of a task.
+/// The change of a task's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Move {
-    /// Somebody is at it.
+    /// An agent has claimed it.
     Claimed,
-    /// Nobody is, any more.
+    /// Its holder has released it.
     Released(Why),
     /// It is done.
     Completed,
-    /// It is not there any more.
+    /// It was removed from the list.
     Deleted,
-    /// It is meant for somebody else.
+    /// Its owner has changed.
     Assigned,
-    /// It waits for other tasks.
+    /// The tasks that it waits for have changed.
     Blocked,
 }
 
-/// There is another task (list stream).
+/// A task was added (list stream).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ItemAdded {
-    /// Its number.
     pub id: Id,
     /// What it says.
     pub text: Text,
-    /// Who added it.
+    /// Name of the agent or person that added it.
     pub by: String,
 }
 
-/// A task says something else (list stream).
+/// The text of a task has changed (list stream).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ItemWritten {
-    /// Which.
     pub id: Id,
-    /// All that it says now.
+    /// The complete new text.
     pub text: Text,
-    /// Who wrote it.
+    /// Name of the agent or person that changed it.
     pub by: String,
 }
 
-/// A task stands otherwise than before (list stream).
+/// The state of a task has changed (list stream).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ItemMoved {
-    /// Which.
     pub id: Id,
-    /// What became of it.
+    /// The kind of change.
     pub what: Move,
-    /// How it stands now.
+    /// The complete new state.
     pub state: State,
-    /// By whom.
+    /// Name of the agent or person that changed it.
     pub by: String,
 }
 
 /// A task to be added.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct New {
-    /// What is to be done, in a line.
+    /// One line that says what to do.
     pub subject: String,
-    /// All that whoever does it needs to know.
+    /// All that its doer needs to know.
     pub description: String,
     /// What is shown while it is done.
     pub active_form: String,
-    /// Whatever is kept beside it.
+    /// Free-form data of the agents.
     pub metadata: Map<String, Value>,
-}
-
-/// What is to change about a task.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Update {
-    /// Which.
-    pub id: String,
-    /// How it is to stand.
-    pub status: Option<Status>,
-    /// Whose it is to be; empty: anybody's.
-    pub owner: Option<String>,
-    /// Another subject.
-    pub subject: Option<String>,
-    /// Another description.
-    pub description: Option<String>,
-    /// Another active form.
-    pub active_form: Option<String>,
-    /// Members to put in or, where they are null, to take out.
-    pub metadata: Map<String, Value>,
-    /// Tasks that are to wait for it.
-    pub blocks: Vec<String>,
+    /// The agent that is to do it; empty for any.
+    pub owner: String,
     /// Tasks that it is to wait for.
     pub blocked_by: Vec<String>,
 }
 
-/// What somebody wants of the list.
+/// A change of a task.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Update {
+    /// Number of the task.
+    pub id: String,
+    /// The new status.
+    pub status: Option<Status>,
+    /// The new owner; empty for any.
+    pub owner: Option<String>,
+    /// The new subject line.
+    pub subject: Option<String>,
+    /// The new description text.
+    pub description: Option<String>,
+    /// The new active form.
+    pub active_form: Option<String>,
+    /// Members to set, or to remove if they are null.
+    pub metadata: Map<String, Value>,
+    /// Tasks that shall wait for it.
+    pub blocks: Vec<String>,
+    /// Tasks that it shall wait for.
+    pub blocked_by: Vec<String>,
+}
+
+/// A request to change the list.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     /// Add a task.
     Create(New),
-    /// Change one.
+    /// Change one task.
     Update(Box<Update>),
-    /// Claim the first that they can begin with.
+    /// Claim the first task that the agent can begin with.
     Next,
-    /// Give back what they hold: they are gone.
+    /// Release all tasks of an agent that has ended.
     Gone {
-        /// Why.
+        /// Why the agent ended.
         why: Why,
-        /// Whether nobody of their name comes again: then what is meant for them is anybody's.
+        /// Whether no agent of this name returns: then tasks assigned to it are open to any.
         for_good: bool,
     },
 }
 
-/// The list.
+/// The tasks of one session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize)]
 pub struct Tasks {
     items: BTreeMap<Id, Item>,
-    /// The last number that was given; none is given twice.
+    /// The last number that was given; no number is given twice.
     last: u32,
 }
 
 impl Tasks {
-    /// A list as rows hold it: tasks that are there, and the last number that was ever given.
+    /// A list from its rows: the existing tasks, and the last number that was ever given.
     pub fn of(items: impl IntoIterator<Item = Item>, last: u32) -> Self {
         Self { items: items.into_iter().map(|item| (item.id, item)).collect(), last }
     }
@@ -310,12 +310,12 @@ impl Tasks {
         self.last
     }
 
-    /// One of them.
+    /// The task of this number.
     pub fn get(&self, id: Id) -> Option<&Item> {
         self.items.get(&id)
     }
 
-    /// One of them, by what somebody calls it.
+    /// The task that a model or a person names; an error suggests the task whose subject was given instead.
     pub fn find(&self, text: &str) -> Result<&Item, Refusal> {
         if text.trim().starts_with(OF_PLAN) {
             return Err(Refusal::OfPlan(crate::text::quote(text)));
@@ -328,18 +328,19 @@ impl Tasks {
         })
     }
 
-    /// The tasks that keep one from beginning.
+    /// The tasks that must be completed before this one can begin.
     pub fn blockers<'a>(&'a self, item: &'a Item) -> impl Iterator<Item = Id> + 'a {
         let is_open = |id: &Id| self.items.get(id).is_some_and(|item| item.state.status != Status::Completed);
         item.state.blocked_by.iter().copied().filter(is_open)
     }
 
-    /// The tasks that wait for one.
+    /// The tasks that wait for this one.
     pub fn blocked(&self, id: Id) -> impl Iterator<Item = Id> + '_ {
         self.items.values().filter(move |item| item.state.blocked_by.contains(&id)).map(|item| item.id)
     }
 
-    /// The first task that somebody can begin with: nobody is at it, nothing is in its way, and it is theirs or anybody's.
+    /// The first task that an agent can begin with: pending, not blocked, not declined by it, and assigned to it or to
+    /// none.
     pub fn next(&self, doer: &Doer) -> Option<&Item> {
         self.items.values().find(|item| {
             let State { status, owner, declined, .. } = &item.state;
@@ -349,7 +350,7 @@ impl Tasks {
         })
     }
 
-    /// The tasks that somebody holds.
+    /// The tasks that an agent holds.
     pub fn held_by<'a>(&'a self, at: &'a str) -> impl Iterator<Item = &'a Item> {
         self.items.values().filter(move |item| item.state.holder.as_deref() == Some(at))
     }
@@ -357,7 +358,7 @@ impl Tasks {
     /// Folds an event in. Folding it twice changes nothing.
     pub fn apply(&mut self, event: &Event) {
         match event {
-            // One that was deleted since does not come back.
+            // A deleted task does not come back.
             Event::ItemAdded(ItemAdded { id, text, .. }) if id.0 > self.last => {
                 self.last = id.0;
                 self.items.insert(*id, Item { id: *id, text: text.clone(), state: State::default() });
@@ -378,7 +379,7 @@ impl Tasks {
     }
 }
 
-/// Whether somebody has called a task by what it says instead of its number.
+/// Whether a text is the subject of a task instead of its number.
 fn subject_is(item: &Item, text: &str) -> bool {
     item.text.subject.trim().to_lowercase() == text.trim().to_lowercase()
 }

@@ -195,9 +195,9 @@ fn what_is_not_there_is_said_to_be_so() {
     let mut tasks = list(2);
     step(&mut tasks, "max", &to("2", Status::Deleted)).unwrap();
     let table = [
-        ("2", "task `2` was deleted; `TaskList` shows those there are"),
-        ("7", "there is no task `7`; `TaskList` shows those there are"),
-        ("0", "there is no task `0`; `TaskList` shows those there are"),
+        ("2", "task `2` was deleted; `task_query` shows those there are"),
+        ("7", "there is no task `7`; `task_query` shows those there are"),
+        ("0", "there is no task `0`; `task_query` shows those there are"),
         ("Task 1", "there is no task `Task 1`, did you mean `1`?"),
     ];
     for (id, want) in table {
@@ -213,7 +213,7 @@ fn bounds_are_said() {
     let mut tasks = list(LIST_TASKS_MAX);
     assert!(step(&mut tasks, "leo", &create("one more")).unwrap_err().contains("500 tasks and no more"));
     step(&mut tasks, "leo", &to("500", Status::Deleted)).unwrap();
-    assert!(step(&mut tasks, "leo", &create(" ")).unwrap_err().contains("needs a `subject`"));
+    assert!(step(&mut tasks, "leo", &create(" ")).unwrap_err().contains("needs a `title`"));
     let words = step(&mut tasks, "leo", &create(&"x".repeat(LIST_SUBJECT_CHARS_MAX + 1))).unwrap_err();
     assert!(words.starts_with("`subject` is 201 long; at most 200 fit"), "{words}");
     let ids: Vec<String> = (2..=LIST_BLOCKERS_MAX + 2).map(|id| id.to_string()).collect();

@@ -1,12 +1,11 @@
-//! Folding events in. Nothing here chooses: the same events always give the same state.
+//! Folds events in. Nothing here decides: the same events always give the same state.
 
 use std::sync::Arc;
 
 use super::mates::is_to_colleague;
 use super::tools::{joined, misfits};
-use super::{Call, Calling, Current, Identity, Phase, Status, Turn, call_key};
+use super::{Call, Calling, Current, Identity, Phase, Status, StopRecord, Stopped, Turn, call_key};
 use crate::chat::{Message, Part, write};
-use crate::context::Weight;
 use crate::event::{
     AgentStarted, Configured, Ending, Event, Interrupted, LlmEnded, LlmIntent, Outcome, QuestionAsked, ToolDone,
     ToolIntent,
@@ -25,14 +24,14 @@ impl Turn {
             Event::Configured(configured) => self.reconfigure(configured),
             Event::Forked(forked) => self.inherit(&forked.past),
             Event::TurnStarted(started) => {
-                (self.halted, self.held, self.known) = (None, None, None);
+                self.stop = StopRecord::default();
                 let current = Current::new(started.turn, started.assignment.clone());
                 self.current = Some(Current { quiet: started.quiet, envelope: Some(started.envelope), ..current });
-                self.echoes = if started.quiet { self.echoes.saturating_add(1) } else { 0 };
-                self.hops = started.hops;
-                self.owes |= self.trigger() == Some(Trigger::Lead);
+                self.team.echoes = if started.quiet { self.team.echoes.saturating_add(1) } else { 0 };
+                self.team.hops = started.hops;
+                self.team.owes |= self.trigger() == Some(Trigger::Lead);
                 self.phase = Phase::Ready;
-                self.push(Message::user(started.told()), true);
+                self.conversation.push(Message::user(started.told()), true);
             }
             Event::CompactionAsked(_) | Event::Compacted(_) | Event::CompactionFailed(_) | Event::Uncompacted(_) => {
                 self.apply_compaction(event)
@@ -41,17 +40,17 @@ impl Turn {
             Event::LlmEnded(ended) => self.end_call(ended),
             Event::Nudged(nudged) => {
                 if let Some(current) = &mut self.current {
-                    current.nudges += 1;
+                    current.counts.nudges += 1;
                 }
-                self.push(Message::user(vec![Part::text(nudged.text.clone())]), false);
+                self.conversation.push(Message::user(vec![Part::text(nudged.text.clone())]), false);
             }
             Event::Steered(steered) => {
                 if let Some(current) = &mut self.current {
-                    // Whoever has been told something new does not repeat themselves.
-                    (current.repeats, current.fingerprint) = (0, None);
+                    // After a new message the same call is no repetition.
+                    (current.repeats.count, current.repeats.calls) = (0, None);
                     current.is_steered |= !steered.envelopes.is_empty();
                 }
-                self.push(Message::user(steered.input.clone()), false);
+                self.conversation.push(Message::user(steered.input.clone()), false);
             }
             Event::ToolIntent(intent) => self.begin_tool(intent),
             Event::ToolDone(done) => self.end_tool(done),
@@ -60,27 +59,22 @@ impl Turn {
                 let granted = self.granted(answered.question, answered.answer.until);
                 self.grants.extend(granted);
             }
-            Event::TaskDrafted(task) => match self.drafts.iter_mut().find(|draft| draft.id == task.id) {
-                Some(draft) => draft.clone_from(task),
-                None => self.drafts.push(task.clone()),
-            },
-            Event::PlanSubmitted(_) => self.drafts.clear(),
             Event::Interrupted(interrupted) => self.stop(interrupted),
             Event::TurnEnded(ended) => {
-                // What was granted for a task ends with the work on it.
+                // Permissions for a task end with the turn that works on it.
                 self.grants.retain(|grant| grant.until != Until::Task);
-                // What was asked about a piece of work says nothing about how that ended.
+                // A review of a worktree says nothing about how the agent's work ended.
                 if self.reviewing().is_none() {
                     let waits = report::waits(&ended.text);
-                    self.owes &= waits || self.current.as_ref().is_some_and(|current| current.wrote);
+                    self.team.owes &= waits || self.current.as_ref().is_some_and(|current| current.work.wrote);
                     self.last = Some(ended.clone());
-                    self.halted = self.current.take().and_then(|current| current.halted(&ended.end));
+                    self.stop.halted = self.current.take().and_then(|current| current.halted(&ended.end));
                 }
                 self.current = None;
                 self.phase = Phase::Idle;
             }
             Event::ReviewBegun(begun) => self.begin_review(begun),
-            // The rest is the team's, or belongs to other streams.
+            // All other events are about the team, or belong to other streams.
             _ => self.apply_team(event),
         }
     }
@@ -100,12 +94,11 @@ impl Turn {
 
     fn stop(&mut self, interrupted: &Interrupted) {
         if let Some(held) = &interrupted.held {
-            self.held.get_or_insert_default().add(held);
-            self.known.iter_mut().for_each(|known| known.add(held));
+            self.stop.held.get_or_insert_default().add(held);
+            self.stop.known.iter_mut().for_each(|known| known.add(held));
         }
         if let Some(current) = &mut self.current {
-            current.interrupted = Some(interrupted.by.clone());
-            current.stopper.clone_from(&interrupted.who);
+            current.stopped = Some(Stopped { by: interrupted.by.clone(), who: interrupted.who.clone() });
         }
     }
 
@@ -124,9 +117,7 @@ impl Turn {
                 self.phase = Phase::Ready;
             }
             Event::Compacted(compacted) => {
-                self.window.from = compacted.before;
-                self.compactions.push(compacted.clone());
-                self.restored = false;
+                self.conversation.compact(compacted);
             }
             Event::CompactionFailed(_) => {
                 if let Some(current) = &mut self.current {
@@ -135,17 +126,10 @@ impl Turn {
                 self.phase = Phase::Ready;
             }
             Event::Uncompacted(_) => {
-                if let Some(compacted) = self.compactions.pop() {
-                    (self.window, self.restored) = (compacted.window, true);
-                }
+                self.conversation.restore();
             }
             _ => {}
         }
-    }
-
-    fn push(&mut self, message: Message, starts_turn: bool) {
-        self.weights.push(Weight::of(&message, starts_turn));
-        self.history.push(message);
     }
 
     fn intend(&mut self, intent: &LlmIntent) {
@@ -158,12 +142,12 @@ impl Turn {
         if let Some(current) = &mut self.current {
             current.fallback = intent.fallback;
             if intent.attempt == 1 && intent.summary.is_none() {
-                current.rounds += 1;
+                current.counts.rounds += 1;
             }
         }
         self.calls_made = intent.call;
         if intent.summary.is_none() {
-            self.window = intent.request.window;
+            self.conversation.window = intent.request.window;
         }
         self.ledger.reserve(intent.reserved_nano);
         self.phase = Phase::Calling(Calling { intent: intent.clone(), failed, parked });
@@ -180,13 +164,13 @@ impl Turn {
                 if calling.intent.summary.is_some() {
                     return;
                 }
-                self.learn_ratio(&calling.intent, answer.usage.input_total());
+                self.conversation.learn_ratio(calling.intent.bytes, answer.usage.input_total());
                 let calls = calls_of(calling.intent.call, &answer.message);
                 if let Some(current) = &mut self.current {
                     current.hear(&answer.message, &calls);
                 }
                 if !answer.message.parts.is_empty() {
-                    self.push(answer.message.clone(), false);
+                    self.conversation.push(answer.message.clone(), false);
                 }
                 if !calls.is_empty() {
                     self.phase = Phase::Working(calls);
@@ -205,7 +189,7 @@ impl Turn {
                     return;
                 }
                 if !partial.trim().is_empty() {
-                    self.push(Message::assistant(vec![Part::text(partial.clone())]), false);
+                    self.conversation.push(Message::assistant(vec![Part::text(partial.clone())]), false);
                 }
                 if let Some(current) = &mut self.current {
                     current.text = partial.clone();
@@ -218,20 +202,20 @@ impl Turn {
     fn begin_tool(&mut self, intent: &ToolIntent) {
         let ToolIntent { key, action, class, attended, words, .. } = intent;
         if let Some(current) = &mut self.current {
-            current.acted |= *class != Class::Pure || !action.deed.only_looks();
+            current.work.acted |= *class != Class::Pure || !action.deed.only_looks();
         }
         let (action, words) = (action.clone(), words.clone());
         self.set_status(key, Status::Intended { action, class: *class, attended: *attended, words });
     }
 
-    /// What was said along with a first yes stays with the call that is asked about once more.
+    /// Asks about a call. The comment of an earlier approval stays with it.
     fn ask(&mut self, asked: &QuestionAsked) {
         let QuestionAsked { question, key, action, class, memory, .. } = asked;
         let (action, memory, words) = (action.clone(), memory.clone(), self.words(key));
         self.set_status(key, Status::Asked { question: *question, action, class: *class, memory, words });
     }
 
-    /// What was said along with the yes to a call of the last answer.
+    /// The comments that came with approvals of a call of the last answer.
     fn words(&self, key: &str) -> String {
         let Phase::Working(calls) = &self.phase else { return String::new() };
         calls.iter().find(|call| call.key == key).map_or_else(String::new, |call| call.words().to_owned())
@@ -248,11 +232,11 @@ impl Turn {
         }
         let Phase::Working(calls) = std::mem::replace(&mut self.phase, Phase::Ready) else { return };
         if self.reviewing().is_some() {
-            // No answer has asked for it, so none is told.
+            // No model answer has made this call, so no model is told its result.
             return;
         }
         if let Some(current) = self.current.as_mut().filter(|_| misfits(&calls, &[])) {
-            current.misfits += 1;
+            current.counts.misfits += 1;
         }
         if let Some(current) = &mut self.current {
             current.compare(&calls);
@@ -260,17 +244,17 @@ impl Turn {
         let said: Vec<Part> = calls.iter().filter_map(Call::said_along).collect();
         let mut parts: Vec<Part> = calls.into_iter().map(Call::into_result).chain(said).collect();
         if let Some(current) = &self.current
-            && current.repeats >= REPEATS_WARNED
+            && current.repeats.count >= REPEATS_WARNED
         {
             parts.push(Part::text(format!(
                 "(You have made exactly this call {} times in a row. Do something else, or answer with what you have.)",
-                current.repeats
+                current.repeats.count
             )));
         }
-        self.push(Message::user(parts), false);
+        self.conversation.push(Message::user(parts), false);
     }
 
-    /// Keeps which calls have an unknown outcome, until the same one has run well.
+    /// Records the targets of calls with an unknown outcome, until a call to the same target succeeds.
     fn note_outcome(&mut self, done: &ToolDone) {
         let Phase::Working(calls) = &self.phase else { return };
         let (Some(call), Some(current)) = (calls.iter().find(|call| call.key == done.key), &mut self.current) else {
@@ -281,18 +265,18 @@ impl Turn {
             _ => &call.tool,
         };
         let has_worked = done.ending == Ending::Ran && !done.is_error;
-        current.wrote |= has_worked && is_to_colleague(call);
+        current.work.wrote |= has_worked && is_to_colleague(call);
         if let Status::Intended { action, .. } = &call.status
             && has_worked
         {
-            current.did.add(action);
+            current.work.did.add(action);
         }
         if !has_worked {
-            current.did.add_failed();
+            current.work.did.add_failed();
         }
         match done.ending {
-            Ending::Unknown if !current.unknown.contains(target) => current.unknown.push(target.clone()),
-            Ending::Ran if !done.is_error => current.unknown.retain(|known| known != target),
+            Ending::Unknown if !current.work.unknown.contains(target) => current.work.unknown.push(target.clone()),
+            Ending::Ran if !done.is_error => current.work.unknown.retain(|known| known != target),
             _ => {}
         }
     }
@@ -305,7 +289,7 @@ impl Turn {
         }
     }
 
-    /// What a "yes, always" to a question comes to.
+    /// The permissions that "always allow" as an answer to a question adds.
     pub(super) fn granted(&self, asked: QuestionId, until: Until) -> Vec<Grant> {
         let Phase::Working(calls) = &self.phase else { return Vec::new() };
         let found = calls.iter().find_map(|call| match &call.status {
@@ -318,14 +302,6 @@ impl Turn {
             Some((deed, Memory::Deed)) => vec![Grant::deed(deed)],
             Some((_, memory)) => memory.rules().iter().map(|rule| Grant::rule(rule, until, root)).collect(),
             None => Vec::new(),
-        }
-    }
-
-    /// Providers tell how many tokens our bytes were; the next estimate uses that, within reason.
-    fn learn_ratio(&mut self, intent: &LlmIntent, input_tokens: u64) {
-        if input_tokens > 200 {
-            let measured = (intent.bytes as u64).saturating_mul(1_000) / input_tokens;
-            self.bytes_per_kilotoken = measured.clamp(1_500, 5_000);
         }
     }
 }
@@ -359,7 +335,7 @@ pub(super) fn calls_of(call: u32, message: &Message) -> Vec<Call> {
     .collect()
 }
 
-/// What an answer asks for, without the provider's ids; `None` if it asks for nothing.
+/// Hash of the calls of an answer, without the provider's ids; `None` without calls.
 pub(super) fn fingerprint(calls: &[Call]) -> Option<Hash> {
     if calls.is_empty() {
         return None;

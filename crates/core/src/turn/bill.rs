@@ -2,7 +2,7 @@
 
 use super::{Calling, Turn};
 use crate::chat::{Streamed, Usage};
-use crate::context::{self, Weight};
+use crate::context::Weight;
 use crate::event::{LlmEnded, LlmIntent, Outcome};
 use crate::ledger::Bill;
 use crate::limits::LOST_OUTPUT_TOKENS;
@@ -16,7 +16,7 @@ impl LlmEnded {
             (Outcome::Done(answer), None) => Some(Bill::known(answer.usage, price)),
             (Outcome::Cancelled { usage, .. }, None) => Some(Bill::known(*usage, price)),
             (Outcome::Failed { failure, .. }, None) if !failure.may_have_cost() => None,
-            // Only journals of before there were estimates have such ends.
+            // Only in older journals, which record no estimates.
             (Outcome::Failed { .. } | Outcome::Lost, None) => Some(Bill::reserved(intent.reserved_nano)),
         }
     }
@@ -36,7 +36,7 @@ impl Turn {
     }
 
     fn estimate(&self, intent: &LlmIntent, outcome: &Outcome, streamed: Streamed) -> Option<Usage> {
-        let tokens = |bytes| context::tokens(bytes, self.bytes_per_kilotoken);
+        let tokens = |bytes| self.conversation.tokens(bytes);
         let is_free = match outcome {
             Outcome::Cancelled { .. } => !streamed.is_sent,
             Outcome::Failed { failure, .. } => {
@@ -57,7 +57,7 @@ impl Turn {
         };
         let input = if told.input_total() == 0 { tokens(intent.bytes) } else { told.input };
         let usage = Usage { input, output: told.output.max(output), ..told };
-        // The end of an answer tells usage; an answer without one has told some of it at most.
+        // A complete answer ends with its usage; an incomplete one has reported part of it at most.
         let is_told = usage == told && matches!(outcome, Outcome::Done(_) | Outcome::Cancelled { .. });
         (!is_told).then_some(usage)
     }

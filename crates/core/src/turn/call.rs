@@ -1,4 +1,4 @@
-//! Model calls: the next one, the same one again, and what comes of their end.
+//! Model calls: the next one, a repeated one, and what follows from their end.
 
 use super::apply::calls_of;
 use super::decide::{Ahead, ended};
@@ -20,23 +20,23 @@ const NUDGE_HAND_BACK: &str =
     "(The budget is used up. Tools are off. Hand back what you have: what is done, what is left, what you know.)";
 
 impl Turn {
-    /// The next model call, or the end of the turn if there may be none. `ahead` is what the events before it in
-    /// the same decision add to the history.
+    /// The next model call, or the end of the turn if no call may follow. `ahead` is what earlier events of the same
+    /// decision add to the history.
     pub(super) fn next_call(&self, current: &Current, ahead: Ahead, now: &Now) -> Vec<Event> {
         let Some(model) = self.model(current.fallback) else { return Vec::new() };
-        if self.settings.as_ref().is_some_and(|settings| current.rounds >= settings.rounds_max) {
+        if self.settings.as_ref().is_some_and(|settings| current.counts.rounds >= settings.rounds_max) {
             return vec![Event::TurnEnded(ended(current, End::Rounds, None))];
         }
-        let mut weights = self.weights.clone();
+        let mut weights = self.conversation.weights.clone();
         weights.extend(ahead.0);
-        // It is only taken in where a call follows that carries it; otherwise it is the next turn's.
+        // New messages are only taken in if a call follows that carries them; otherwise the next turn takes them.
         let steered = now.steer.clone();
         weights.extend(steered.iter().map(|steered| Weight::of_parts(&steered.input)));
         let room = self.room(model, now);
         if let Some(summary) = self.make_room(current, &weights, room, now) {
             return vec![Event::LlmIntent(LlmIntent { fallback: current.fallback, ..summary })];
         }
-        let window = context::fit(&weights, self.window, room);
+        let window = context::fit(&weights, self.conversation.window, room);
         let (mut intent, grant) = self.intent(model, &weights, window, 0, now);
         if intent.bytes as u64 > model.context_tokens.saturating_mul(BYTES_PER_TOKEN_MAX) {
             let end = End::Failed { failure: Failure::ContextOverflow, detail: too_large(&intent) };
@@ -49,12 +49,13 @@ impl Turn {
         let mut events: Vec<Event> = steered.map(Event::Steered).into_iter().collect();
         match grant {
             Grant::Call { .. } => {}
-            Grant::HandBack { .. } if current.rounds > 0 => {
+            Grant::HandBack { .. } if current.counts.rounds > 0 => {
                 intent.hand_back = true;
                 intent.request.upto += 1;
                 events.push(Event::Nudged(Nudged { text: NUDGE_HAND_BACK.to_owned() }));
             }
-            // With nothing done yet there is nothing to hand back: what is left is kept for a bigger budget.
+            // If the turn has done nothing yet, there is nothing to hand back: the rest of the budget is kept until it
+            // is raised.
             Grant::HandBack { .. } | Grant::Exhausted => return vec![self.out_of_budget(current, &intent, now)],
         }
         events.push(Event::LlmIntent(intent));
@@ -63,14 +64,14 @@ impl Turn {
 
     /// The end of a turn whose next call cannot be paid.
     fn out_of_budget(&self, current: &Current, intent: &LlmIntent, now: &Now) -> Event {
-        let input_tokens = context::tokens(intent.bytes, self.bytes_per_kilotoken);
+        let input_tokens = self.conversation.tokens(intent.bytes);
         let short = now.left.tokens.filter(|left| is_too_little(*left, input_tokens)).map(|_| Short::Tokens);
         Event::TurnEnded(TurnEnded { short, ..ended(current, End::Budget, None) })
     }
 
-    /// The same call once more: the same place in the history, the next attempt, under what holds now. It is judged
-    /// like any other, so that neither a crash nor a retry spends what is not there; `freed_nano` is what the failed
-    /// attempt gives back in the same decision.
+    /// Repeats a call: the same place in the history, the next attempt, under the present settings. It is judged like
+    /// any other call, so that neither a crash nor a retry exceeds the budget; `freed_nano` is what the failed attempt
+    /// releases in the same decision.
     pub(super) fn again(
         &self,
         current: &Current,
@@ -86,7 +87,7 @@ impl Turn {
         let Some(model) = self.model(fallback) else {
             return vec![Event::TurnEnded(ended(current, End::Budget, None))];
         };
-        let (mut intent, grant) = self.intent(model, &self.weights, window, freed_nano, now);
+        let (mut intent, grant) = self.intent(model, &self.conversation.weights, window, freed_nano, now);
         intent.call = calling.intent.call;
         intent.attempt = calling.intent.attempt + 1;
         intent.fallback = fallback;
@@ -98,7 +99,7 @@ impl Turn {
         }
     }
 
-    /// A call of this model over this window, with what it is granted.
+    /// A call of this model with this window, within its grant.
     fn intent(
         &self,
         model: &Model,
@@ -107,8 +108,8 @@ impl Turn {
         freed_nano: u64,
         now: &Now,
     ) -> (LlmIntent, Grant) {
-        let bytes = context::weigh(weights, window) + self.head_bytes() + now.frame.bytes;
-        let grant = self.grant(model, context::tokens(bytes, self.bytes_per_kilotoken), freed_nano, now.left);
+        let bytes = context::weigh(weights, window) + self.conversation.head_bytes() + now.frame.bytes;
+        let grant = self.grant(model, self.conversation.tokens(bytes), freed_nano, now.left);
         let (max_tokens, reserved_nano) = match grant {
             Grant::Call { max_tokens, nano } | Grant::HandBack { max_tokens, nano } => (max_tokens, nano),
             Grant::Exhausted => (0, 0),
@@ -130,19 +131,19 @@ impl Turn {
         (intent, grant)
     }
 
-    /// Whether a call could say more once others have given back what they had set aside.
+    /// Whether the call would get more tokens after other calls have released their reservations.
     fn is_worth_waiting(&self, model: &Model, intent: &LlmIntent, grant: Grant, now: &Now) -> bool {
         let words = |grant| if let Grant::Call { max_tokens, .. } = grant { max_tokens } else { 0 };
-        let input_tokens = context::tokens(intent.bytes, self.bytes_per_kilotoken);
+        let input_tokens = self.conversation.tokens(intent.bytes);
         now.later != now.left && words(self.grant(model, input_tokens, 0, now.later)) > words(grant)
     }
 
-    /// What a call of so many tokens may spend.
+    /// The grant for a call with this many input tokens.
     pub(super) fn grant(&self, model: &Model, input_tokens: u64, freed_nano: u64, left: Left) -> Grant {
         let mut ledger = self.ledger.clone().within(left);
         ledger.settle(freed_nano, None);
         match left.tokens {
-            // A call that could not even say what it has is not worth making.
+            // A call without enough tokens to hand back a result is not made.
             Some(left) if is_too_little(left, input_tokens) => Grant::Exhausted,
             Some(left) => {
                 let most = u32::try_from(left - input_tokens).unwrap_or(u32::MAX);
@@ -156,8 +157,10 @@ impl Turn {
     fn room(&self, model: &Model, now: &Now) -> usize {
         let answer_tokens = u64::from(model.max_tokens).min(model.context_tokens / 2);
         let room_tokens = model.context_tokens.saturating_sub(answer_tokens);
-        let room_bytes = room_tokens.saturating_mul(self.bytes_per_kilotoken) / 1_000;
-        usize::try_from(room_bytes).unwrap_or(usize::MAX).saturating_sub(now.frame.bytes + self.head_bytes())
+        let room_bytes = room_tokens.saturating_mul(self.conversation.bytes_per_kilotoken) / 1_000;
+        usize::try_from(room_bytes)
+            .unwrap_or(usize::MAX)
+            .saturating_sub(now.frame.bytes + self.conversation.head_bytes())
     }
 
     fn model(&self, fallback: bool) -> Option<&Model> {
@@ -220,7 +223,7 @@ impl Turn {
         prepared: Vec<Prepared>,
         now: &Now,
     ) -> Vec<Event> {
-        let end = match (calling.intent.hand_back, &heard.interrupted) {
+        let end = match (calling.intent.hand_back, &heard.stopped) {
             (true, _) => End::Budget,
             (false, Some(_)) => End::Interrupted,
             (false, None) if prepared.is_empty() => return Vec::new(),
@@ -244,7 +247,7 @@ impl Turn {
         now: &Now,
     ) -> Vec<Event> {
         let over = |end| vec![Event::TurnEnded(ended(heard, end, None))];
-        if heard.interrupted.is_some() {
+        if heard.stopped.is_some() {
             return over(End::Interrupted);
         }
         if calling.intent.hand_back {
@@ -275,13 +278,14 @@ impl Turn {
         }
     }
 
-    /// Whether the answer of an agent that works for another only says what it will do. It is told so once; teammates may wait.
+    /// Whether the answer of an agent that works for another only announces an action. It is told so once; teammates
+    /// may wait.
     fn only_announces(&self, current: &Current, text: &str) -> bool {
-        current.assignment.is_some() && self.mate().is_none() && current.nudges == 0 && announces(text)
+        current.assignment.is_some() && self.mate().is_none() && current.counts.nudges == 0 && announces(text)
     }
 
     fn nudge(&self, current: &Current, mut ahead: Ahead, words: &str, give_up: End, now: &Now) -> Vec<Event> {
-        if current.nudges >= NUDGES_MAX {
+        if current.counts.nudges >= NUDGES_MAX {
             return vec![Event::TurnEnded(ended(current, give_up, None))];
         }
         ahead.add(&[Part::text(words)]);
@@ -300,8 +304,8 @@ impl Turn {
         now: &Now,
     ) -> Vec<Event> {
         let window = calling.intent.request.window;
-        let half = context::weigh(&self.weights, window) / 2;
-        let smaller = context::shrink(&self.weights, window, half);
+        let half = context::weigh(&self.conversation.weights, window) / 2;
+        let smaller = context::shrink(&self.conversation.weights, window, half);
         let is_summary = calling.intent.summary.is_some();
         let attempt = Attempt {
             failed_before: calling.failed,
@@ -309,12 +313,13 @@ impl Turn {
             fallback: !is_summary
                 && !current.fallback
                 && self.settings.as_ref().is_some_and(|settings| settings.fallback.is_some()),
-            // Each attempt pays for the received part of its answer.
+            // Waits without a limit are only for calls that received nothing: each attempt is charged for the received
+            // part of its answer.
             can_park: !is_summary && current.is_planned() && streamed.bytes == 0,
             can_shrink: !is_summary && smaller != window,
             jitter: now.jitter,
         };
-        let remedy = if current.interrupted.is_some() { Remedy::GiveUp } else { recovery::remedy(&failure, attempt) };
+        let remedy = if current.stopped.is_some() { Remedy::GiveUp } else { recovery::remedy(&failure, attempt) };
         let retry_at_ms = match remedy {
             Remedy::Retry { after_ms } | Remedy::Park { after_ms } => Some(now.at_ms.saturating_add_unsigned(after_ms)),
             _ => None,
@@ -324,7 +329,7 @@ impl Turn {
         let outcome = Outcome::Failed { failure: failure.clone(), detail: detail.clone(), retry_at_ms, parked };
         let mut events = vec![Event::LlmEnded(LlmEnded { outcome, ..ended_call })];
         if failure == Failure::ContextOverflow
-            && current.interrupted.is_none()
+            && current.stopped.is_none()
             && let Some(summary) = self.make_room_for(current, calling, freed, now)
         {
             events.push(Event::LlmIntent(LlmIntent { fallback: current.fallback, ..summary }));
@@ -334,7 +339,7 @@ impl Turn {
             Remedy::Retry { .. } | Remedy::Park { .. } => {}
             Remedy::Fallback => events.extend(self.again(current, calling, window, true, freed, now)),
             Remedy::Shrink => events.extend(self.again(current, calling, smaller, calling.intent.fallback, freed, now)),
-            Remedy::GiveUp if current.interrupted.is_some() => {
+            Remedy::GiveUp if current.stopped.is_some() => {
                 events.push(Event::TurnEnded(ended(current, End::Interrupted, None)));
             }
             Remedy::GiveUp if !current.compacting && is_summary => {
@@ -361,7 +366,7 @@ pub fn json_in(text: &str) -> Option<serde_json::Value> {
     parsed(body.trim())
 }
 
-/// Whether so many tokens are no answer to so many.
+/// Whether this many tokens are too few for an answer to an input of this size.
 fn is_too_little(left: u64, input_tokens: u64) -> bool {
     left < input_tokens.saturating_add(u64::from(HAND_BACK_TOKENS))
 }

@@ -1,4 +1,4 @@
-//! Turning inputs into events. Nothing here changes state: what is decided is committed first, then applied.
+//! Turns inputs into events. Nothing here changes state: events are committed first, then applied.
 //!
 //! This file says which input fits which phase; `call` decides about model calls, `tools` about tool calls.
 
@@ -6,15 +6,33 @@ use std::sync::Arc;
 
 use super::review::{is_settling, left_alone, moot};
 use super::tools::{PUT_OFF, came_to, close, close_idle, finish_with, told};
-use super::{Call, Calling, Current, Input, Now, Phase, Status, Turn};
+use super::{Call, Calling, Current, Input, Now, Phase, Status, Stopped, Turn};
 use crate::chat::{Part, Streamed};
 use crate::context::Weight;
 use crate::event::{Configured, End, Ending, Event, Interrupted, Outcome, Stopper, ToolDone, TurnEnded, TurnStarted};
+use crate::limits::SNAPSHOT_ENTRIES_MIN;
+use crate::machine::Machine;
 use crate::recovery::{self, Reopen};
 use crate::team::{Definition, Settings};
 
 const TOLD_UNKNOWN: &str = "Outcome unknown: the program stopped while this ran. It may or may not have happened; \
                             check before doing it again.";
+
+impl Machine for Turn {
+    const SNAPSHOT_VERSION: u32 = 7;
+    const SNAPSHOT_ENTRIES_MIN: u64 = SNAPSHOT_ENTRIES_MIN;
+
+    type Input = Input;
+    type Now<'n> = Now;
+
+    fn decide(&self, input: Input, now: &Now) -> Vec<Event> {
+        self.decide(input, now)
+    }
+
+    fn apply(&mut self, event: &Event, _at_ms: i64) {
+        self.apply(event);
+    }
+}
 
 impl Turn {
     /// What follows from an input. An input that no longer fits (a late end, a second answer) decides nothing.
@@ -24,7 +42,7 @@ impl Turn {
         events
     }
 
-    /// A budget that is used up may not have been spent: how much of it nobody knows belongs to its end.
+    /// Adds to a turn that ended by its budget how much of the budget is reserved for calls with an unknown outcome.
     fn tell_unknown(&self, events: &mut [Event]) {
         let billed = events.iter().filter_map(|event| match event {
             Event::LlmEnded(ended) => ended.bill(self.calling()?).map(|bill| bill.unknown_nano),
@@ -54,7 +72,7 @@ impl Turn {
             }
             (Input::Compact { turn, keep }, None) => self.asked_to_compact(turn, keep, now),
             (Input::Uncompact, None) => self.uncompact().into_iter().collect(),
-            (Input::Interrupt { by }, None) if self.gone.is_none() => interrupted_again(by),
+            (Input::Interrupt { by }, None) if self.team.gone.is_none() => interrupted_again(by),
             (_, None) | (Input::Begin { .. }, Some(_)) => Vec::new(),
             (input, Some(current)) => self.decide_busy(current, input, now),
         }
@@ -86,8 +104,8 @@ impl Turn {
                     close(calls, &mut done, Ending::Interrupted, &format!("Not run: {detail}"));
                     return finish_with(done, ended(current, End::Broken { detail }, None));
                 }
-                if current.interrupted.is_some() {
-                    // Neighbours that never started will not start now.
+                if current.stopped.is_some() {
+                    // Calls that have not started are not started any more.
                     close_idle(calls, &mut done, current);
                 }
                 self.tools_done(current, calls, done, Ahead::default(), now)
@@ -102,7 +120,7 @@ impl Turn {
                 if done.is_empty() {
                     return Vec::new();
                 }
-                if current.interrupted.is_some() {
+                if current.stopped.is_some() {
                     close_idle(calls, &mut done, current);
                 }
                 self.tools_done(current, calls, done, Ahead::default(), now)
@@ -111,11 +129,11 @@ impl Turn {
                 self.answered(current, calls, question, answer, now)
             }
             (Input::Unanswered { key, action }, Phase::Working(calls))
-                if current.interrupted.is_none() || current.reviewing.is_some() =>
+                if current.stopped.is_none() || current.reviewing.is_some() =>
             {
                 self.unanswered(current, calls, &key, action, now)
             }
-            (Input::Interrupt { by }, _) if current.interrupted.is_some() => interrupted_again(by),
+            (Input::Interrupt { by }, _) if current.stopped.is_some() => interrupted_again(by),
             (Input::Interrupt { by }, phase) => self.interrupt(current, phase, by, now),
             (Input::Moot { words }, Phase::Working(calls)) if current.reviewing.is_some() && !is_settling(calls) => {
                 moot(current, calls, &words)
@@ -140,7 +158,7 @@ impl Turn {
 
     fn interrupt(&self, current: &Current, phase: &Phase, by: Stopper, now: &Now) -> Vec<Event> {
         let Stopper { name, who, ends, held } = by;
-        let stopped = Current { interrupted: Some(name.clone()), stopper: who.clone(), ..current.clone() };
+        let stopped = Current { stopped: Some(Stopped { by: name.clone(), who: who.clone() }), ..current.clone() };
         let mut events = vec![Event::Interrupted(Interrupted { by: name, who, ends, held })];
         match phase {
             Phase::Idle | Phase::Calling(_) => {}
@@ -154,11 +172,11 @@ impl Turn {
         events
     }
 
-    /// The process that ran this is gone. Nothing that finished is done again; what did not finish is reopened.
+    /// The process that ran this turn is gone. Finished work is not repeated; unfinished work is reopened.
     fn recover(&self, current: &Current, phase: &Phase, now: &Now) -> Vec<Event> {
-        let interrupted = current.interrupted.is_some();
+        let interrupted = current.stopped.is_some();
         match phase {
-            // A restarted program tries at once: the user sees whether the server is back.
+            // After a restart the call is tried at once, so that the user sees whether the server is back.
             Phase::Waiting(calling, _) if calling.parked && !interrupted => {
                 self.again(current, calling, calling.intent.request.window, calling.intent.fallback, 0, now)
             }
@@ -177,7 +195,7 @@ impl Turn {
                 };
                 [Event::LlmEnded(lost)].into_iter().chain(next).collect()
             }
-            // What the user has said is still done.
+            // The user's decision is still carried out.
             Phase::Working(calls) if interrupted && current.reviewing.is_some() => {
                 if is_settling(calls) {
                     Vec::new()
@@ -197,7 +215,7 @@ impl Turn {
     }
 }
 
-/// The calls that nobody can say of whether they happened, if the process that made them is gone.
+/// The calls whose outcome is unknown after the process that made them is gone.
 pub(super) fn unknown(calls: &[Call], interrupted: bool) -> impl Iterator<Item = &Call> {
     calls.iter().filter(move |call| {
         matches!(call.status, Status::Intended { class, .. }
@@ -232,15 +250,15 @@ impl Ahead {
     }
 }
 
-/// There is nothing to stop, or it stops already: what may be new is what is left waiting.
+/// There is nothing to stop, or it is stopping already: only the messages on hold may be new.
 fn interrupted_again(by: Stopper) -> Vec<Event> {
     let Stopper { name, who, ends, held } = by;
     held.map(|held| Event::Interrupted(Interrupted { by: name, who, ends, held: Some(held) })).into_iter().collect()
 }
 
-/// Ends a turn that nobody can go on with.
+/// Ends a turn that cannot continue.
 fn broken(turn: &Turn, current: &Current, phase: &Phase, detail: String) -> Vec<Event> {
-    let end = |detail| if current.interrupted.is_some() { End::Interrupted } else { End::Broken { detail } };
+    let end = |detail| if current.stopped.is_some() { End::Interrupted } else { End::Broken { detail } };
     match phase {
         Phase::Idle => Vec::new(),
         Phase::Ready | Phase::Waiting(..) => vec![Event::TurnEnded(ended(current, end(detail), None))],
@@ -252,7 +270,7 @@ fn broken(turn: &Turn, current: &Current, phase: &Phase, detail: String) -> Vec<
         }
         Phase::Working(calls) => {
             let mut done = Vec::new();
-            close(calls, &mut done, Ending::Unknown, &format!("Nobody knows what came of it: {detail}"));
+            close(calls, &mut done, Ending::Unknown, &format!("The outcome is unknown: {detail}"));
             finish_with(done, ended(current, end(detail), None))
         }
     }

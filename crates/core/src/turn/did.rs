@@ -1,4 +1,5 @@
-//! The actions of a turn, as the program saw them, beside the claims of its model; and the detection of repeated calls.
+//! The actions of a turn as the program observed them, beside the claims of its model; and the detection of repeated
+//! calls.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +8,7 @@ use crate::hash::Hash;
 use crate::limits::{CHANGED_TOLD_MAX, REPEATS_DELEGATED_MAX, REPEATS_MAX};
 use crate::policy::{Action, Deed};
 
-/// The actions of a turn, as the program saw them.
+/// The actions of a turn as the program observed them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Did {
@@ -37,11 +38,11 @@ impl Did {
         self.failed += 1;
     }
 
-    /// The line behind the answer of an agent that got a task. `may_change`: whether it has tools that change files.
+    /// The line after the answer of an agent that got a task. `may_change`: whether it has tools that change files.
     pub fn words(&self, may_change: bool) -> Option<String> {
         Some(match (self.calls, self.changed.as_slice(), self.commands) {
             (0, ..) if self.failed > 0 => format!("called tools {} times, and no call succeeded", self.failed),
-            (0, ..) => "called no tool".to_owned(),
+            (0, ..) => "called no tool: it read only what it was given".to_owned(),
             (_, [], 0) if may_change => "changed no file".to_owned(),
             (_, [], 0) => return None,
             (_, [], _) => "changed no file with its own tools, and ran commands".to_owned(),
@@ -53,18 +54,18 @@ impl Did {
 impl Turn {
     /// The actions of the running turn.
     pub fn did(&self) -> Did {
-        self.current.as_ref().map(|current| current.did.clone()).unwrap_or_default()
+        self.current.as_ref().map(|current| current.work.did.clone()).unwrap_or_default()
     }
 }
 
 impl Current {
-    /// Whether it has repeated itself as often as it may.
+    /// Whether it has reached the limit of repeated answers.
     pub(super) fn is_looping(&self) -> bool {
         let most = if self.assignment.is_some() { REPEATS_DELEGATED_MAX } else { REPEATS_MAX };
-        self.repeats >= most
+        self.repeats.count >= most
     }
 
-    /// Calls that come to something new do not repeat the ones before, in a turn that works for others.
+    /// In a turn that works for another agent, calls with new results do not count as repetitions.
     pub(super) fn compare(&mut self, calls: &[Call]) {
         let mut results = Vec::new();
         for call in calls {
@@ -73,9 +74,9 @@ impl Current {
             }
         }
         let results = Hash::of(results);
-        let is_new = self.results.replace(results).is_some_and(|known| known != results);
+        let is_new = self.repeats.results.replace(results).is_some_and(|known| known != results);
         if is_new && self.assignment.is_some() {
-            self.repeats = self.repeats.min(1);
+            self.repeats.count = self.repeats.count.min(1);
         }
     }
 }
@@ -88,7 +89,7 @@ mod tests {
     fn what_was_done_is_told_beside_the_answer() {
         let act = |deed, target: &str| Action { deed, ..Action::read(target) };
         for (acts, may_change, want) in [
-            (vec![], true, Some("called no tool")),
+            (vec![], true, Some("called no tool: it read only what it was given")),
             (vec![act(Deed::Read, "a")], true, Some("changed no file")),
             (vec![act(Deed::Read, "a")], false, None),
             (vec![act(Deed::Write, "a"), act(Deed::Write, "b"), act(Deed::Write, "a")], true, Some("changed: a, b")),

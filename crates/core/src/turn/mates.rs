@@ -1,31 +1,31 @@
-//! What a turn knows of its agent as one of a team: who it is, what it has asked of others, whether it is still there.
+//! A turn's view of its agent as a member of a team: its role, its requests to others, and whether it has ended.
 
-use super::{Call, Current, Phase, Status, TASK_UPDATE, Turn};
-use crate::calling::hands::SEND_MESSAGE;
+use super::{Call, Current, Phase, Status, Turn};
+use crate::calling::hands::{SEND_MESSAGE, SPAWN_TEAMMATE};
 use crate::event::{Event, QuestionAnswered};
 use crate::id::{EnvelopeId, QuestionId, TurnId};
 use crate::limits::MAIL_WAITING_MAX;
 use crate::mates::name::{self, Means};
-use crate::mates::report::Trigger;
+use crate::mates::report::{self, Trigger};
 use crate::mates::requests::Requests;
 use crate::mates::{AgentEnded, CommandBegun, Teammate};
 use crate::message::{Assignment, Envelope, Kind};
 use crate::policy::{Action, By, Deed, Grant, Until};
-use crate::stop::Held;
+use crate::stop::Hold;
 
 impl Turn {
-    /// Whether a turn can begin, as far as its agent is concerned.
+    /// Whether the agent can begin a turn: it has settings and has not ended.
     pub(super) fn can_begin(&self) -> bool {
-        self.settings.is_some() && self.gone.is_none()
+        self.settings.is_some() && self.team.gone.is_none()
     }
 
-    /// Folds an event in that is about its agent as one of a team.
+    /// Folds in an event about the agent as a member of a team.
     pub(super) fn apply_team(&mut self, event: &Event) {
         match event {
-            Event::Requested(asked) => self.requests.ask(asked),
-            Event::Responded(responded) => self.requests.close(responded),
+            Event::Requested(asked) => self.team.requests.ask(asked),
+            Event::Responded(responded) => self.team.requests.close(responded),
             Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => self.keep_refused(refused.letter),
-            Event::AgentEnded(ended) => self.gone = Some(ended.clone()),
+            Event::AgentEnded(ended) => self.team.gone = Some(ended.clone()),
             Event::Granted(granted) => {
                 for grant in &granted.grants {
                     if !self.grants.contains(grant) {
@@ -33,24 +33,25 @@ impl Turn {
                     }
                 }
             }
-            Event::CommandBegun(begun) => self.commands.push(begun.clone()),
-            Event::CommandOver(over) => self.commands.retain(|known| known.id != over.id),
+            Event::CommandBegun(begun) => self.team.commands.push(begun.clone()),
+            Event::CommandOver(over) => self.team.commands.retain(|known| known.id != over.id),
             _ => {}
         }
     }
 
-    /// Who it is as a teammate, if it is one.
+    /// The agent's name and role as a teammate, if it is one.
     pub fn mate(&self) -> Option<&Teammate> {
         self.engaged()?.life.mate()
     }
 
-    /// What a teammate was started for.
+    /// The task that a teammate was started for.
     pub fn engaged(&self) -> Option<&Assignment> {
         self.identity.as_ref()?.mate.as_deref()
     }
 
-    /// Whether nobody waits for it, neither a plan nor a call, by what it was started with (nothing: a lead) and what it has to
-    /// read: also one that was called once and goes on for a person, or will, or did when it was stopped.
+    /// Whether neither a plan nor a caller waits for the agent, judged by the task it was started with (`None` for a
+    /// lead) and its unread messages. That includes an agent that was called once and now works for a person, will do
+    /// so, or did when it was stopped.
     pub fn is_apart(&self, given: Option<&Assignment>, mail: &[Envelope]) -> bool {
         let halted = || self.halted().and_then(|halted| halted.assignment.as_deref());
         let is_users = || {
@@ -60,33 +61,32 @@ impl Turn {
         given.is_none_or(|given| given.plan.is_none() && (!given.life.is_call() || is_users()))
     }
 
-    /// Everybody was stopped, which a teammate that rests needs no entry of its own for: what turns that began before write to it is no
-    /// news, as long as it has begun nothing since.
+    /// Puts an idle teammate on hold by a session stop that was not written to it, unless it has begun a turn since.
     pub fn know_stop(&mut self, since: Option<TurnId>) {
         if self.mate().is_some() && !self.is_busy() && self.newest() < since {
-            let held = self.held().cloned().unwrap_or_default();
-            self.known = Some(Box::new(Held { since, ..held }));
+            let hold = self.held().cloned().unwrap_or_default();
+            self.stop.known = Some(Box::new(Hold { since, ..hold }));
         }
     }
 
-    /// It matters as long as the letter lies in the mailbox, which has no room for more.
+    /// Records a refused request as long as it may be in the mailbox, which holds no more than this many.
     fn keep_refused(&mut self, letter: EnvelopeId) {
-        let over = (self.refused.len() + 1).saturating_sub(MAIL_WAITING_MAX);
-        self.refused.drain(..over);
-        self.refused.push(letter);
+        let over = (self.team.refused.len() + 1).saturating_sub(MAIL_WAITING_MAX);
+        self.team.refused.drain(..over);
+        self.team.refused.push(letter);
     }
 
-    /// Whether nobody begins whom this letter names, which lies in the mailbox until what was made for them is gone.
+    /// Whether this request for teammates was refused. It stays in the mailbox until their worktrees are removed.
     pub fn has_refused(&self, letter: EnvelopeId) -> bool {
-        self.refused.contains(&letter)
+        self.team.refused.contains(&letter)
     }
 
-    /// That it is no more, if so.
+    /// The end of the agent, if it has ended.
     pub fn gone(&self) -> Option<&AgentEnded> {
-        self.gone.as_ref()
+        self.team.gone.as_ref()
     }
 
-    /// What a person allows with an answer for as long as the session is, whoever asked.
+    /// The permissions that a person's answer grants for the session to the whole team.
     pub fn shared_grants(&self, answered: &QuestionAnswered) -> Vec<Grant> {
         let QuestionAnswered { question, answer } = answered;
         let is_shared = answer.allow && answer.always && answer.until == Until::Session;
@@ -98,48 +98,54 @@ impl Turn {
         self.granted(question, Until::Session)
     }
 
-    /// Its commands that run in the background, as far as it was written down.
+    /// Its background commands that are recorded as running.
     pub fn commands(&self) -> &[CommandBegun] {
-        &self.commands
+        &self.team.commands
     }
 
-    /// Turns since somebody other than a colleague wanted something of it.
+    /// Consecutive turns that only teammates' messages began.
     pub fn echoes(&self) -> u32 {
-        self.echoes
+        self.team.echoes
     }
 
-    /// How many letters of colleagues, each written because of the one before, led to its last turn.
+    /// Length of the chain of teammate messages that led to its last turn.
     pub fn hops(&self) -> u32 {
-        self.hops
+        self.team.hops
     }
 
-    /// What it has asked of others.
+    /// Its requests to other agents.
     pub fn requests(&self) -> &Requests {
-        &self.requests
+        &self.team.requests
     }
 
-    /// What began the turn that runs, if it is a teammate's.
+    /// What began the running turn, if the agent is a teammate.
     pub fn trigger(&self) -> Option<Trigger> {
         let current = self.current.as_ref().filter(|_| self.mate().is_some())?;
         Some(trigger(current.assignment.as_deref(), current.quiet))
     }
 
-    /// Whether it was given something by its lead and waited for colleagues when it last reported.
+    /// Whether its lead gave it a task, and it waited for teammates at its last report.
     pub fn owes(&self) -> bool {
-        self.owes
+        self.team.owes
+    }
+
+    /// Whether a teammate rests without a report on what its lead gave it: it waits for a message.
+    pub fn rests_unreported(&self) -> bool {
+        let is_silent = || self.last().is_some_and(|ended| report::waits(&ended.text));
+        !self.is_busy() && self.team.gone.is_none() && self.team.owes && is_silent()
     }
 
     /// Whether a turn may end without words: a teammate's that has written to colleagues and waits for them.
     pub(super) fn may_say_nothing(&self, current: &Current) -> bool {
-        self.mate().is_some() && current.wrote
+        self.mate().is_some() && current.work.wrote
     }
 
-    /// Whether nobody waits for what comes of the turn that runs.
+    /// Whether only teammates' messages began the running turn, so that no reader waits for its answer.
     pub fn is_quiet(&self) -> bool {
         self.current.as_ref().is_some_and(|current| current.quiet)
     }
 
-    /// What it asks with a question that is open.
+    /// The action that an open question is about.
     pub fn asks(&self, asked: QuestionId) -> Option<&Action> {
         let Phase::Working(calls) = &self.phase else { return None };
         calls.iter().find_map(|call| match &call.status {
@@ -148,8 +154,8 @@ impl Turn {
         })
     }
 
-    /// Why a letter that answers a question does not count; `None`: it does. A person answers everything, a lead only
-    /// about the plan of its teammate.
+    /// Why a message does not count as the answer to a question; `None` if it does. A person may answer every
+    /// question, a lead only the one about its teammate's plan.
     pub fn misanswers(&self, asked: QuestionId, letter: &Envelope) -> Option<&'static str> {
         let is_lead = self.engaged().is_some_and(|given| given.reply_to == letter.from);
         match self.asks(asked) {
@@ -171,7 +177,7 @@ pub fn trigger(given: Option<&Assignment>, quiet: bool) -> Trigger {
     }
 }
 
-/// Whether a call writes to a colleague other than the lead.
+/// Whether a call writes to a teammate other than the lead.
 pub(super) fn is_to_colleague(call: &Call) -> bool {
     let to = call.input.get("to").and_then(|to| to.as_str()).unwrap_or_default();
     call.tool == SEND_MESSAGE && name::means(to, "") != Means::Lead
@@ -182,13 +188,18 @@ pub(super) fn is_to_colleague(call: &Call) -> bool {
 pub(super) fn answer_team(calls: &[Call]) -> bool {
     let says = |call: &Call, fields: &[&str]| {
         let is_said = |field: &&str| call.input.get(*field).is_some_and(|value| !value.is_null());
-        call.tool == TASK_UPDATE && fields.iter().any(is_said)
+        call.tool == crate::tasks::UPDATE && fields.iter().any(is_said)
     };
     calls.iter().any(|call| says(call, &["answer", "decision"]))
         && calls.iter().all(|call| says(call, &["answer", "decision", "note"]))
 }
 
-/// Whether a call sends a message and ends the turn of its sender, who waits for the answer.
-pub(super) fn ends_turn(call: &Call) -> bool {
-    call.tool == SEND_MESSAGE && call.input.get("wait").and_then(|wait| wait.as_bool()).unwrap_or_default()
+/// Whether the calls of an answer end the turn: a teammate waits for the answers to its messages, or a lead for the reports of
+/// the teammates that it has just started.
+pub(super) fn end_turn(is_teammate: bool, calls: &[Call]) -> bool {
+    let waits = |call: &Call| call.input.get("wait").and_then(|wait| wait.as_bool()).unwrap_or_default();
+    if is_teammate {
+        return calls.iter().all(|call| call.tool == SEND_MESSAGE && waits(call));
+    }
+    calls.iter().all(|call| call.tool == SPAWN_TEAMMATE) && calls.iter().any(waits)
 }

@@ -1,17 +1,17 @@
 //! The loop of one agent: intent → answer → tools → intent … → answer.
 //!
-//! [`Turn`] lives as long as its agent; between turns it is idle. `decide` (in `decide`) turns an input into
-//! events and changes nothing; `apply` (in `apply`) folds an event in and decides nothing; `pending` lists what
-//! still has to be done in the world. A fresh process that folds the log gets the same `pending` as the one that
-//! died, and goes on.
+//! [`Turn`] lives as long as its agent; between turns it is idle. `decide` (in `decide`) turns an input into events
+//! and changes nothing; `apply` (in `apply`) folds an event in and decides nothing; `pending` lists the effects that
+//! are due. A fresh process that folds the log gets the same `pending` as the one that died, and continues.
 
 mod apply;
 mod bill;
 mod call;
 mod compact;
+mod conversation;
 mod decide;
 mod did;
-mod mail;
+mod inbox;
 mod mates;
 mod past;
 mod review;
@@ -26,8 +26,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::chat::{Message, Part, Streamed};
-use crate::context::summary::Compacted;
-use crate::context::{BYTES_PER_KILOTOKEN, Weight, Window};
+use crate::context::Window;
 use crate::event::{End, Ending, LlmEnded, LlmIntent, Outcome, Steered, Stopper, TurnEnded};
 use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
@@ -36,72 +35,66 @@ use crate::mates::requests::Requests;
 use crate::mates::{AgentEnded, CommandBegun};
 use crate::memory::Recall;
 use crate::message::{Assignment, Envelope};
-use crate::plan::Task;
 use crate::policy::{Action, Answer, By, Class, Deed, Grant, Memory};
 use crate::rewind::Told;
-use crate::stop::Held;
+use crate::stop::Hold;
 use crate::team::{Definition, Settings};
+
+use conversation::Conversation;
 
 pub use call::json_in;
 pub use did::Did;
-pub use mail::{ASIDE, is_note, is_stop};
+pub use inbox::{ASIDE, Receipt, Stage, is_note, is_stop, waits};
 pub use mates::trigger;
 pub use past::{Forked, Past};
-pub use tools::{NEED_CLARIFY, SETTLE, STRUCTURED_OUTPUT, SUBMIT_PLAN, TASK_UPDATE};
+pub use tools::{NEED_CLARIFY, SETTLE, STRUCTURED_OUTPUT, SUBMIT_PLAN};
 
 /// The state of an agent's loop.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Turn {
     identity: Option<Identity>,
     settings: Option<Arc<Settings>>,
-    history: Vec<Message>,
-    weights: Vec<Weight>,
-    window: Window,
+    conversation: Conversation,
     ledger: Ledger,
     grants: Vec<Grant>,
     calls_made: u32,
-    bytes_per_kilotoken: u64,
     phase: Phase,
     current: Option<Current>,
     last: Option<TurnEnded>,
-    /// What it was at when it was stopped, as long as it has begun nothing since.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stop: StopRecord,
+    team: Teamwork,
+}
+
+/// What remains of a stop.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct StopRecord {
+    /// The stopped turn, until the next one begins.
     halted: Option<Box<Halted>>,
-    /// What a person's stop has left waiting, as long as nothing has begun since.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    held: Option<Box<Held>>,
-    /// The same with a stop of everybody, which is in the lead's own stream: it is looked up there, and never stored here.
+    /// The hold of a person's stop, until the next turn begins.
+    held: Option<Box<Hold>>,
+    /// Like `held`, with a session stop that came while the agent was idle. It comes from a row and is never stored
+    /// here.
     #[serde(skip)]
-    known: Option<Box<Held>>,
-    /// Tasks that were written down and not proposed yet.
-    #[serde(default)]
-    drafts: Vec<Task>,
-    /// What has left the window and is told in short; the last one counts.
-    #[serde(default)]
-    compactions: Vec<Compacted>,
-    /// A compaction was taken back: until the next that somebody asks for there is none.
-    #[serde(default)]
-    restored: bool,
-    /// What it has asked of others by letter.
-    #[serde(default, skip_serializing_if = "Requests::is_empty")]
+    known: Option<Box<Hold>>,
+}
+
+/// The agent as a member of a team.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Teamwork {
+    /// Its requests to other agents.
     requests: Requests,
-    /// Turns since somebody other than a colleague wanted something of it.
-    #[serde(default)]
+    /// Consecutive turns that only teammates' messages began.
     echoes: u32,
-    /// How many letters of colleagues in a row led to its last turn.
-    #[serde(default)]
+    /// Length of the chain of teammate messages that led to its last turn.
     hops: u32,
-    /// Its lead gave it something to do, and it waited for colleagues when it last reported.
-    #[serde(default)]
+    /// Its lead gave it a task, and it waited for teammates at its last report.
     owes: bool,
     /// Its commands that run in the background.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     commands: Vec<CommandBegun>,
-    /// Requests for teammates that it was told to refuse: nobody of them begins, also where what was made for them is not gone yet.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Requests for teammates that it was told to refuse: none of these begins, even while their worktrees still
+    /// exist.
     refused: Vec<EnvelopeId>,
-    /// That it is no more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The end of the agent, if it has ended.
     gone: Option<AgentEnded>,
 }
 
@@ -110,7 +103,7 @@ struct Identity {
     agent: AgentId,
     session: SessionId,
     definition: Arc<Definition>,
-    /// What a teammate was started for, and who it is.
+    /// The task that a teammate was started for, with its name and role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mate: Option<Arc<Assignment>>,
 }
@@ -118,12 +111,12 @@ struct Identity {
 /// A turn that was stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Halted {
-    /// Who or what has stopped it.
+    /// Name of the person or component that stopped it.
     pub by: String,
-    /// What they are, if that is known.
+    /// The kind of that person or component, if known.
     #[serde(default)]
     pub who: Option<By>,
-    /// What it was a part of, if somebody other than the user waited for it.
+    /// The task it belonged to, if another agent or a plan waited for the result.
     pub assignment: Option<Arc<Assignment>>,
 }
 
@@ -137,92 +130,91 @@ impl Halted {
     }
 }
 
-/// What is known of the turn that runs.
+/// The running turn.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Current {
     turn: TurnId,
-    rounds: u32,
-    nudges: u32,
-    /// Identical answers in a row, and what they looked like.
-    repeats: u32,
-    fingerprint: Option<Hash>,
+    counts: TurnCounts,
+    repeats: Repeats,
     /// The fallback model has taken over.
     fallback: bool,
-    interrupted: Option<String>,
-    /// What whoever has stopped it is.
-    #[serde(default)]
-    stopper: Option<By>,
-    /// The last text the model said.
+    stopped: Option<Stopped>,
+    /// The last text of the model.
     text: String,
-    /// Who waits for the answer, if not the user.
-    #[serde(default)]
+    /// The task and the recipient of its result, if that is not the user.
     assignment: Option<Arc<Assignment>>,
     /// The message that began it.
-    #[serde(default)]
     envelope: Option<EnvelopeId>,
-    /// What it cost so far.
-    #[serde(default)]
+    /// Its cost so far.
     charges: Vec<Charge>,
-    /// It is about nothing but making room.
-    #[serde(default)]
+    /// The turn only compacts the conversation.
     compacting: bool,
-    /// There was no summary to be had: it is not asked for again in this turn.
-    #[serde(default)]
+    /// A summary could not be made: this turn asks for no other.
     unsummarised: bool,
-    /// Structured answers that did not have their shape.
-    #[serde(default)]
-    misfits: u32,
-    /// It has done more than look.
-    #[serde(default)]
-    acted: bool,
-    /// Targets of calls that a crash interrupted: their outcome is unknown, and they have not run well since.
-    #[serde(default)]
-    unknown: Vec<String>,
-    /// Nobody waits for what comes of it.
-    #[serde(default)]
+    work: Work,
+    /// Only teammates' messages began it: no reader waits for its answer.
     quiet: bool,
-    /// The user said something meanwhile.
-    #[serde(default)]
+    /// The user has written meanwhile.
     is_steered: bool,
-    /// It has written to a colleague.
-    #[serde(default)]
-    wrote: bool,
-    /// The results of the last answer's calls, to tell a repeated call from one with a new result.
-    #[serde(default)]
-    results: Option<Hash>,
-    /// What it did with its tools.
-    #[serde(default)]
-    did: Did,
-    /// It is about nothing but what was done in a copy; this is sent when it is over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The turn is a review of a worktree; this message is sent at its end.
     reviewing: Option<Box<Envelope>>,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct TurnCounts {
+    /// Model calls so far.
+    rounds: u32,
+    nudges: u32,
+    /// Structured answers that did not match their schema.
+    misfits: u32,
+}
+
+/// Identical answers in a row.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Repeats {
+    count: u32,
+    /// The calls of the last answer, and their results, to tell a repeated call from one with a new result.
+    calls: Option<Hash>,
+    results: Option<Hash>,
+}
+
+/// The stop of a turn.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Stopped {
+    by: String,
+    /// The kind of person or component that stopped it, if known.
+    who: Option<By>,
+}
+
+/// What a turn did with its tools.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Work {
+    did: Did,
+    /// It has done more than read.
+    acted: bool,
+    /// It has written to a teammate.
+    wrote: bool,
+    /// Targets of calls that a crash interrupted: their outcome is unknown, and no later call to them has succeeded.
+    unknown: Vec<String>,
 }
 
 impl Current {
     fn new(turn: TurnId, assignment: Option<Arc<Assignment>>) -> Self {
         Self {
             turn,
-            rounds: 0,
-            nudges: 0,
-            repeats: 0,
-            fingerprint: None,
+            counts: TurnCounts::default(),
+            repeats: Repeats::default(),
             fallback: false,
-            interrupted: None,
-            stopper: None,
+            stopped: None,
             text: String::new(),
             assignment,
             envelope: None,
             charges: Vec::new(),
             compacting: false,
             unsummarised: false,
-            misfits: 0,
-            acted: false,
-            unknown: Vec::new(),
+            work: Work::default(),
             quiet: false,
             is_steered: false,
-            wrote: false,
-            results: None,
-            did: Did::default(),
             reviewing: None,
         }
     }
@@ -230,7 +222,7 @@ impl Current {
     /// The work to continue after a stop, or after the budget cut it off.
     fn halted(self, end: &End) -> Option<Box<Halted>> {
         let (by, who) = match end {
-            End::Interrupted => (self.interrupted?, self.stopper),
+            End::Interrupted => self.stopped.map(|stopped| (stopped.by, stopped.who))?,
             End::Budget => (OUT_OF_BUDGET.to_owned(), Some(By::Rule(OUT_OF_BUDGET.to_owned()))),
             _ => return None,
         };
@@ -239,44 +231,47 @@ impl Current {
 }
 
 impl Current {
-    /// What is known of the cost once a call has ended.
+    /// Adds the cost of an ended call.
     fn charge(&mut self, intent: &LlmIntent, ended: &LlmEnded) {
-        let Some(Bill { usage, nano, unknown_nano, .. }) = ended.bill(intent) else { return };
+        let Some(Bill { usage, nano, unknown_nano, is_priced }) = ended.bill(intent) else { return };
+        let (unpriced_calls, last_call) = (u64::from(!is_priced), intent.call);
         match self.charges.iter_mut().find(|charge| charge.model == intent.model.name) {
             Some(charge) => {
                 charge.calls += 1;
                 charge.usage += usage;
                 charge.nano = charge.nano.saturating_add(nano);
                 charge.unknown_nano = charge.unknown_nano.saturating_add(unknown_nano);
+                charge.unpriced_calls += unpriced_calls;
+                charge.last_call = last_call;
             }
             None => {
                 let model = intent.model.name.clone();
-                self.charges.push(Charge { model, calls: 1, usage, nano, unknown_nano });
+                self.charges.push(Charge { model, calls: 1, usage, nano, unknown_nano, unpriced_calls, last_call });
             }
         }
     }
 
-    /// Whether it is a plan's: its time stands still while it waits.
+    /// Whether it belongs to a plan: its time does not run while it waits.
     fn is_planned(&self) -> bool {
         self.assignment.as_ref().is_some_and(|given| given.plan.is_some())
     }
 
-    /// What is known once an answer has been heard.
+    /// Takes an answer in.
     fn hear(&mut self, message: &Message, calls: &[Call]) {
         let text = message.text();
         if !text.is_empty() {
             self.text = text;
         }
         let fingerprint = apply::fingerprint(calls);
-        let again = fingerprint.is_some() && fingerprint == self.fingerprint;
-        self.repeats = if again { self.repeats + 1 } else { 1 };
-        self.fingerprint = fingerprint;
+        let again = fingerprint.is_some() && fingerprint == self.repeats.calls;
+        self.repeats.count = if again { self.repeats.count + 1 } else { 1 };
+        self.repeats.calls = fingerprint;
     }
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 enum Phase {
-    /// Between turns.
+    /// No turn runs.
     #[default]
     Idle,
     /// A turn runs and the next call has not been decided.
@@ -285,7 +280,7 @@ enum Phase {
     Calling(Calling),
     /// A failed call waits for its retry.
     Waiting(Calling, i64),
-    /// The tools of an answer.
+    /// The tool calls of an answer.
     Working(Vec<Call>),
 }
 
@@ -310,9 +305,7 @@ pub struct Call {
     pub key: String,
     /// The provider's id.
     pub id: String,
-    /// The tool.
     pub tool: String,
-    /// Its input.
     pub input: Arc<Value>,
     status: Status,
 }
@@ -326,7 +319,7 @@ enum Status {
         class: Class,
         #[serde(default)]
         memory: Memory,
-        /// What was said along with an earlier yes to it.
+        /// The comment of an earlier approval.
         #[serde(default)]
         words: String,
     },
@@ -335,7 +328,7 @@ enum Status {
         class: Class,
         #[serde(default)]
         attended: bool,
-        /// What is told behind the results.
+        /// The comment that follows the results.
         #[serde(default)]
         words: String,
     },
@@ -351,7 +344,7 @@ enum Status {
 /// What the driver knows at the moment of a decision.
 #[derive(Debug, Clone)]
 pub struct Now {
-    /// The time.
+    /// Milliseconds since the epoch.
     pub at_ms: i64,
     /// A random number, for jitter.
     pub jitter: u32,
@@ -359,15 +352,15 @@ pub struct Now {
     pub fresh: Uuid,
     /// What every request carries besides the history.
     pub frame: Frame,
-    /// The same for a call that sums up what is old.
+    /// Like `frame`, for a call for a summary.
     pub compact: Frame,
-    /// What a compaction keeps without asking a model; only looked at when a summary has come.
+    /// Facts that a compaction keeps without a model; used only when a summary has arrived.
     pub facts: String,
-    /// What the user has said since the turn began; it goes with the next call.
+    /// Messages that have arrived since the turn began; they go with the next call.
     pub steer: Option<Steered>,
-    /// What the whole team has left.
+    /// What the shared budgets have left.
     pub left: Left,
-    /// What it will have left at most once all calls that are being made have said what they cost.
+    /// What they will have left at most once all running calls are settled.
     pub later: Left,
 }
 
@@ -384,191 +377,191 @@ pub struct Frame {
     pub bytes: usize,
 }
 
-/// What a tool call was found to be.
+/// The result of judging a tool call before it runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prepared {
-    /// The call.
+    /// Key of the call.
     pub key: String,
-    /// What it would do and what a crash means for it; or why it cannot run.
+    /// Its effect and whether it may be repeated after a crash; or why it cannot run.
     pub found: Result<(Action, Class), Obstacle>,
 }
 
 /// Why a call cannot run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Obstacle {
-    /// The model is told and can do better.
+    /// The model is told, and can correct the call.
     Told(String),
-    /// The tool refuses, also with an approval.
+    /// The tool refuses it, even with an approval.
     Refused {
-        /// What it would have changed.
+        /// The target that it would have changed.
         target: String,
-        /// Why, as a rule.
+        /// The reason, as a rule.
         rule: String,
-        /// What the model is told.
+        /// Text for the model.
         words: String,
     },
-    /// Nobody in this turn can do anything about it.
+    /// The turn cannot continue.
     Fatal(String),
 }
 
-/// What happened in the world.
+/// What a turn reacts to.
 #[derive(Debug, Clone)]
 pub enum Input {
-    /// A user's message is taken from the mailbox.
+    /// A message is taken from the mailbox and begins a turn.
     Begin {
         /// The new turn.
         turn: TurnId,
-        /// The letter.
+        /// The message that begins it.
         envelope: EnvelopeId,
-        /// What it says.
+        /// The content of the message.
         input: Vec<Part>,
-        /// Who waits for the answer, if not the user.
+        /// The task and the recipient of its result, if that is not the user.
         assignment: Option<Arc<Assignment>>,
-        /// What it is told from memory.
+        /// What was recalled from memory for it.
         recall: Option<Recall>,
-        /// What it is told of files that were put back.
+        /// Notes about files that a rewind restored.
         rewound: Vec<Told>,
-        /// Further letters.
+        /// Further messages that it answers.
         letters: Vec<EnvelopeId>,
-        /// Nobody waits for what comes of it.
+        /// Only teammates' messages begin it: no reader waits for its answer.
         quiet: bool,
-        /// How many letters of colleagues in a row led to it.
+        /// Length of the chain of teammate messages that led to it.
         hops: u32,
     },
-    /// Everything so far is to be summed up.
+    /// The user asks to compact the whole conversation.
     Compact {
-        /// The turn that does nothing else.
+        /// The turn that only compacts.
         turn: TurnId,
-        /// What is to be kept above all.
+        /// What the summary should keep above all.
         keep: String,
     },
-    /// The last compaction is taken back.
+    /// The user undoes the last compaction.
     Uncompact,
-    /// Other settings from now on.
+    /// New settings from now on.
     Configure(Arc<Settings>),
-    /// Another definition from now on, with the settings that go with it.
+    /// A new definition from now on, with its settings.
     Redefine(Arc<Definition>, Arc<Settings>),
     /// The model call ended.
     ModelEnded {
-        /// Which call, and which attempt at it: one that was given up on changes nothing when it lands late.
+        /// Number of the call and of the attempt: a late end of an abandoned attempt changes nothing.
         call: (u32, u32),
-        /// How; `retry_at_ms` is decided here, not given.
+        /// The outcome; `retry_at_ms` is decided here, not given.
         outcome: Outcome,
         /// Milliseconds it took.
         ms: u64,
-        /// How much of an answer had come, where there is none.
+        /// The part of the answer that had arrived, if the call ended without one.
         streamed: Streamed,
-        /// Its first calls, where looking at them took no time: they are then judged in the same commit. Of an answer without
-        /// calls that consists of JSON: whether it has the shape that was agreed.
+        /// Its first calls, if judging them took no time: they are then decided in the same commit. For an answer of
+        /// JSON without calls: whether it matches the agreed schema.
         prepared: Vec<Prepared>,
     },
     /// It is time for the retry.
     Woke,
-    /// Calls were looked at, in order.
+    /// Calls were judged, in order.
     Prepared(Vec<Prepared>),
-    /// Calls that act on the team were carried out together: each with what the model is told, and whether it went wrong.
+    /// Calls that act on the team were carried out together: each with its result for the model, and whether it
+    /// failed.
     Acted(Vec<(String, Vec<Part>, bool)>),
     /// A tool ended.
     ToolEnded {
-        /// The call.
+        /// Key of the call.
         key: String,
-        /// What the model is told.
+        /// The result for the model.
         content: Vec<Part>,
         /// Whether it failed.
         is_error: bool,
         /// Whether it ran, was stopped, or has an unknown outcome.
         ending: Ending,
-        /// The turn cannot go on, and why.
+        /// Why the turn cannot continue, if so.
         fatal: Option<String>,
         /// Milliseconds it took.
         ms: u64,
     },
     /// A question was answered.
     Answered {
-        /// Which.
         question: QuestionId,
-        /// How.
+        /// The person's answer.
         answer: Answer,
     },
-    /// Nobody on the team can say what a call asks, or what becomes of what was done for it in a copy: the user is asked, if
-    /// anybody can be.
+    /// The called agent has no answer to a question, or its changes in a worktree need a decision: the user is asked,
+    /// if possible.
     Unanswered {
-        /// The call.
+        /// Key of the call.
         key: String,
-        /// The question, as a person reads it.
+        /// The question as a person reads it.
         action: Action,
     },
-    /// Somebody stops the turn.
+    /// The turn is stopped.
     Interrupt {
-        /// Who.
+        /// The person or component that stops it.
         by: Stopper,
     },
-    /// What a review is about is no more, or is not done yet: nobody needs to be asked. What a person has said is done first.
+    /// The changes of a review are gone or not finished: no question is needed. A decision that a person has already
+    /// made is carried out first.
     Moot {
-        /// What is known of it.
+        /// Text for the result of the review.
         words: String,
     },
-    /// Whoever is at it cannot go on, ever; whatever ran before is gone.
+    /// The agent can never continue, and no work of its process is left.
     Broken {
-        /// Why.
+        /// The reason for people.
         detail: String,
     },
-    /// This process has just folded the log; whatever ran before is gone.
+    /// This process has just folded the log; no work of the process before it is left.
     Recovered,
 }
 
-/// What still has to be done in the world.
+/// What the driver has to do next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     /// Call the model as the intent says.
     CallModel(LlmIntent),
-    /// Look at these calls in order, up to and including the first that is not pure.
+    /// Judge these calls in order, up to and including the first that is not pure.
     Prepare(Vec<String>),
     /// Run a tool.
     RunTool {
-        /// The call.
+        /// Key of the call.
         key: String,
-        /// What it was allowed to do.
+        /// The allowed action.
         action: Action,
-        /// Whether a person has looked at this very action and said yes.
+        /// Whether a person has seen this very action and approved it.
         attended: bool,
     },
-    /// Somebody must answer.
+    /// A person must answer.
     Ask {
-        /// The question.
         question: QuestionId,
-        /// The tool.
+        /// Name of the tool.
         tool: String,
-        /// What would be done.
+        /// The action in question.
         action: Action,
-        /// What a "yes, always" is remembered as.
+        /// The rule that "always allow" adds.
         memory: Memory,
     },
-    /// Nothing until a call of somebody else has said what it really cost.
+    /// Wait until a call of another agent has been settled.
     Afford,
-    /// Nothing until then.
+    /// Wait for the retry.
     Sleep {
-        /// When.
+        /// When the retry is due.
         until_ms: i64,
     },
-    /// Stop whatever is in flight.
+    /// Cancel all running calls.
     CancelAll,
 }
 
 impl Turn {
-    /// A loop that has not heard of its agent yet.
+    /// A loop before its agent has started.
     pub fn new() -> Self {
-        Self { bytes_per_kilotoken: BYTES_PER_KILOTOKEN, ..Self::default() }
+        Self::default()
     }
 
-    /// What still has to be done.
+    /// The effects that are due.
     pub fn pending(&self) -> Vec<Effect> {
-        let interrupted = self.current.as_ref().is_some_and(|current| current.interrupted.is_some());
+        let interrupted = self.current.as_ref().is_some_and(|current| current.stopped.is_some());
         match &self.phase {
             Phase::Idle => Vec::new(),
             Phase::Ready if interrupted => Vec::new(),
             Phase::Ready => vec![Effect::Afford],
-            // What the user has said becomes of a copy is carried to its end.
+            // The user's decision about a worktree is carried out even after a stop.
             Phase::Working(calls) if interrupted && self.reviewing().is_some() && review::is_settling(calls) => {
                 pending_calls(calls)
             }
@@ -584,57 +577,66 @@ impl Turn {
         self.current.is_some()
     }
 
-    /// The turn that runs.
+    /// The running turn.
     pub fn current(&self) -> Option<TurnId> {
         self.current.as_ref().map(|current| current.turn)
     }
 
-    /// What the turn that runs is a part of, if somebody other than the user waits for it.
+    /// The task of the running turn, if another agent or a plan waits for the result.
     pub fn assignment(&self) -> Option<&Assignment> {
         self.current.as_ref()?.assignment.as_deref()
     }
 
-    /// The message that began the turn that runs: its result answers this one.
+    /// The message that began the running turn: its result answers this one.
     pub fn began_with(&self) -> Option<EnvelopeId> {
         self.current.as_ref()?.envelope
     }
 
-    /// Who or what has stopped the turn that runs, if it was stopped.
+    /// Name of the person or component that stopped the running turn, if it was stopped.
     pub fn stopped_by(&self) -> Option<&str> {
-        self.current.as_ref()?.interrupted.as_deref()
+        self.current.as_ref()?.stopped.as_ref().map(|stopped| stopped.by.as_str())
     }
 
     /// The targets of calls of this turn whose outcome is unknown, because the process died while they ran.
     pub fn unknown_outcomes(&self) -> &[String] {
-        self.current.as_ref().map_or(&[], |current| &current.unknown)
+        self.current.as_ref().map_or(&[], |current| &current.work.unknown)
     }
 
-    /// The keys of the calls that nobody can say of whether they happened, if the process that made them is gone.
+    /// Keys of the calls whose outcome would be unknown if this process ended.
     pub fn unknown(&self) -> Vec<&str> {
         let interrupted = self.stopped_by().is_some();
         match &self.phase {
-            // What it has to do can be done again, and what it has to ask can wait.
+            // The call of a review can be repeated, and its question can wait.
             Phase::Working(_) if self.reviewing().is_some() => Vec::new(),
             Phase::Working(calls) => decide::unknown(calls, interrupted).map(|call| call.key.as_str()).collect(),
             _ => Vec::new(),
         }
     }
 
-    /// Whether a call of the turn that runs waits for a person.
+    /// Whether a call of the running turn waits for a person.
     pub fn is_asking(&self) -> bool {
         matches!(&self.phase, Phase::Working(calls) if calls.iter().any(|call| matches!(call.status, Status::Asked { .. })))
     }
 
-    /// Whether the turn that runs has changed nothing and asked nobody: its answer follows from what it was told.
+    /// Whether the running turn has changed nothing and asked no one, so that its answer depends only on what it read.
     pub fn only_looked(&self) -> bool {
-        self.current.as_ref().is_some_and(|current| !current.acted)
+        self.current.as_ref().is_some_and(|current| !current.work.acted)
     }
 
-    /// The call in flight, or the one that waits to be made again.
+    /// The call in flight, or the one that waits for its retry.
     pub fn calling(&self) -> Option<&LlmIntent> {
         match &self.phase {
             Phase::Calling(calling) | Phase::Waiting(calling, _) => Some(&calling.intent),
             _ => None,
+        }
+    }
+
+    /// The last ended call and its last ended attempt; the highest number if no other attempt follows.
+    pub fn settled_call(&self) -> (u32, u32) {
+        match &self.phase {
+            Phase::Calling(Calling { intent, .. }) => (intent.call, intent.attempt.saturating_sub(1)),
+            Phase::Waiting(Calling { intent, .. }, _) => (intent.call, intent.attempt),
+            _ => (self.calls_made, u32::MAX),
         }
     }
 
@@ -643,74 +645,67 @@ impl Turn {
         matches!(&self.phase, Phase::Calling(calling) | Phase::Waiting(calling, _) if calling.parked)
     }
 
-    /// What the turn that runs has cost so far, by model.
+    /// The cost of the running turn so far, by model.
     pub fn charges(&self) -> &[Charge] {
         self.current.as_ref().map_or(&[], |current| &current.charges)
     }
-
-    /// Tasks that were written down and not proposed yet.
-    pub fn drafts(&self) -> &[Task] {
-        &self.drafts
-    }
-
-    /// How the last turn ended that was about more than a copy.
+    /// How the last turn ended, reviews excluded.
     pub fn last(&self) -> Option<&TurnEnded> {
         self.last.as_ref()
     }
 
     /// The last turn, if it was stopped.
     pub fn halted(&self) -> Option<&Halted> {
-        self.halted.as_deref()
+        self.stop.halted.as_deref()
     }
 
-    /// Whether the last thing that happened to it is that it was stopped: nothing is begun by that.
+    /// Whether it was last stopped: then it begins nothing by itself.
     pub fn is_stopped(&self) -> bool {
         self.held().is_some() || self.last.as_ref().is_some_and(|last| last.end == End::Interrupted)
     }
 
-    /// What a person's stop has left waiting.
-    pub fn held(&self) -> Option<&Held> {
-        self.known.as_deref().or(self.held.as_deref())
+    /// The hold of a person's stop.
+    pub fn held(&self) -> Option<&Hold> {
+        self.stop.known.as_deref().or(self.stop.held.as_deref())
     }
 
-    /// Whether a letter waits with what a stop has left.
+    /// Whether a message is on hold since a stop.
     pub fn holds(&self, letter: &Envelope) -> bool {
         self.held().is_some_and(|held| held.holds(letter))
     }
 
-    /// The newest turn that it knows of: its own, or the one that a stop names.
+    /// The newest turn that it knows: its own, or the one that a stop names.
     pub fn newest(&self) -> Option<TurnId> {
         let since = self.held().and_then(|held| held.since);
         self.current().max(self.last.as_ref().map(|last| last.turn)).max(since)
     }
 
-    /// What a person has allowed.
+    /// The permissions that a person has granted.
     pub fn grants(&self) -> &[Grant] {
         &self.grants
     }
 
     /// The whole history.
     pub fn history(&self) -> &[Message] {
-        &self.history
+        &self.conversation.history
     }
 
     /// The part of the history that requests carry.
     pub fn window(&self) -> Window {
-        self.window
+        self.conversation.window
     }
 
-    /// What stands at the head of the window in the place of what has left it.
+    /// The message that stands at the head of the window for the messages that left it.
     pub fn head(&self) -> Option<Message> {
-        self.compactions.last().map(Compacted::head)
+        self.conversation.head()
     }
 
-    /// What it was last asked before that message.
+    /// The message that began the turn before this message.
     pub fn asked_before(&self, message: usize) -> Option<String> {
-        let last = self.weights.iter().take(message).rposition(|weight| weight.starts_turn)?;
-        self.history.get(last).map(Message::text)
+        self.conversation.asked_before(message)
     }
 
-    /// Whether the turn that runs is about nothing but making room.
+    /// Whether the running turn only compacts.
     pub fn is_compacting(&self) -> bool {
         self.current.as_ref().is_some_and(|current| current.compacting)
     }
@@ -720,23 +715,28 @@ impl Turn {
         &self.ledger
     }
 
-    /// What it works under.
+    /// The settings that it works under.
     pub fn settings(&self) -> Option<&Arc<Settings>> {
         self.settings.as_ref()
     }
 
-    /// Which agent and session it serves.
+    /// The agent and session that it serves.
     pub fn identity(&self) -> Option<(AgentId, SessionId, &Arc<Definition>)> {
         self.identity.as_ref().map(|identity| (identity.agent, identity.session, &identity.definition))
     }
 
-    /// About how many tokens the next request's history has.
+    /// Estimated tokens of the history in the next request.
     pub fn window_tokens(&self) -> u64 {
-        let bytes = crate::context::weigh(&self.weights, self.window) + self.head_bytes();
-        crate::context::tokens(bytes, self.bytes_per_kilotoken)
+        self.conversation.window_tokens()
     }
 
-    /// A tool call of the answer at work.
+    /// The tool calls of the current answer that have no result yet.
+    pub fn open_calls(&self) -> impl Iterator<Item = &Call> {
+        let calls = if let Phase::Working(calls) = &self.phase { calls.as_slice() } else { &[] };
+        calls.iter().filter(|call| !matches!(call.status, Status::Done { .. }))
+    }
+
+    /// A tool call of the current answer.
     pub fn call(&self, key: &str) -> Option<&Call> {
         match &self.phase {
             Phase::Working(calls) => calls.iter().find(|call| call.key == key),
@@ -750,15 +750,15 @@ fn pending_calls(calls: &[Call]) -> Vec<Effect> {
     let mut open = Vec::new();
     let mut asks = false;
     for call in calls {
-        // What changes something runs alone and in order; what only looks runs beside its neighbours.
+        // Calls that change something run alone and in order; read-only calls run side by side.
         match &call.status {
             Status::Done { .. } => {}
-            // One thing is asked at a time.
+            // One question is asked at a time.
             Status::Open if asks => {}
             Status::Open => open.push(call.key.clone()),
             Status::Asked { question, action, memory, .. } => {
                 let (tool, action, memory) = (call.tool.clone(), action.clone(), memory.clone());
-                // What is asked about a copy holds up nobody who is at work.
+                // A question about a worktree does not hold up running calls.
                 let holds = action.deed != Deed::Merge;
                 effects.push(Effect::Ask { question: *question, tool, action, memory });
                 asks = true;

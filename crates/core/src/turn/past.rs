@@ -1,6 +1,6 @@
-//! What of an agent's conversation somebody else can go on with.
+//! The part of an agent's conversation that a fork continues with.
 //!
-//! The past itself is not rewritten: whoever goes on begins a stream of its own, with this as one of its first events.
+//! The original is not changed: the fork begins a stream of its own, with this as one of its first events.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,53 +12,49 @@ use crate::context::summary::Compacted;
 use crate::context::{Weight, Window};
 use crate::event::{End, Ending, Event, TurnEnded};
 use crate::id::{AgentId, SessionId};
-use crate::plan::Task;
 
 const NOT_RUN: &str = "Not run: the conversation goes on from here in another session.";
 const UNKNOWN: &str = "Outcome unknown: the conversation goes on from here in another session, and this ran in the earlier \
                        one. Check before doing it again.";
 
-/// A conversation, without what it cost, whom it had at work, and what it was allowed.
+/// A conversation without its cost, its sub-agents and its permissions.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Past {
     /// What was said.
     pub history: Vec<Message>,
-    /// The messages that began a turn.
+    /// Positions of the messages that began a turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turns: Vec<usize>,
     /// The part of it that requests carry.
     #[serde(default)]
     pub window: Window,
-    /// What has left the window and is told in short.
+    /// Compactions of messages that have left the window.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compactions: Vec<Compacted>,
-    /// Tasks that were written down and not proposed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub drafts: Vec<Task>,
-    /// How the last turn ended; one that was cut off was interrupted.
+    /// How the last turn ended; a running one counts as interrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<TurnEnded>,
-    /// Bytes of a thousand tokens, as far as it was learnt.
+    /// Bytes per thousand tokens, as learnt so far.
     #[serde(default)]
     pub bytes_per_kilotoken: u64,
 }
 
-/// An agent goes on from another's past.
+/// An agent continues from another agent's history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Forked {
-    /// The session it was.
+    /// The session of the original.
     pub session: SessionId,
-    /// The agent it was.
+    /// The original agent.
     pub agent: AgentId,
-    /// The last entry of the journal that is part of the past.
+    /// The last entry of the journal that is part of the history.
     pub seq: u64,
-    /// What it goes on with.
+    /// The history that it continues with.
     pub past: Past,
 }
 
 impl Turn {
-    /// What somebody else could go on with. What is under way here is left open; there it is as after a crash: reported as
-    /// not run or unknown, and done again by nobody.
+    /// The conversation for a fork. Calls that are under way here count there as after a crash: reported as not run or
+    /// unknown, and never repeated.
     pub fn past(&self) -> Past {
         let mut turn = self.clone();
         if let Phase::Working(calls) = &self.phase {
@@ -72,34 +68,32 @@ impl Turn {
         if let Some(current) = &self.current {
             turn.apply(&Event::TurnEnded(ended(current, End::Interrupted, None)));
         }
-        let starts = turn.weights.iter().enumerate().filter(|(_, weight)| weight.starts_turn);
+        let starts = turn.conversation.weights.iter().enumerate().filter(|(_, weight)| weight.starts_turn);
         Past {
             turns: starts.map(|(index, _)| index).collect(),
-            window: turn.window,
-            compactions: turn.compactions,
-            drafts: turn.drafts,
-            // Whoever goes on has spent nothing.
+            window: turn.conversation.window,
+            compactions: turn.conversation.compactions,
+            // The fork has spent nothing.
             last: turn.last.map(|last| TurnEnded { charges: Vec::new(), ..last }),
-            bytes_per_kilotoken: turn.bytes_per_kilotoken,
-            history: turn.history,
+            bytes_per_kilotoken: turn.conversation.bytes_per_kilotoken,
+            history: turn.conversation.history,
         }
     }
 
-    /// Begins with another's past.
+    /// Begins with the history of another agent.
     pub(super) fn inherit(&mut self, past: &Past) {
         let weigh = |(index, message): (usize, &Message)| Weight::of(message, past.turns.contains(&index));
-        self.weights = past.history.iter().enumerate().map(weigh).collect();
-        self.history.clone_from(&past.history);
-        self.window = past.window;
-        self.compactions.clone_from(&past.compactions);
-        self.drafts.clone_from(&past.drafts);
+        self.conversation.weights = past.history.iter().enumerate().map(weigh).collect();
+        self.conversation.history.clone_from(&past.history);
+        self.conversation.window = past.window;
+        self.conversation.compactions.clone_from(&past.compactions);
         self.last.clone_from(&past.last);
-        self.bytes_per_kilotoken = past.bytes_per_kilotoken;
+        self.conversation.bytes_per_kilotoken = past.bytes_per_kilotoken;
     }
 }
 
 impl Past {
-    /// The same with a word of ours at its end; where nothing was said there is nothing to say about it.
+    /// The same history with a note of the program at its end; an empty one gets no note.
     #[must_use]
     pub fn noted(mut self, words: &str) -> Self {
         if !self.history.is_empty() {

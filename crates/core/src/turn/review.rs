@@ -1,7 +1,7 @@
-//! What somebody did in a copy of its own, once its work is over: a turn without a model, about one thing that a person decides.
+//! A review: after an agent's work, a person decides about the changes in its worktree, in a turn without a model.
 //!
-//! It has one call, which nobody's answer asked for: to look at the copy, and then to do with it what the person said. What
-//! came of it is the turn's text.
+//! The turn has one call, which no model asked for: it shows the worktree, and then merges or drops the changes as the
+//! person decided. The outcome becomes the turn's text.
 
 use serde_json::Value;
 
@@ -14,11 +14,11 @@ use crate::policy::{Action, Class, Deed};
 
 use super::decide::ended;
 
-/// What the one call is called.
+/// The tool name of the one call.
 const TOOL: &str = "worktree";
 
 impl Turn {
-    /// What is sent when the turn is over that runs, if it is about nothing but a copy.
+    /// The message to send at the end of the running turn, if that is a review.
     pub fn reviewing(&self) -> Option<&Envelope> {
         self.current.as_ref()?.reviewing.as_deref()
     }
@@ -48,12 +48,12 @@ pub(super) fn reviewed(current: &Current, done: Vec<ToolDone>) -> Vec<Event> {
     done.into_iter().map(Event::ToolDone).chain([Event::TurnEnded(over)]).collect()
 }
 
-/// The end of one that nobody can go on with: what was done stays where it is, unless it was decided about.
+/// Ends a review that cannot continue: the changes stay in the worktree, unless a person has decided about them.
 pub(super) fn left_alone(current: &Current, calls: &[Call], why: &str) -> Vec<Event> {
     over_with(current, calls, |action| if is_decided(action) { unsettled(action, why) } else { left(action, why) })
 }
 
-/// The end of one that has nothing to ask any more.
+/// Ends a review that has nothing to ask any more.
 pub(super) fn moot(current: &Current, calls: &[Call], words: &str) -> Vec<Event> {
     over_with(current, calls, |action| format!("{}\n\n{words}", action.said))
 }
@@ -66,17 +66,17 @@ fn over_with(current: &Current, calls: &[Call], words: impl Fn(&Action) -> Strin
     reviewed(current, done.collect())
 }
 
-/// Whether what a person has said is being done.
+/// Whether a person's decision is being carried out.
 pub(super) fn is_settling(calls: &[Call]) -> bool {
     calls.iter().any(|call| matches!(&call.status, Status::Intended { action, .. } if is_decided(action)))
 }
 
-/// Whether a person has said what becomes of the copy.
+/// Whether a person has decided about the worktree.
 fn is_decided(action: &Action) -> bool {
     action.parameters.iter().any(|(name, _)| name == SETTLE)
 }
 
-/// What a call came to that may or may not have done what the user said.
+/// The result of a call that may or may not have carried out the person's decision.
 fn unsettled(action: &Action, why: &str) -> String {
     let Action { said, target, .. } = action;
     format!(

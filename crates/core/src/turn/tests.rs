@@ -10,16 +10,18 @@ use crate::ledger::Price;
 use crate::limits::{NUDGES_MAX, REPEATS_MAX};
 use crate::policy::{By, Deed, Mode};
 use crate::recovery::Failure;
-use crate::team::Model;
+use crate::team::{Model, Work};
 
 mod apart;
 mod bills;
 mod compact;
 mod endings;
+mod inbox;
 mod mates;
 mod merge;
 mod past;
 mod rest;
+mod status;
 mod steer;
 mod unknown;
 
@@ -462,7 +464,7 @@ fn plan_mode_refuses_without_asking() {
     let settings = Settings { mode: Mode::Plan, ..Settings::new(model("m")) };
     let world = World::with(settings, vec![uses(&[("write", json!({}))])]).talk();
     assert_eq!(world.wrote, Vec::<String>::new());
-    assert!(format!("{:?}", world.dones()[0].content).contains("nobody was asked"));
+    assert!(format!("{:?}", world.dones()[0].content).contains("the user was not asked"));
 }
 
 #[test]
@@ -619,7 +621,8 @@ fn an_answer_under_contract_is_sent_back_once() {
     let settings = Settings { structured: true, ..Settings::new(model("m")) };
     let play = |output: Option<Value>, script: Vec<Outcome>| {
         let mut world = World::with(settings.clone(), script);
-        let definition = Definition { name: "solo".into(), output, ..Definition::default() };
+        let work = Work { output, ..Work::default() };
+        let definition = Definition { name: "solo".into(), work, ..Definition::default() };
         let mut redefine = || {
             let _ = world.input(Input::Redefine(definition.clone().into(), settings.clone().into()));
             world.log.len()

@@ -1,9 +1,9 @@
-//! Tool calls: what they were found to be, who allows them, and what follows once all have their result.
+//! Tool calls: how they are judged, who approves them, and what follows once all have a result.
 
 use super::decide::{Ahead, ended};
-use super::mates::{answer_team, ends_turn};
+use super::mates::{answer_team, end_turn};
 use super::review::reviewed;
-use super::{Call, Current, Now, Obstacle, Prepared, Status, Turn};
+use super::{Call, Current, Now, Obstacle, Prepared, Status, Stopped, Turn};
 use crate::chat::{Part, write};
 use crate::event::{
     Approval, End, Ending, Event, QuestionAnswered, QuestionAsked, Refusal, ToolDone, ToolIntent, TurnEnded,
@@ -17,18 +17,16 @@ use crate::team::Constraints;
 
 /// The tool that hands over a structured answer.
 pub const STRUCTURED_OUTPUT: &str = "structured_output";
-/// The tool that puts a plan before the user; the turn is over once it has.
+/// The tool that proposes a plan to the user; it ends the turn.
 pub const SUBMIT_PLAN: &str = "submit_plan";
-/// Asks for something that is needed to go on.
+/// The tool with which the owner of a task asks a question.
 pub const NEED_CLARIFY: &str = "need_clarify";
-/// Acts on a task: changes it, answers its owner, decides about its failure.
-pub const TASK_UPDATE: &str = "task_update";
 
-/// The parameter of a merge that says what becomes of the copy.
+/// The parameter of a merge with the decision about the worktree.
 pub const SETTLE: &str = "settle";
 
-/// Why changes stay in their copy.
-const NOBODY_ASKED: &str = "nobody could be asked";
+/// Why changes stay in their worktree.
+const NOBODY_ASKED: &str = "the user could not be asked";
 pub(super) const PUT_OFF: &str = "the user decides later";
 
 const TOLD_UNANSWERED: &str = "There is no answer. Decide yourself, and name your assumptions.";
@@ -65,7 +63,7 @@ impl Turn {
                 Ok((action, class)) => match self.judge(call, action, class, now) {
                     Judged::Refused(refusal) => done.push(refusal),
                     Judged::Intend(event) => events.push(event),
-                    // One question at a time: what comes after it is looked at again once it is answered.
+                    // One question at a time: later calls are judged after it is answered.
                     Judged::Ask(event) => {
                         events.push(event);
                         break;
@@ -93,7 +91,7 @@ impl Turn {
             }
             Verdict::Deny => {
                 let why =
-                    format!("Not allowed by {}: nobody was asked. Do not try to get around this.", judgement.rule);
+                    format!("Not allowed ({}); the user was not asked. Do not try to get around this.", judgement.rule);
                 Judged::Refused(refused(call, action.target, By::Rule(judgement.rule), judgement.recourse, &why))
             }
             Verdict::Ask => Judged::Ask(Event::QuestionAsked(QuestionAsked {
@@ -126,7 +124,7 @@ impl Turn {
         let Some((call, action, class, earlier)) = asked else { return Vec::new() };
         let said = Event::QuestionAnswered(QuestionAnswered { question, answer: answer.clone() });
         let (inside, behind) = match action.deed {
-            // Where there is no answer to go behind, they are told with what has come of it.
+            // A review has no model answer, so the comment becomes part of the result.
             Deed::Merge if current.reviewing.is_some() => (they_say("\n\n", &answer), String::new()),
             Deed::Merge => (String::new(), along(calls, call, &answer, "decided about the changes of")),
             _ => Default::default(),
@@ -156,8 +154,8 @@ impl Turn {
         events
     }
 
-    /// What a colleague was asked, or what becomes of a copy, is a question to the user; under a mode that asks nobody, a
-    /// word to the model.
+    /// If the called agent has no answer, or changes in a worktree need a decision, the user is asked; in a mode that
+    /// never asks, the model is told so.
     pub(super) fn unanswered(
         &self,
         current: &Current,
@@ -175,7 +173,7 @@ impl Turn {
             Deed::Merge => (Class::Idempotent, left(&action, NOBODY_ASKED)),
             _ => (class, TOLD_UNANSWERED.to_owned()),
         };
-        if current.interrupted.is_none()
+        if current.stopped.is_none()
             && let Judged::Ask(event) = self.judge(call, action, class, now)
         {
             return vec![event];
@@ -183,8 +181,8 @@ impl Turn {
         self.tools_done(current, calls, vec![ran(call, unsaid)], Ahead::default(), now)
     }
 
-    /// The results, and what follows once every call has one. `ahead` is what the events before these add to the
-    /// history.
+    /// The results, and what follows once every call has one. `ahead` is what earlier events of the same decision add
+    /// to the history.
     pub(super) fn tools_done(
         &self,
         current: &Current,
@@ -201,7 +199,7 @@ impl Turn {
             return reviewed(current, done);
         }
         let structured = calls.iter().find(|call| call.tool == STRUCTURED_OUTPUT && ran_well(call, &done));
-        let over = if current.interrupted.is_some() {
+        let over = if current.stopped.is_some() {
             Some(ended(current, End::Interrupted, None))
         } else if let Some(call) = structured {
             Some(ended(current, End::Answered, Some((*call.input).clone())))
@@ -212,15 +210,15 @@ impl Turn {
             && answer_team(calls)
             && calls.iter().all(|call| ran_well(call, &done))
         {
-            // The team asked, and this was the answer: words beside it would reach no reader.
+            // The team asked, and this call was the answer: further text would have no reader.
             Some(ended(current, End::Answered, None))
         } else if let Some(question) = asked_back(current, calls, &done) {
             Some(TurnEnded { text: question, ..ended(current, End::Answered, None) })
-        } else if self.mate().is_some() && calls.iter().all(|call| ends_turn(call) && ran_well(call, &done)) {
+        } else if end_turn(self.mate().is_some(), calls) && calls.iter().all(|call| ran_well(call, &done)) {
             Some(ended(current, End::Answered, None))
         } else if current.is_looping() {
             Some(ended(current, End::Looping, None))
-        } else if self.is_under_contract() && misfits(calls, &done) && current.misfits >= CORRECTIONS_MAX {
+        } else if self.is_under_contract() && misfits(calls, &done) && current.counts.misfits >= CORRECTIONS_MAX {
             Some(ended(current, End::Unstructured, None))
         } else {
             None
@@ -243,13 +241,14 @@ impl Turn {
 }
 
 impl Turn {
-    /// Whether its agent's answer has a shape that was agreed beforehand.
+    /// Whether the agent's definition has a schema for its answers.
     fn is_under_contract(&self) -> bool {
-        self.identity.as_ref().is_some_and(|identity| identity.definition.output.is_some())
+        self.identity.as_ref().is_some_and(|identity| identity.definition.work.output.is_some())
     }
 }
 
-/// The question that ends a turn outside of plans: the agent that gave the task reads it as the answer and goes on from there.
+/// The question that ends a turn outside of plans: the agent that gave the task gets it as the answer and continues
+/// from there.
 fn asked_back(current: &Current, calls: &[Call], done: &[ToolDone]) -> Option<String> {
     let call = calls.iter().find(|call| call.tool == NEED_CLARIFY && ran_well(call, done))?;
     let question = call.input.get("question").and_then(serde_json::Value::as_str)?;
@@ -259,7 +258,7 @@ fn asked_back(current: &Current, calls: &[Call], done: &[ToolDone]) -> Option<St
     (!is_planned && !question.trim().is_empty()).then(|| said.join("\n\n"))
 }
 
-/// The result of a call where the answer is all there is: nothing is to be run.
+/// The result of a call that consists of the answer alone: nothing is run.
 fn told_by(action: &Action, answer: &policy::Answer) -> Option<String> {
     match (action.deed, answer.allow, &answer.by) {
         (Deed::Ask, true, _) if answer.comment.is_empty() => Some("The user answers: Yes.".to_owned()),
@@ -271,7 +270,7 @@ fn told_by(action: &Action, answer: &policy::Answer) -> Option<String> {
     }
 }
 
-/// What a call came to whose changes stay in their copy.
+/// The result of a call whose changes stay in their worktree.
 pub(super) fn left(action: &Action, why: &str) -> String {
     let Action { said, target, .. } = action;
     format!(
@@ -280,12 +279,12 @@ pub(super) fn left(action: &Action, why: &str) -> String {
     )
 }
 
-/// What a call came to.
+/// The result of a call.
 pub(super) fn came_to(key: String, ending: Ending, content: Vec<Part>, is_error: bool, ms: u64) -> ToolDone {
     ToolDone { key, ending, content, is_error, ms, refused: None, words: String::new() }
 }
 
-/// A call that went well, with these words.
+/// The result of a successful call, with this text.
 pub(super) fn ran(call: &Call, words: String) -> ToolDone {
     came_to(call.key.clone(), Ending::Ran, vec![Part::text(words)], false, 0)
 }
@@ -304,7 +303,7 @@ fn intent(call: &Call, action: Action, class: Class, approval: Approval, attende
     ToolIntent { key, tool, input, class, approval, action, attended, rules, bases, words }
 }
 
-/// A call that was not allowed: what it would have done, and on whose word it was not, stay with it.
+/// The result of a call that was not allowed, with what it would have done and who or what refused it.
 fn refused(call: &Call, target: String, by: By, recourse: Recourse, words: &str) -> ToolDone {
     let refusal = Refusal { tool: call.tool.clone(), target, by, recourse };
     ToolDone { refused: Some(Box::new(refusal)), ..told(call.key.clone(), Ending::Refused, words) }
@@ -318,7 +317,7 @@ pub(super) fn finish_with(done: Vec<ToolDone>, over: TurnEnded) -> Vec<Event> {
     done.into_iter().map(Event::ToolDone).chain([Event::TurnEnded(over)]).collect()
 }
 
-/// Gives every call without a result one, so that no tool use is left dangling.
+/// Gives every call without a result one, so that no tool use stays open.
 pub(super) fn close(calls: &[Call], done: &mut Vec<ToolDone>, ending: Ending, words: &str) {
     for call in calls {
         if !call.is_done() && !done.iter().any(|done| done.key == call.key) {
@@ -327,13 +326,13 @@ pub(super) fn close(calls: &[Call], done: &mut Vec<ToolDone>, ending: Ending, wo
     }
 }
 
-/// The same for calls that do not run at the moment; those that run end by themselves when they are cancelled.
+/// Like `close`, but only for calls that do not run; running ones end when they are cancelled.
 pub(super) fn close_idle(calls: &[Call], done: &mut Vec<ToolDone>, current: &Current) {
     let words = told_interrupted(current);
     for call in calls {
         if matches!(call.status, Status::Open | Status::Asked { .. }) && !done.iter().any(|done| done.key == call.key) {
             done.push(match &call.status {
-                // Whoever was called has answered; only what becomes of its changes is open.
+                // The called agent has answered; only the decision about its changes is open.
                 Status::Asked { action, .. } if action.deed == Deed::Merge => ran(call, left(action, PUT_OFF)),
                 _ => told(call.key.clone(), Ending::Interrupted, &words),
             });
@@ -343,14 +342,17 @@ pub(super) fn close_idle(calls: &[Call], done: &mut Vec<ToolDone>, current: &Cur
 
 /// The result of a call whose turn was stopped.
 pub(super) fn told_interrupted(current: &Current) -> String {
-    let by = current.interrupted.as_deref().unwrap_or_default();
-    match &current.stopper {
-        Some(By::Person(_)) | None => "Not finished: the user interrupted the turn.".to_owned(),
-        who => format!("Not finished. {} stopped the turn.", stop::stopper_words(by, who.as_ref())),
+    match &current.stopped {
+        None | Some(Stopped { who: Some(By::Person(_)) | None, .. }) => {
+            "Not finished: the user interrupted the turn.".to_owned()
+        }
+        Some(Stopped { by, who }) => {
+            format!("Not finished. {} stopped the turn.", stop::stopper_words(by, who.as_ref()))
+        }
     }
 }
 
-/// Whether an answer handed over something that does not have the shape that was asked for.
+/// Whether an answer contains a structured output that does not match its schema.
 pub(super) fn misfits(calls: &[Call], done: &[ToolDone]) -> bool {
     let is_misfit = |call: &Call| match &call.status {
         Status::Done { is_error, ran, .. } => *is_error && !ran,
@@ -366,12 +368,13 @@ fn ran_well(call: &Call, done: &[ToolDone]) -> bool {
     }
 }
 
-/// The word that goes along with an answer, if there is one.
+/// The comment of an answer, if there is one.
 fn they_say(before: &str, answer: &policy::Answer) -> String {
     if answer.comment.is_empty() { String::new() } else { format!("{before}They say: {}", answer.comment) }
 }
 
-/// The same for a yes, or for what becomes of changes: it is told behind the results, whatever came of the call, and names the call.
+/// The comment that came with an approval or with a decision about changes. It names the call and follows the results,
+/// however the call ended.
 fn along(calls: &[Call], call: &Call, answer: &policy::Answer, did: &str) -> String {
     let who = match &answer.by {
         _ if answer.comment.is_empty() => return String::new(),
@@ -384,15 +387,15 @@ fn along(calls: &[Call], call: &Call, answer: &policy::Answer, did: &str) -> Str
     format!("[{who} {did} `{}`{which}.{}]", call.tool, they_say(" ", answer))
 }
 
-/// What was said along with one yes and with the next, where a call is asked about twice.
+/// Joins the comments of two approvals, if a call is asked about twice.
 pub(super) fn joined(earlier: &str, later: &str) -> String {
     let said = [earlier, later].into_iter().filter(|words| !words.is_empty());
     said.collect::<Vec<_>>().join("\n\n")
 }
 
 impl Call {
-    /// What was said along with the yes to it. It is a part of its own behind the results and never inside one: what a tool
-    /// prints is always inside its result, so nothing that it prints reads like this.
+    /// The comment that came with the approval of a call. It is a part of its own after the results: the output of a
+    /// tool is always inside its result, so no tool can forge it.
     pub(super) fn said_along(&self) -> Option<Part> {
         let words = self.words();
         (!words.is_empty()).then(|| Part::text(words))
@@ -406,7 +409,7 @@ impl Call {
     }
 }
 
-/// Never "the user refused" when nobody was asked.
+/// Says "the user" only if a person was asked.
 fn refusal_words(answer: &policy::Answer) -> String {
     match &answer.by {
         By::Person(_) if answer.put_off => {
@@ -417,7 +420,7 @@ fn refusal_words(answer: &policy::Answer) -> String {
         }
         By::Person(_) => format!("The user said no.{}", they_say(" ", answer)),
         By::Lead(lead) => format!("`{lead}` said no.{}", they_say(" ", answer)),
-        By::Rule(rule) => format!("Not allowed by {rule}; nobody was asked."),
-        By::Nobody(why) => format!("Not run: this needs the user's yes, and nobody could be asked ({why})."),
+        By::Rule(rule) => format!("Not allowed ({rule}); the user was not asked."),
+        By::Nobody(why) => format!("Not run: this needs the user's yes, and the user could not be asked ({why})."),
     }
 }

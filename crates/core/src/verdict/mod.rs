@@ -116,7 +116,7 @@ impl Verdict {
         Self { exit: Exit::Ok, reason: reason.into(), error: None, plan: None }
     }
 
-    /// Decides.
+    /// The verdict about a run.
     pub fn of(facts: &Facts<'_>) -> Self {
         let of_turn =
             || facts.ended.as_ref().map_or_else(|| Self::ok("done"), |(end, why)| Self::of_turn(end, why.clone()));

@@ -1,7 +1,7 @@
-//! The whole database from one file into another: backups, and back.
+//! Copies the whole database from one file into another, for backup and restore.
 //!
-//! SQLite copies page by page. A backup reads one state of the journal, however long it takes and whoever writes
-//! meanwhile; a restored journal comes in as one transaction, so that a crash leaves the one before.
+//! SQLite copies page by page. A backup is one state of the journal, also while other processes write; a restore is
+//! one transaction, so that a crash leaves the old journal.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -19,8 +19,8 @@ use crate::limits::COPY_PAGES;
 use crate::verify::Report;
 
 impl Sqlite {
-    /// Copies everything into a file that must not be there yet. Nobody sees the file before it is whole, and what was found
-    /// in it is sound; if it is not, there is no file.
+    /// Copies the journal into a new file. The file gets its name only once it is complete and found sound; otherwise
+    /// no file is left.
     pub(crate) fn backup(
         &self,
         to: &Path,
@@ -39,12 +39,12 @@ impl Sqlite {
             }
             Ok(found)
         });
-        // What could not be finished is nobody's backup; after a success the name is one too many.
+        // Removes an unfinished copy, or the second name of a finished one.
         drop(fs::remove_file(&making));
         kept
     }
 
-    /// Writes the file anew without what is empty in it, unless somebody is at work.
+    /// Rewrites the file without its unused pages, unless a worker is alive.
     pub(crate) fn compact(&self) -> Result<u64, JournalError> {
         let size = || fs::metadata(&self.path).map_or(0, |file| file.len());
         if !self.living().is_empty() {
@@ -52,7 +52,7 @@ impl Sqlite {
         }
         let before = size();
         let db = Db::connect(&self.path)?;
-        // What is moved together may be more than memory has room for.
+        // The temporary copy that `VACUUM` makes may not fit into memory.
         db.run(|conn| {
             conn.execute_batch("PRAGMA temp_store = FILE; PRAGMA secure_delete = ON; VACUUM")?;
             conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
@@ -61,17 +61,17 @@ impl Sqlite {
     }
 }
 
-/// Puts a journal in the place of the one in the folder, which goes into a file of its own first. `Busy`: somebody has
+/// Replaces the journal in the folder, after copying the old one to `kept`. Fails with `Busy` if another process has
 /// it open.
 pub(crate) fn restore(dir: &Path, from: &Path, kept: &Path) -> Result<(), JournalError> {
     let path = dir.join(FILE);
-    // A journal that is gone may have left its write-ahead log, which is no part of the new one.
+    // A deleted journal may have left its write-ahead log, which must not be applied to the new one.
     if !path.exists() {
         return exchange(dir, from, kept);
     }
     let mut old = match alone(&path) {
         Ok(old) => old,
-        // What cannot be opened is nobody's to have open.
+        // A file that is too damaged to be opened is in use by no process.
         Err(JournalError::Corrupt { .. }) => return exchange(dir, from, kept),
         Err(error) => return Err(error),
     };
@@ -87,11 +87,12 @@ pub(crate) fn restore(dir: &Path, from: &Path, kept: &Path) -> Result<(), Journa
     copy(&new.conn, &mut old.conn).map_err(|error| problem(&path, &error))
 }
 
-/// Opens a journal so that nobody else has it open, nor can until this is dropped.
+/// Opens a journal exclusively: fails with `Busy` if another connection has it open, and keeps others out until
+/// dropped.
 fn alone(path: &Path) -> Result<Db, JournalError> {
     let mut db = Db::connect(path)?;
     db.conn.busy_handler(None::<fn(i32) -> bool>).map_err(|error| problem(path, &error))?;
-    // Leaving the write-ahead log is only possible for the last one there.
+    // SQLite leaves WAL mode only for the last open connection.
     db.run(|conn| {
         conn.query_row("PRAGMA locking_mode = EXCLUSIVE", [], |_| Ok(()))?;
         conn.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
@@ -100,8 +101,8 @@ fn alone(path: &Path) -> Result<Db, JournalError> {
     Ok(db)
 }
 
-/// The same by the names of the files, for a journal that cannot be read or is not there. If there was one, there is one
-/// at every moment: the old one has both names until the new one takes its place.
+/// Like `restore`, but by renaming files, for a journal that is unreadable or missing. An old journal has both names
+/// until the new one replaces it, so that there is one at every moment.
 fn exchange(dir: &Path, from: &Path, kept: &Path) -> Result<(), JournalError> {
     let path = dir.join(FILE);
     let is_done = |done: io::Result<()>| match done {
@@ -110,12 +111,12 @@ fn exchange(dir: &Path, from: &Path, kept: &Path) -> Result<(), JournalError> {
     };
     is_done(fs::hard_link(&path, kept).or_else(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists => Err(error),
-        // A file system without links.
+        // A file system without hard links.
         _ => fs::copy(&path, kept).and_then(|_| File::open(kept)?.sync_all()),
     }))?;
     is_done(fs::rename(dir.join(LOG), log_of(kept)))?;
     is_done(fs::remove_file(dir.join(format!("{FILE}-shm"))))?;
-    // The log is gone for good before there is a journal that it is not of.
+    // The old write-ahead log must be gone from the disk before the new journal appears, or it would be applied to it.
     sync_folder(dir).map_err(|error| failed(&path, &error))?;
     let placed = File::open(from).and_then(|file| file.sync_all()).and_then(|()| fs::rename(from, &path));
     placed.and_then(|()| sync_folder(dir)).map_err(|error| failed(&path, &error))
@@ -136,7 +137,7 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder).and_then(|folder| folder.sync_all())
 }
 
-/// Copies into a new file, which then needs no other beside it.
+/// Copies into a new file, which then needs no other file beside it.
 fn copy_out(db: &Db, to: &Path) -> Result<(), JournalError> {
     OpenOptions::new().create_new(true).write(true).mode(0o600).open(to).map_err(|error| failed(to, &error))?;
     let make = || {
@@ -149,7 +150,7 @@ fn copy_out(db: &Db, to: &Path) -> Result<(), JournalError> {
     let synced =
         made.and_then(|()| File::open(to).and_then(|file| file.sync_all()).map_err(|error| failed(to, &error)));
     if synced.is_err() {
-        // Half a copy is none, and what SQLite keeps beside it is of no use without it.
+        // Removes the incomplete copy and SQLite's rollback journal beside it.
         drop(fs::remove_file(to));
         drop(fs::remove_file(beside(to, "-journal")));
     }
@@ -157,7 +158,7 @@ fn copy_out(db: &Db, to: &Path) -> Result<(), JournalError> {
 }
 
 fn copy(from: &Connection, to: &mut Connection) -> rusqlite::Result<()> {
-    // One state of it: whatever is written meanwhile would make it begin again.
+    // One read transaction for the whole copy: otherwise a write by another connection would start the copy again.
     from.execute_batch("BEGIN; SELECT 1 FROM sqlite_schema")?;
     let copied = Backup::new(from, to)
         .and_then(|backup| backup.run_to_completion(COPY_PAGES, Duration::ZERO, None::<fn(Progress)>));
@@ -165,14 +166,14 @@ fn copy(from: &Connection, to: &mut Connection) -> rusqlite::Result<()> {
     copied
 }
 
-/// Gives a finished file its name, unless somebody else was faster.
+/// Gives a finished file its name; fails with `Exists` if another file has taken the name meanwhile.
 fn keep(made: &Path, to: &Path) -> Result<(), JournalError> {
     match fs::hard_link(made, to) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             return Err(JournalError::Exists { path: to.to_owned() });
         }
-        // A file system without links; nobody was there a moment ago.
+        // A file system without hard links: `backup` has checked that the name was free when it began.
         Err(_) => fs::rename(made, to).map_err(|error| failed(to, &error))?,
     }
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

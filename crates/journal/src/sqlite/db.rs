@@ -23,13 +23,13 @@ use crate::limits::{BUSY_MAX, CACHE_KIB, LOG_BYTES_KEPT, STATEMENTS_MAX, WRITER_
 /// The database's name in its folder, and its write-ahead log's.
 pub(crate) const FILE: &str = "journal.db";
 pub(crate) const LOG: &str = "journal.db-wal";
-/// Each brings the tables from the version of its place to the next.
+/// Each script migrates the tables from the version of its index to the next.
 const MIGRATIONS: [&str; 1] = [include_str!("migrations/0001_log.sql")];
 /// Marks the file as ours (`MxTm`), for `file` and for ourselves.
 const APPLICATION_ID: i64 = 0x4d78_546d;
 
-/// Closing any descriptor of a file drops all the locks that this process holds on it, SQLite's too. So nobody may
-/// create the file while somebody else in this process is opening it.
+/// Closing any descriptor of a file drops all locks that this process holds on it, SQLite's too. So no thread may
+/// create the file while another thread of this process opens it.
 static OPENING: Mutex<()> = Mutex::new(());
 
 /// A connection and the file behind it.
@@ -70,12 +70,12 @@ impl Db {
 
     fn open_once(path: &Path, pages_max: Option<u32>) -> Result<Self, JournalError> {
         let db = Self::connect(path)?;
-        // What cannot be opened for writing is opened all the same, and would only say so when something is written.
+        // SQLite also opens a file that it cannot write, and would report this only at the first write.
         if db.run(|conn| conn.is_readonly("main"))? {
             let detail = "it can only be read".to_owned();
             return Err(JournalError::Unwritable { path: path.to_owned(), detail });
         }
-        // Closing must not move somebody else's write-ahead log into a file that is not ours to touch.
+        // Closing this connection must not move the write-ahead log into the database of another program.
         let touch = |may: bool| db.run(|conn| conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !may));
         touch(false)?;
         let version = db.version()?;
@@ -88,7 +88,7 @@ impl Db {
             let detail = "its file system cannot share memory between processes".to_owned();
             return Err(JournalError::Unwritable { path: path.to_owned(), detail });
         }
-        // What is deleted or overwritten is gone from the file, whoever asks to have it erased later.
+        // `secure_delete` overwrites deleted rows, so that an erasure leaves nothing of them in the file.
         db.run(|conn| {
             conn.execute_batch(&format!(
                 "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0; PRAGMA secure_delete = ON;
@@ -111,11 +111,11 @@ impl Db {
         Ok(db)
     }
 
-    /// The same where nothing can be made beside the file, and nobody can change it.
+    /// Like `open_reader`, for a file that cannot change, in a folder where no file can be created (`immutable`).
     pub(super) fn open_still(path: &Path) -> Result<Self, JournalError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
         let name = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        // What means something in such a name is written by its number.
+        // Bytes with a meaning in a URI are percent-encoded.
         let letter = |byte: &u8| match byte {
             b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => char::from(*byte).to_string(),
             byte => format!("%{byte:02x}"),
@@ -126,9 +126,9 @@ impl Db {
         Ok(Self { conn, path: path.to_owned(), known: Known::default(), file: file_id(path) })
     }
 
-    /// The same for a file that has lost its end. Nothing of it is moved or mended.
+    /// Like `open_reader`, for a truncated file. Nothing is moved or repaired.
     pub(super) fn open_broken(path: &Path) -> Result<Self, JournalError> {
-        // Who may write the schema is believed to know that the file is shorter than it says.
+        // `writable_schema=ON` makes SQLite open a truncated file instead of reporting corruption.
         let db = Self::connect_after(path, "PRAGMA writable_schema = ON;")?;
         db.run(|conn| {
             conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -180,7 +180,7 @@ impl Db {
         let ours: i64 = self.run(|conn| conn.pragma_query_value(None, "application_id", |row| row.get(0)))?;
         let tables: i64 =
             self.run(|conn| conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)))?;
-        // Another process may be making it right now: then the mark is there as well.
+        // Another process may be creating the journal right now: then the application id is set, too.
         if tables > 0 && ours != APPLICATION_ID {
             let detail = "it is a database of another program".to_owned();
             return Err(JournalError::Corrupt { path: self.path.clone(), detail });
@@ -190,7 +190,7 @@ impl Db {
 
     fn migrate(&self) -> Result<(), JournalError> {
         self.run(|conn| conn.execute_batch("BEGIN IMMEDIATE"))?;
-        // Somebody else may have been faster; the lock is ours only now.
+        // Another process may have migrated before this one got the lock.
         let version = self.version()?;
         let missing = MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or(usize::MAX));
         let script: String = missing.copied().collect();
@@ -208,7 +208,7 @@ impl Db {
     }
 }
 
-/// How much of a file is missing, by what its first page says.
+/// How much of a file is missing, by the size that its header says.
 pub(super) fn shortfall(path: &Path) -> Option<Detail> {
     let mut head = [0; 32];
     let mut file = File::open(path).ok()?;
@@ -217,7 +217,7 @@ pub(super) fn shortfall(path: &Path) -> Option<Detail> {
     let number = |at: usize, bytes: usize| {
         head.iter().skip(at).take(bytes).fold(0, |number, byte| number << 8 | u64::from(*byte))
     };
-    // The size of pages, in which 1 stands for what two bytes have no room for; and how many there are.
+    // The page size, where 1 stands for 65,536, and the number of pages.
     let size = Some(number(16, 2)).filter(|size| *size != 1).unwrap_or(1 << 16);
     let expected = size * number(28, 4);
     (found < expected).then_some(Detail::Short { found, expected })
@@ -238,7 +238,7 @@ fn create(dir: &Path, path: &Path) -> Result<(), JournalError> {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => JournalError::DiskFull { path: path.to_owned() },
         _ => JournalError::Unwritable { path: path.to_owned(), detail: error.to_string() },
     };
-    // A file on the way is in the way, too.
+    // A parent of the folder that is a file is reported as well.
     if let Some(file) = dir.ancestors().find(|folder| folder.exists()).filter(|there| !there.is_dir()) {
         return Err(JournalError::NoFolder { path: file.to_owned() });
     }
@@ -250,7 +250,7 @@ fn create(dir: &Path, path: &Path) -> Result<(), JournalError> {
     }
 }
 
-/// Waits for another process's transaction: briefly at first, for most last well under a millisecond.
+/// Waits for another process's transaction: briefly at first, because most last well under a millisecond.
 fn wait(tries: i32) -> bool {
     const SHORT: Duration = Duration::from_micros(50);
     const LONG: Duration = Duration::from_millis(1);
@@ -259,7 +259,7 @@ fn wait(tries: i32) -> bool {
     u128::try_from(tries).is_ok_and(|tries| tries < BUSY_MAX.as_millis())
 }
 
-/// What a failure means to those above.
+/// The `JournalError` for an error of SQLite.
 pub(super) fn problem(path: &Path, error: &rusqlite::Error) -> JournalError {
     let (path, detail) = (path.to_owned(), error.to_string());
     let Some(code) = error.sqlite_error() else { return JournalError::Io { path, detail } };

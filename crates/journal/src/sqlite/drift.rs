@@ -1,8 +1,7 @@
-//! Comparing the rows that follow from the log with those that are stored.
+//! Compares the rows that follow from the log with those that are stored.
 //!
-//! The rows are derived once more into temporary tables of the same names, by the code that derives them at every
-//! other time: a temporary table hides the stored one, and what is written goes nowhere else. Then the two are held
-//! against each other.
+//! The rows are derived again into temporary tables of the same names, by the code that derives them at every other
+//! time: a temporary table hides the stored one, so nothing stored is changed. Then the two are compared.
 
 use rusqlite::Row;
 
@@ -31,7 +30,7 @@ const HIDING: &str = "
     CREATE TEMP TABLE snapshot (stream TEXT PRIMARY KEY, stream_seq INTEGER, version INTEGER, state BLOB);";
 
 impl Db {
-    /// What differs. The connection is used up by it.
+    /// Returns the rows that differ. It consumes the connection, because its temporary tables hide the stored ones.
     pub(super) fn drift(self, project: impl Fn(&Entry) -> Vec<Projection>) -> Result<Drifted, JournalError> {
         self.run(|conn| conn.execute_batch(HIDING))?;
         self.rebuild(project)?;

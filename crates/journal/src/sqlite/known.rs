@@ -1,9 +1,8 @@
-//! What the writer knows of the tables without looking again: what it has itself read or written since anybody else
-//! wrote.
+//! A cache of what the writer has read or written since another connection last wrote.
 //!
-//! Other processes write to the same tables. So each transaction begins by asking SQLite whether one has (its number for
-//! the state of the file moves with every commit of another connection), and forgets everything if so; a transaction
-//! that is undone is forgotten, too. A connection that only reads never knows anything.
+//! Other processes write to the same tables. So each transaction first asks SQLite whether another connection has
+//! committed (`data_version`), and clears the cache if so; a rollback clears it, too. Connections that only read cache
+//! nothing.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -14,18 +13,18 @@ use crate::worker::Owner;
 
 use super::db::Db;
 
-/// Streams whose heads are known at once; more are looked up again.
+/// Streams whose heads are cached; when there are more, the cache starts again.
 const HEADS_MAX: usize = 4_096;
-/// Resources whose owners are.
+/// Resources whose owners are cached.
 const OWNERS_MAX: usize = 64;
 
-/// What is known of one state of the tables.
+/// The cache for one state of the tables.
 #[derive(Debug, Default)]
 pub(super) struct Known(RefCell<Option<State>>);
 
 #[derive(Debug)]
 struct State {
-    /// SQLite's number for it.
+    /// The `data_version` of this state.
     version: i64,
     last_seq: Option<u64>,
     heads: HashMap<String, Head>,
@@ -86,7 +85,7 @@ impl Known {
 }
 
 impl Db {
-    /// A transaction of the writer's has begun: what was known counts if nobody else has written since.
+    /// Begins a transaction of the writer: clears the cache if another connection has committed since the last one.
     pub(super) fn recall(&self) -> Result<(), JournalError> {
         let version =
             self.run(|conn| conn.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get::<_, i64>(0)))?;

@@ -1,5 +1,5 @@
-//! What a plan looks up inside its transaction: from the tables, unless it is known that nobody else has written to
-//! them (`known`).
+//! What a plan looks up inside its transaction: in the cache (`known`) if no other connection has written since,
+//! otherwise in the tables.
 
 use max_team_core::hash::Hash;
 use max_team_core::id::EnvelopeId;
@@ -75,7 +75,7 @@ impl Db {
         let owner = self.run(|conn| {
             let mut statement = conn.prepare_cached("SELECT worker, epoch FROM owner WHERE resource = ?1")?;
             let owner = |row: &Row<'_>| {
-                // A name that is not a worker's belongs to nobody who could be alive.
+                // A worker name that does not parse belongs to no live worker.
                 let worker: Option<String> = row.get(0)?;
                 Ok(Owner { worker: worker.and_then(|worker| worker.parse().ok()), epoch: number(row, 1)? })
             };
@@ -99,12 +99,12 @@ impl Db {
     }
 }
 
-/// SQLite's integers are signed; ours count from nought and never come near the end.
+/// SQLite's integers are signed; these counters never come near the limit.
 pub(super) fn stored(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A count; one that somebody made negative reads as nought, which no hash agrees with.
+/// A counter; a negative one, which the program never writes, reads as 0, and the entry's hash then does not match.
 pub(super) fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     Ok(u64::try_from(row.get::<_, i64>(column)?).unwrap_or(0))
 }

@@ -56,20 +56,20 @@ pub(crate) struct Sqlite {
     dir: PathBuf,
     path: PathBuf,
     options: Options,
-    /// What keeps it from being more than looked at.
+    /// Why the file is opened as a damaged one, if it is.
     broken: Option<Detail>,
-    /// Whether the file cannot change, and nothing beside it can be made.
+    /// Whether the file cannot change, and no file can be created beside it.
     is_still: bool,
     writer: Mutex<State>,
     readers: Mutex<Vec<Db>>,
     closed: AtomicBool,
     bell: Arc<Bell>,
-    /// Rings only for what other processes write.
+    /// Rings only when other processes write.
     others: Arc<Bell>,
     ear: Ear,
 }
 
-/// The writer's life.
+/// The state of the writer thread.
 #[derive(Debug)]
 enum State {
     Waiting(Box<Db>),
@@ -85,13 +85,13 @@ impl Sqlite {
         Ok(Self::made(dir, db.path.clone(), options, State::Waiting(Box::new(db)), Vec::new()))
     }
 
-    /// A handle that only reads, where nothing can be written: whoever tries is told why.
+    /// A handle that only reads; writes fail with `why`.
     pub(crate) fn open_unwritable(dir: PathBuf, why: JournalError) -> Result<Self, JournalError> {
         let path = dir.join(FILE);
         let known = |db: Db| db.expect_known().map(|()| db);
         let (db, is_still) = match Db::open_reader(&path).and_then(known) {
             Ok(db) => (db, false),
-            // Without a log beside it, it needs nobody's memory to be read.
+            // Without a write-ahead log, the file can be read without memory shared with other processes.
             Err(_) if is_empty(&dir.join(LOG)) => {
                 (Db::open_still(&path).and_then(known).map_err(|_| why.clone())?, true)
             }
@@ -106,7 +106,7 @@ impl Sqlite {
         if let State::Unwritable(why) = &*lock(&self.writer) { Some(why.clone()) } else { None }
     }
 
-    /// A handle that only reads, on a file that lies anywhere.
+    /// A handle that only reads, on a file of any name.
     pub(crate) fn look(path: &Path) -> Result<Self, JournalError> {
         let db = Db::open_reader(path)?;
         db.expect_known()?;
@@ -114,7 +114,7 @@ impl Sqlite {
         Ok(Self::made(dir, path.to_owned(), Options::default(), State::Closed, vec![db]))
     }
 
-    /// The same for a file that cannot be opened as others are.
+    /// Like `look`, for a damaged file that cannot be opened normally.
     pub(crate) fn examine(path: &Path, detail: &str) -> Result<Self, JournalError> {
         let db = Db::open_broken(path)?;
         db.expect_known()?;
@@ -211,7 +211,7 @@ impl Sqlite {
                 let (answer, answered) = oneshot::channel();
                 jobs.send(Job::Close(answer)).await.map_err(|_| JournalError::Closed)?;
                 let closed = answered.await.map_err(|_| JournalError::Closed)?;
-                // It has answered, so it is past its last line.
+                // It has answered, so the thread is about to end.
                 drop(thread.join());
                 closed
             }
@@ -242,9 +242,9 @@ impl Sqlite {
         Worker::start_in(&self.make_workers()?, info)
     }
 
-    /// The bell, with an ear for other processes.
+    /// The bell, which from now on also rings when other processes write.
     pub(crate) fn listen(&self) -> Result<&Bell, JournalError> {
-        // Where nothing can be written there is no place for an ear either; what is there can be read all the same.
+        // Where nothing can be written, no socket can be created either; the journal can still be read.
         if matches!(&*lock(&self.writer), State::Unwritable(_)) {
             return Ok(&self.bell);
         }
@@ -255,7 +255,7 @@ impl Sqlite {
         Ok(&self.bell)
     }
 
-    /// The bell that only others ring.
+    /// The bell that rings only when other processes write.
     pub(crate) fn listen_to_others(&self) -> Result<&Bell, JournalError> {
         self.listen()?;
         Ok(&self.others)
@@ -299,7 +299,7 @@ impl Sqlite {
         }
     }
 
-    /// Runs something in a normal transaction of the writer's.
+    /// Runs `work` in a transaction of normal strength in the writer thread.
     async fn task<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Writer) -> Result<T, JournalError> + Send + 'static,
@@ -315,7 +315,7 @@ impl Sqlite {
         .await
     }
 
-    /// Runs something in the writer's thread.
+    /// Runs `work` in the writer thread.
     async fn raw_task<T: Send + 'static, E: From<JournalError> + Send + 'static>(
         &self,
         work: impl FnOnce(&mut Writer) -> Result<T, E> + Send + 'static,
@@ -326,7 +326,7 @@ impl Sqlite {
         answered.await.map_err(|_| JournalError::Closed)?
     }
 
-    /// Hands a job to the writer, starting it if this is its first; waits while the queue is full.
+    /// Hands a job to the writer, and starts the writer for its first job; waits while the queue is full.
     async fn submit(&self, job: Job) -> Result<(), JournalError> {
         let jobs = self.start()?;
         jobs.send(job).await.map_err(|_| JournalError::Closed)

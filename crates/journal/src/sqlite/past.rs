@@ -1,7 +1,7 @@
-//! Walking over the log past what cannot be read.
+//! Walks over the log and skips what cannot be read.
 //!
-//! A damaged page hides the entries in it and nothing else, as long as the way to the other pages is whole. So what lies
-//! behind is found again by asking for one number after the other, within bounds. Nothing is mended.
+//! A damaged page hides only its own entries, as long as the tree that leads to the other pages is intact. So readable
+//! entries after it are found by trying one entry number after the other, within bounds. Nothing is repaired.
 
 use std::ops::ControlFlow;
 
@@ -10,16 +10,15 @@ use crate::error::JournalError;
 use crate::limits::{PROBES_AHEAD, PROBES_MAX};
 use crate::read::Walked;
 
-/// What there is behind a place that cannot be read.
+/// What follows a place that cannot be read.
 enum Behind {
-    /// An entry.
     At(u64),
-    /// Nothing; the last entry that there must have been, if anybody knows.
+    /// Nothing that can be read; the last entry that must have existed, if it is known.
     Nothing(Option<u64>),
 }
 
 impl Db {
-    /// Walks over the log behind an entry until it is told to stop, and tells of each range that is damaged.
+    /// Walks over the log after an entry until `each` breaks, and reports each unreadable range.
     pub(crate) fn scan_past(
         &self,
         mut after: u64,
@@ -46,7 +45,7 @@ impl Db {
                     after = seq - 1;
                 }
                 Behind::Nothing(to) => {
-                    // There is nothing left to stop.
+                    // The walk ends here in any case.
                     let _: ControlFlow<()> = each(Walked::Unread { from, to });
                     return Ok(());
                 }
@@ -54,7 +53,8 @@ impl Db {
         }
     }
 
-    /// The last entry that there must be, as far as anything still says so: no number is left out.
+    /// The last entry that must exist, by the highest number or the lengths of the streams, if one of them can be
+    /// read: entry numbers have no gaps.
     fn end(&self) -> Option<u64> {
         let counted = self
             .heads()
@@ -63,7 +63,7 @@ impl Db {
         self.last_seq().ok().max(counted)
     }
 
-    /// The next entry that can be read. Each try is counted, so that this ends whatever the file says.
+    /// Finds the next entry that can be read. The number of tries is bounded, so that this ends with any damage.
     fn behind(&self, from: u64, end: Option<u64>, probes: &mut u32) -> Result<Behind, JournalError> {
         let upto = end.unwrap_or_else(|| from.saturating_add(PROBES_AHEAD));
         for seq in from..=upto {
@@ -76,7 +76,7 @@ impl Db {
             });
             match (is_read(probed)?, found) {
                 (true, None) => return Ok(Behind::Nothing(end)),
-                // A tree that leads back leads nowhere.
+                // A damaged tree may lead back to an earlier entry.
                 (true, Some(found)) if found >= seq => return Ok(Behind::At(found)),
                 _ => {}
             }

@@ -1,7 +1,6 @@
-//! Reading, on a connection of its own: never behind a writer, never in its way.
+//! Reading, on a connection of its own: readers and the writer do not wait for each other.
 //!
-//! Reads see what is committed, and nothing else. A row that was tampered with reads as what it says; judging it is
-//! `verify`'s.
+//! Reads see only what is committed. A row that was tampered with is returned as it is; `verify` detects it.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -101,7 +100,7 @@ impl Db {
     pub(crate) fn at_once<T>(&self, read: impl FnOnce(&Self) -> Result<T, JournalError>) -> Result<T, JournalError> {
         self.run(|conn| conn.execute_batch("BEGIN"))?;
         let result = read(self);
-        // There is nothing to commit, and a damaged page that was met would keep it from being.
+        // Nothing was written, and after a damaged page `COMMIT` would fail.
         self.run(|conn| conn.execute_batch("ROLLBACK"))?;
         result
     }
@@ -217,14 +216,15 @@ impl Db {
         entries.iter().filter_map(|entry| Timer::of(entry).transpose()).collect()
     }
 
-    pub(crate) fn outbox(&self, state: PartState, limit: usize) -> Result<Vec<Part>, JournalError> {
+    pub(crate) fn outbox(&self, state: PartState, to: &str, limit: usize) -> Result<Vec<Part>, JournalError> {
         let parts: Vec<(Entry, PartState, Option<String>)> = self.run(|conn| {
             let mut statement = conn.prepare_cached(select_entries!(
                 ", part.state, part.native FROM part JOIN entry ON entry.seq = part.seq
-                   JOIN stream ON stream.id = entry.stream WHERE part.state = ?1 ORDER BY part.seq LIMIT ?2"
+                   JOIN stream ON stream.id = entry.stream WHERE part.state = ?1
+                   AND substr(stream.name, 1, length(?3)) = ?3 ORDER BY part.seq LIMIT ?2"
             ))?;
             let part = |row: &Row<'_>| Ok((entry(row)?, part_state(row, 12)?, row.get(13)?));
-            statement.query_map([state.number(), bound(limit)], part)?.collect()
+            statement.query_map((state.number(), bound(limit), own::outbox_stream(to)), part)?.collect()
         })?;
         parts.into_iter().filter_map(|(entry, state, native)| Part::of(&entry, state, native).transpose()).collect()
     }
@@ -234,7 +234,7 @@ impl Db {
         self.check("quick_check")
     }
 
-    /// The same with every index compared to its table.
+    /// Like `quick_check`, but also compares every index with its table.
     pub(crate) fn whole_check(&self) -> Result<Vec<String>, JournalError> {
         self.check("integrity_check")
     }
@@ -244,13 +244,13 @@ impl Db {
             let mut statement = conn.prepare(&format!("PRAGMA {pragma}({CHECK_LINES_MAX})"))?;
             statement.query_map([], |row| row.get(0))?.collect()
         })?;
-        // Several come as one text, under the name that this connection has for the file.
+        // SQLite returns several findings as one text, below a line that names the database.
         let lines = lines.iter().flat_map(|text| text.lines());
         let told = lines.filter(|line| *line != "ok" && !line.starts_with("*** in database"));
         Ok(told.take(CHECK_LINES_MAX).map(str::to_owned).collect())
     }
 
-    /// The names of blobs whose bytes are not what they are named after.
+    /// The hashes of blobs whose bytes do not match them.
     pub(crate) fn false_blobs(&self) -> Result<Vec<Hash>, JournalError> {
         self.run(|conn| {
             let mut statement = conn.prepare("SELECT hash, bytes FROM blob")?;
@@ -267,7 +267,7 @@ impl Db {
     }
 }
 
-/// A column that is of another kind than its table allows is damage: nobody writes such a thing.
+/// A column whose type its table does not allow is damage: the program never writes such a value.
 fn unfit(error: JournalError) -> JournalError {
     match error {
         JournalError::Io { path, detail } => JournalError::Corrupt { path, detail },
@@ -275,7 +275,7 @@ fn unfit(error: JournalError) -> JournalError {
     }
 }
 
-/// Where in the log a damaged file ends to be readable.
+/// Adds to the error of a damaged file how far the log could be read.
 fn behind(seq: u64, error: JournalError) -> JournalError {
     match error {
         JournalError::Corrupt { path, detail } => {
@@ -309,7 +309,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
     })
 }
 
-/// A text, whatever bytes somebody put there; `NULL` (an entry whose stream is gone) reads as empty.
+/// A text; invalid UTF-8 is replaced, and `NULL` (an entry whose stream row is missing) reads as empty.
 pub(super) fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
     Ok(match row.get_ref(column)? {
         ValueRef::Text(bytes) => String::from_utf8_lossy(bytes).into_owned(),

@@ -78,8 +78,8 @@ impl Db {
             unlist(conn)?;
             conn.execute_batch("DROP TABLE doomed")?;
             erase.rows.iter().try_for_each(|row| change(conn, Row::Projection(row.clone())))?;
-            // Where pages were split or joined, rows left copies behind that no deletion finds. So all of them go out
-            // and come in again: a page that has nothing left is overwritten as a whole.
+            // Where pages were split or joined, copies of rows remain that no deletion overwrites. So all rows are
+            // deleted and inserted again: a page without rows is overwritten as a whole.
             conn.execute_batch(
                 "CREATE TEMP TABLE kept AS SELECT * FROM projection; DELETE FROM projection;
                  INSERT INTO projection SELECT * FROM kept ORDER BY kind, key; DROP TABLE kept;",
@@ -109,7 +109,7 @@ impl Db {
     }
 }
 
-/// Takes away the rows of our own that follow from what is doomed, as they would not be made again.
+/// Removes the journal's own rows that were derived from erased entries: a rebuild would not make them.
 fn unlist(conn: &Connection) -> rusqlite::Result<()> {
     conn.execute_batch(
         "CREATE TEMP TABLE gone AS SELECT seq, stream FROM entry
@@ -122,7 +122,7 @@ fn unlist(conn: &Connection) -> rusqlite::Result<()> {
     )
 }
 
-/// Where the streams end then.
+/// Stores what a plan says; returns the new heads of the streams.
 fn write(conn: &Connection, writes: Writes) -> rusqlite::Result<BTreeMap<String, Head>> {
     let mut heads = writes.heads;
     for (stream, head) in &mut heads {
@@ -184,7 +184,7 @@ fn put_blob(conn: &Connection, hash: &Hash, bytes: &[u8]) -> rusqlite::Result<()
     insert.execute(params![&hash.0, bytes]).map(drop)
 }
 
-/// Changes one row. Whose mail it is, and where a part goes, is what their entry's stream says.
+/// Changes one row. The mailbox of a message and the address of a part follow from the stream of their entry.
 fn change(conn: &Connection, row: Row) -> rusqlite::Result<()> {
     let run = |sql: &str, values: &[&dyn rusqlite::ToSql]| conn.prepare_cached(sql)?.execute(values).map(drop);
     match row {

@@ -43,10 +43,10 @@ pub(super) struct Writer {
     jobs: mpsc::Receiver<Job>,
     bell: Arc<Bell>,
     nudger: Nudger,
-    /// What the connection is set to.
+    /// The strength that the connection is set to.
     strength: Strength,
     weakest: Strength,
-    /// A disk that once failed to sync may have lost what it had taken before: nothing is promised after that.
+    /// Set after a failure that may have lost earlier writes, such as a failed sync: all later writes fail with it.
     broken: Option<JournalError>,
     pace: Pace,
     last_at_ms: i64,
@@ -56,8 +56,8 @@ pub(super) struct Writer {
     log: Option<FileId>,
 }
 
-/// How long to wait for the writers that were just woken, so that they share the next sync instead of one of them
-/// running ahead.
+/// How long to wait for the callers that were just answered, so that they share the next sync instead of the fastest
+/// of them causing its own.
 #[derive(Debug, Default)]
 struct Pace {
     commits: usize,
@@ -112,8 +112,8 @@ impl Writer {
         }
     }
 
-    /// Waits once for others, if nobody minds. A transaction costs more than the commits in it.
-    #[expect(clippy::disallowed_methods, reason = "company is waited for, and nobody says when all are there")]
+    /// If all waiting commits are patient, waits once for more: a transaction costs more than the commits in it.
+    #[expect(clippy::disallowed_methods, reason = "waits for more commits, and no event tells that the last one came")]
     fn gather(&mut self, jobs: &mut Vec<Job>) {
         let is_patient = |job: &Job| matches!(job, Job::Commit(commit, _) if commit.patient);
         if jobs.len() + self.jobs.len() < GATHERED_MIN && jobs.iter().all(is_patient) {
@@ -144,7 +144,8 @@ impl Writer {
         match transaction {
             Ok(sync) => {
                 self.pace = Pace::after(count, sync);
-                // Before the answers: whoever gets one may end the process, and nobody would be told.
+                // Before the answers: a caller may end the process as soon as it has its answer, before watchers are
+                // woken.
                 self.announce();
                 for (answer, outcome) in answers.into_iter().zip(outcomes) {
                     drop(answer.send(outcome));
@@ -178,8 +179,8 @@ impl Writer {
         Ok(Ok(committed))
     }
 
-    /// Erases payloads. They must be gone from the file, not only from sight: overwritten, and out of the write-ahead log.
-    /// Which is decided once this transaction keeps every other writer out: a reader then sees what it will change.
+    /// Erases payloads: they are overwritten in the file and removed from the write-ahead log. `decide` runs inside
+    /// the transaction, so that no other writer changes what it has read.
     pub(super) fn erase<E: From<JournalError>>(&mut self, decide: impl Fn() -> Result<Erase, E>) -> Result<u64, E> {
         let (mut erased, mut at_ms) = (0, 0);
         self.transact(Strength::Full, |writer| {
@@ -217,7 +218,7 @@ impl Writer {
         match ended {
             Ok(_) if strength == Strength::Normal => Ok(None),
             Ok(started) => {
-                // A transaction that changed nothing syncs nothing; what came before it still has to be safe.
+                // A transaction without changes syncs nothing, but the commits before it must be on the disk.
                 if self.db.conn.total_changes() == before {
                     self.sync_log()?;
                 }
@@ -238,8 +239,8 @@ impl Writer {
         ended.map(drop).map_err(|error| self.failed(&error))
     }
 
-    /// Whether the names still lead to the files that the connection has open. A deleted file takes every write and keeps
-    /// none. Looked up by name, because closing another descriptor of the database would drop SQLite's locks on it.
+    /// Fails if the paths no longer lead to the files that the connection has open: writes to a deleted file are lost.
+    /// Paths are compared, because closing another descriptor of the database would drop SQLite's locks on it.
     fn expect_same_files(&mut self) -> Result<(), JournalError> {
         let log = log_of(&self.db.path);
         for (path, known) in [(&self.db.path, &mut self.db.file), (&log, &mut self.log)] {
@@ -284,14 +285,14 @@ impl Writer {
         })
     }
 
-    /// Wakes whoever watches, here and in other processes.
+    /// Wakes the watchers in this process and in others.
     fn announce(&mut self) {
         self.bell.ring();
         self.nudger.nudge();
     }
 
-    /// Moves the write-ahead log into the database once it has grown: after the answers have gone out, so that
-    /// nobody's commit waits for it who does not come right behind.
+    /// Moves the write-ahead log into the database once it has grown. Runs after the answers, so that only the next
+    /// commits wait for it.
     fn checkpoint_if_due(&mut self) {
         self.unchecked += 1;
         if self.unchecked < GROUPS_UNCHECKED || !self.jobs.is_empty() && self.unchecked < 2 * GROUPS_UNCHECKED {
@@ -304,7 +305,7 @@ impl Writer {
         }
     }
 
-    /// A checkpoint that others' reads prevent is no failure; one that the disk refuses is.
+    /// A checkpoint that readers prevent is no failure; one that the disk refuses is.
     fn checkpoint(&mut self, sql: &str) {
         if let Err(error) = self.db.conn.query_row(sql, [], |_| Ok(())) {
             self.failed(&error);
@@ -319,7 +320,7 @@ impl Writer {
             Ok(())
         };
         self.announce();
-        // Whoever still reads keeps the log in use; the next to close moves it.
+        // Without waiting for readers: while they use the log, it stays, and a connection that closes later moves it.
         if self.db.conn.busy_handler(None::<fn(i32) -> bool>).is_ok() {
             self.checkpoint("PRAGMA wal_checkpoint(TRUNCATE)");
         }
@@ -332,7 +333,7 @@ impl Pace {
         sync.map_or_else(Self::default, |sync| Self { commits, wait: (sync / PACE_SHARE).min(PACE_MAX) })
     }
 
-    /// Waits until as many commits as last time are there, or for the small part of a sync that this may cost.
+    /// Waits until as many commits are there as last time, or for a small part of the time of a sync.
     fn keep(&self, jobs: &mpsc::Receiver<Job>) {
         if self.commits < 2 {
             return;

@@ -77,7 +77,7 @@ fn seen(journal: &Journal) -> String {
         (
             journal.read_all(0, 9_999).unwrap(),
             ["user/0", "user/1"].map(|to| journal.pending_mail(to).unwrap()),
-            states.map(|state| journal.outbox(state, 99).unwrap()),
+            states.map(|state| journal.outbox(state, "", 99).unwrap()),
             (journal.due_timers(25, 99).unwrap(), journal.next_timer(25).unwrap()),
             journal.list("t", 99, None).unwrap(),
         )

@@ -92,7 +92,7 @@ fn seen(journal: &Journal) -> Result<Seen, JournalError> {
         rest: format!(
             "{:?} {:?} {folded:?}",
             journal.due_timers(10_000, 99)?,
-            journal.outbox(max_team_journal::PartState::Pending, 99)?
+            journal.outbox(max_team_journal::PartState::Pending, "", 99)?
         ),
         state: journal.snapshot("s/0")?,
     })

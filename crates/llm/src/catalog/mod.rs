@@ -2,7 +2,7 @@
 //!
 //! The rows are in `catalog.yaml`, embedded, read on first use; the user's own rows are merged over them. A model
 //! without a row still works at a known provider, with careful defaults and no price. Nothing here connects to
-//! anything or reads the environment: whoever has the key makes an `Endpoint` of a provider.
+//! anything or reads the environment: the caller has the key and makes an `Endpoint` of a provider.
 
 mod row;
 
@@ -21,15 +21,16 @@ use crate::yaml;
 
 const BUILTIN: &str = include_str!("catalog.yaml");
 
-/// The window of a model that has no row …
+/// The context window of a model that has no row.
 const CONTEXT_TOKENS_DEFAULT: u64 = 128_000;
-/// … and of one that runs on the user's side, where windows are small unless somebody made them large.
+/// The context window of a model that has no row and runs on the user's side, where windows are small unless the user
+/// enlarges them.
 const CONTEXT_TOKENS_LOCAL: u64 = 32_000;
-/// What one answer of a model that has no row may have. Careful, because providers refuse more than a model can.
+/// Output tokens of a model that has no row: few, because providers refuse more than a model can write.
 const MAX_TOKENS_UNLISTED: u32 = 8_192;
-/// What one answer of a model may have whose row does not say; more is possible, but is reserved from the budget.
+/// Output tokens of a model whose row does not say; more is possible, but all of it is reserved from the budget.
 const MAX_TOKENS_LISTED: u32 = 32_000;
-/// What a model may think with that thinks by itself once asked.
+/// Thinking tokens of a model that decides by itself how much it thinks.
 const THINKING_TOKENS_DEFAULT: u32 = 8_000;
 
 /// Why something is not in the catalogue, or cannot be put there.
@@ -38,14 +39,13 @@ pub enum CatalogError {
     /// A row is not as it should be.
     #[error("catalogue: {row}: `{field}` {problem}")]
     Field {
-        /// Which row.
         row: String,
         /// Which field of it.
         field: String,
         /// What is wrong with it, and what would be right.
         problem: String,
     },
-    /// Nobody knows the provider.
+    /// The catalogue has no such provider.
     #[error("unknown provider `{name}`; {hint}")]
     UnknownProvider {
         /// As it was asked for.
@@ -53,7 +53,7 @@ pub enum CatalogError {
         /// What may have been meant.
         hint: String,
     },
-    /// Nobody knows the model, and no provider was named.
+    /// The catalogue has no such model, and no provider was named.
     #[error("unknown model `{name}`; {hint}")]
     UnknownModel {
         /// As it was asked for.
@@ -66,7 +66,6 @@ pub enum CatalogError {
 /// A provider's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provider {
-    /// Its name.
     pub name: String,
     /// The wire format it speaks.
     pub dialect: Dialect,
@@ -107,7 +106,6 @@ struct Row {
     price: Option<Price>,
 }
 
-/// All rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalog {
     providers: Vec<Provider>,
@@ -132,7 +130,6 @@ impl Catalog {
         row::merge(self.clone(), rows)
     }
 
-    /// All providers.
     pub fn providers(&self) -> &[Provider] {
         &self.providers
     }

@@ -196,7 +196,7 @@ impl<'v> Fields<'v> {
         self.wrong(field, "is missing")
     }
 
-    /// A field through a lens that takes only the right kind of value.
+    /// Reads a field; `lens` returns `None` for a value of the wrong kind.
     fn read<T>(
         &self,
         field: &str,

@@ -60,7 +60,7 @@ async fn a_proxy_that_fails_is_named_with_its_status() {
         ("HTTP/1.1 407 Who\r\ncontent-length: 0\r\n\r\n", Failure::Setup, "407", "NAME:PASSWORD@"),
         ("HTTP/1.1 403 No\r\ncontent-length: 0\r\n\r\n", Failure::Setup, "403", "NO_PROXY"),
         ("HTTP/1.1 502 Bad\r\ncontent-length: 0\r\n\r\n", Failure::Network, "502", "try later"),
-        ("HTTP/1.1 302 Away\r\nlocation: /\r\n\r\n", Failure::Setup, "302", "whoever runs the proxy"),
+        ("HTTP/1.1 302 Away\r\nlocation: /\r\n\r\n", Failure::Setup, "302", "the proxy's operator"),
     ];
     for (answer, want, status, advice) in table {
         let at = proxy(answer);

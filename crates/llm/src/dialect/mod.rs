@@ -21,7 +21,6 @@ use crate::wire::Wire;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dialect {
-    /// Anthropic Messages.
     Anthropic,
     /// OpenAI chat completions.
     OpenaiChat,

@@ -65,7 +65,7 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// Reads an error body of whatever shape.
+    /// Reads an error body of any shape.
     pub(crate) fn read(body: &[u8]) -> Self {
         match serde_json::from_slice::<Value>(body) {
             Ok(value) => Self::of(&value),

@@ -1,8 +1,8 @@
-//! One connection, and what comes over it.
+//! One connection, and the responses that come over it.
 //!
-//! A connection of HTTP/1.1 is worked by whoever uses it, within the same task: the usual way, a task for each
-//! connection that hands every piece over, wakes two tasks per piece, which is dear where a thousand agents talk. One of
-//! HTTP/2 has many users, and a task of its own.
+//! An HTTP/1.1 connection is driven by the task that uses it. The usual way, one task per connection that hands every
+//! piece over, wakes two tasks per piece, which is expensive with a thousand agents. An HTTP/2 connection has many
+//! users, and a task of its own.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -24,15 +24,16 @@ use super::{Broken, KEEP_ALIVE};
 use crate::body::Outgoing;
 use crate::endpoint::Endpoint;
 
-/// A connection is let go so long before the other side closes it, if that says when: what is sent then may be lost.
+/// A connection is dropped so long before the server will close it, if the server says when: a request sent at that
+/// moment may be lost.
 const MARGIN: Duration = Duration::from_secs(1);
 
 type Connection = http1::Connection<Box<dyn Io>, Outgoing>;
 
-/// A connection that one request at a time has for itself.
+/// A connection that carries one request at a time.
 pub(super) struct One {
     sender: http1::SendRequest<Outgoing>,
-    /// Gone when the connection is.
+    /// `None` once the connection has ended.
     connection: Option<Connection>,
     forward: Option<Forward>,
 }
@@ -78,14 +79,14 @@ fn post(uri: Uri, headers: HeaderMap, body: Outgoing) -> Request<Outgoing> {
     request
 }
 
-/// A way to ask.
+/// A connection over which one request is sent.
 pub(super) enum Line {
     One(Box<One>),
     Many(Many),
 }
 
 impl Line {
-    /// The number of the connection, if others have it too.
+    /// The number of the connection, if it is shared.
     pub(super) fn number(&self) -> Option<u64> {
         match self {
             Self::One(_) => None,
@@ -122,13 +123,13 @@ impl Line {
     }
 }
 
-/// A request that is given back has not been begun to be sent.
+/// hyper gives the request back only if nothing of it was sent.
 fn broken(mut failed: TrySendError<Request<Outgoing>>) -> Broken {
     let is_unread = failed.take_message().is_some();
     Broken::Sent { error: failed.into_error(), is_unread }
 }
 
-/// Waits for something that only this connection brings, and works it meanwhile.
+/// Waits for `next`, and meanwhile drives the connection that it depends on.
 async fn drive<T>(connection: &mut Option<Connection>, next: impl Future<Output = T>) -> T {
     let mut next = pin!(next);
     std::future::poll_fn(|cx| {
@@ -145,7 +146,7 @@ fn work(connection: &mut Option<Connection>, cx: &mut std::task::Context<'_>) {
     if let Some(working) = connection
         && pin!(working).poll(cx).is_ready()
     {
-        // Whoever waits hears why; with the connection, what they wait for is dropped.
+        // The request that waits on it learns the reason, because its channel is dropped with the connection.
         *connection = None;
     }
 }
@@ -155,7 +156,7 @@ pub(crate) struct Reply {
     response: Response<Incoming>,
     line: Option<Box<One>>,
     seat: Option<OwnedSemaphorePermit>,
-    /// Given if the connection is everybody's.
+    /// Set if the connection is shared.
     wait: Option<Wait>,
     home: Arc<Place>,
 }
@@ -174,7 +175,7 @@ impl Reply {
         self.line.as_ref().is_some_and(|line| line.forward.is_some())
     }
 
-    /// The next piece was waited for too long.
+    /// The next piece has taken too long.
     pub(crate) fn give_up(&self) {
         if let Some(wait) = &self.wait {
             wait.give_up();

@@ -33,13 +33,13 @@ const KEEP_ALIVE: Duration = Duration::from_secs(90);
 /// Why there is no response.
 #[derive(Debug)]
 pub(crate) enum Broken {
-    /// Nobody was reached.
+    /// The server was not reached.
     Connect(Trouble),
     /// The connection broke. `is_unread`: before anything of the request was sent.
     Sent { error: hyper::Error, is_unread: bool },
 }
 
-/// The connections of all agents. Whatever works on them ends with it.
+/// The connections of all agents. Dropping it ends the tasks that work on them.
 #[derive(Debug)]
 pub(crate) struct Lines {
     road: Road,
@@ -63,13 +63,13 @@ impl Lines {
         Self { road, places: Mutex::default(), end: CancellationToken::new() }
     }
 
-    /// With these variables for proxies, whatever the environment says.
+    /// Uses these variables for proxies instead of the environment.
     #[cfg(test)]
     pub(crate) fn by(variables: &[(&str, &str)]) -> Self {
         Self::over(Road::by(proxy::Proxies::of(variables), None))
     }
 
-    /// Does the work of the first use ahead of it.
+    /// Does the work of the first use ahead of time.
     pub(crate) fn warm(&self, endpoint: &Endpoint) {
         self.road.warm(endpoint.uri());
     }
@@ -79,14 +79,14 @@ impl Lines {
         self.road.proxy_name(endpoint.uri(), endpoint.is_loopback()).ok()?
     }
 
-    /// The same, and what has to be corrected before anything can be asked.
+    /// Like `proxy`, but fails with what has to be corrected before a request can be sent.
     pub(crate) fn way(&self, endpoint: &Endpoint) -> Result<Option<String>, String> {
         let by = self.road.proxy_name(endpoint.uri(), endpoint.is_loopback())?;
         self.road.check(endpoint.uri())?;
         Ok(by)
     }
 
-    /// Sends a request and waits for the head of the response; over none that has lain idle, if `fresh`.
+    /// Sends a request and waits for the head of the response; not over an idle connection, if `fresh`.
     pub(crate) async fn ask(
         &self,
         endpoint: &Endpoint,

@@ -1,4 +1,4 @@
-//! What is kept for one host: connections that lie idle, and those that are everybody's.
+//! The connections to one host: idle ones, and HTTP/2 connections that requests share.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,19 +11,19 @@ use super::KEEP_ALIVE;
 use super::line::{Line, One};
 use super::shared::Shared;
 
-/// So many idle connections are kept; what a larger crowd leaves behind is closed.
+/// Idle connections that are kept; further ones are closed.
 const KEPT_MAX: usize = 1_024;
-/// So many connections are everybody's; a larger crowd than has seats there waits behind one another.
+/// Shared connections that are kept. When all their seats are taken, further requests wait within them.
 pub(super) const SHARED_MAX: usize = 64;
 
-/// For how many seats there are, nobody waits longer than this: whoever takes a connection says it at once.
+/// The longest wait for the number of seats: a server says it as soon as it accepts a connection.
 pub(super) const SETTINGS_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Whether the other side has closed a connection is known once the system was asked for news, which a busy program does
-/// now and then. That is waited for with one that has lain idle for as long as this.
+/// A connection that the server has closed is noticed only after the runtime has polled for events. A connection that
+/// was idle for at least this long is checked after such a poll.
 const RESTED: Duration = Duration::from_secs(1);
 
-/// What is kept for one host.
+/// The connections to one host.
 #[derive(Default)]
 pub(crate) struct Place {
     kept: Mutex<Kept>,
@@ -34,32 +34,33 @@ pub(crate) struct Place {
 #[derive(Default)]
 pub(super) struct Kept {
     pub(super) idle: Vec<Idle>,
-    /// The oldest first, so that the others can be let go when the crowd is gone.
+    /// Oldest first: requests use the oldest with a free seat, so that newer ones fall idle and are closed when there
+    /// are fewer requests.
     shared: Vec<Shared>,
-    /// How many of those there have been.
+    /// How many shared connections there have been.
     number: u64,
     /// How many connections could not be made.
     pub(super) failed: u64,
-    /// How many have had to wait behind others.
+    /// How many requests found no free seat; it spreads them over the connections.
     behind: usize,
     /// Whether the other side is known to take one request at a time.
     pub(super) one_at_a_time: bool,
-    /// Whether somebody closes what has lain too long.
+    /// Whether a task runs that closes expired connections.
     pub(super) is_swept: bool,
 }
 
-/// A connection that nobody uses.
+/// A connection that no request uses.
 pub(super) struct Idle {
     line: Box<One>,
     since: Instant,
-    /// For as long as it is of use.
+    /// When it expires.
     until: Instant,
 }
 
-/// What a look for a seat comes to.
+/// The result of a search for a seat.
 enum Found {
     Line(Line),
-    /// How many seats there are is about to be known.
+    /// The number of seats is about to be known.
     Soon(u64, watch::Receiver<bool>),
     Nothing,
 }
@@ -71,7 +72,7 @@ impl std::fmt::Debug for Place {
 }
 
 impl Place {
-    /// With nothing kept; whoever works for it ends with `end`.
+    /// A place without connections; its tasks end with `end`.
     pub(super) fn new(end: CancellationToken) -> Self {
         Self { end, ..Self::default() }
     }
@@ -80,7 +81,7 @@ impl Place {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection that is there already; the one that was used last, which is the least likely to have been closed.
+    /// An existing connection: of the idle ones the last used, which the server is least likely to have closed.
     pub(super) async fn take(&self) -> Option<Line> {
         if let Some(line) = self.seat().await {
             return Some(line);
@@ -100,9 +101,9 @@ impl Place {
         }
     }
 
-    /// Whether the other side takes many requests over one connection, and how many, is known when one stands. Until
-    /// then everybody waits for whoever is at it, rather than connect for themselves; but once only: if nothing came of
-    /// that, a crowd does not fail one after another. Given to whom the others wait for.
+    /// Until a connection stands, it is unknown whether the server takes many requests over one. So the request that
+    /// gets this guard connects, and the others wait for it instead of connecting, too. If it fails, all of them
+    /// connect at once, so that they do not fail one after another.
     pub(super) async fn first(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
         let failed = {
             let kept = self.kept();
@@ -116,7 +117,8 @@ impl Place {
         (!kept.one_at_a_time && kept.failed == failed).then_some(first)
     }
 
-    /// A seat on a connection that is everybody's, if one is free or none is going to be.
+    /// A seat on a shared connection, also a place behind others if no more connections are allowed. Waits while the
+    /// number of seats is unknown; `None` if the caller has to connect.
     pub(super) async fn seat(&self) -> Option<Line> {
         loop {
             let found = self.kept().seat();
@@ -126,7 +128,7 @@ impl Place {
                 Found::Soon(number, mut heard) => {
                     let told = tokio::time::timeout(SETTINGS_TIMEOUT, heard.wait_for(|heard| *heard)).await;
                     if !told.is_ok_and(|told| told.is_ok()) && self.forget(Some(number)) {
-                        // The next ones do not wait for one another in vain.
+                        // Requests that wait in `first` now connect by themselves.
                         self.kept().failed += 1;
                     }
                 }
@@ -134,7 +136,7 @@ impl Place {
         }
     }
 
-    /// Shares a new connection; the first seat is taken.
+    /// Shares a new connection, and takes its first seat.
     pub(super) fn share(self: &Arc<Self>, mut shared: Shared) -> Line {
         let mut kept = self.kept();
         kept.number += 1;
@@ -148,7 +150,7 @@ impl Place {
         Line::Many(many)
     }
 
-    /// Whatever befell a shared connection, what is asked next has one that nothing has befallen. Whether it was known.
+    /// Stops using a shared connection, so that the next request gets another one. Returns whether it was in use.
     pub(super) fn forget(&self, number: Option<u64>) -> bool {
         let mut kept = self.kept();
         let known = kept.shared.len();
@@ -156,7 +158,7 @@ impl Place {
         kept.shared.len() < known
     }
 
-    /// Keeps a connection for whoever comes next, for as long as it is of use.
+    /// Keeps an idle connection for the next request until it expires.
     pub(super) fn keep(self: &Arc<Self>, line: Box<One>, kept_for: Duration) {
         {
             let mut kept = self.kept();
@@ -168,7 +170,7 @@ impl Place {
         self.see_to_sweeping();
     }
 
-    /// While something is kept, somebody wakes from time to time and closes what has lain too long.
+    /// Starts the task that closes expired connections, unless it runs; it ends when no connection is left.
     fn see_to_sweeping(self: &Arc<Self>) {
         if std::mem::replace(&mut self.kept().is_swept, true) {
             return;
@@ -202,7 +204,7 @@ impl Kept {
         self.shared.get_mut(at).map_or(Found::Nothing, |shared| Found::Line(Line::Many(shared.behind())))
     }
 
-    /// Closes what has lain too long; whether nothing is left.
+    /// Closes expired connections; returns whether none is left.
     fn sweep(&mut self) -> bool {
         let now = Instant::now();
         self.idle.retain(|idle| now < idle.until);

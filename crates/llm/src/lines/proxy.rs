@@ -1,7 +1,7 @@
-//! Which proxy leads to a host: the one that the environment or the system names.
+//! Finds the proxy for a host: the one that the environment or the system names.
 //!
-//! Where somebody has named a proxy nothing goes out without it: an address that is not understood is an error, and none
-//! that is passed over. No word of it is shown: a password may be in it.
+//! If a proxy is named, nothing is sent without it: an address that cannot be understood is an error. The error does
+//! not show the address, because a password may be in it.
 
 use http::Uri;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
@@ -17,19 +17,20 @@ pub(super) struct Proxies {
     matcher: Matcher,
     /// The variables whose addresses are not understood: for plain requests, and for those over TLS.
     odd: [Option<&'static str>; 2],
-    /// The hosts that are reached by themselves.
+    /// The hosts that are reached without a proxy.
     none: String,
 }
 
 impl Proxies {
     pub(super) fn from_system() -> Self {
-        // There a request could name the proxy for what it sets off; the matcher follows no variable either.
+        // In a CGI process a request could set `HTTP_PROXY` by a header, so no variable counts; the matcher ignores
+        // them, too.
         let is_cgi = std::env::var_os("REQUEST_METHOD").is_some();
         let lossy = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
         Self::by(Matcher::from_system(), |name| if is_cgi { None } else { lossy(name) })
     }
 
-    /// With these variables, whatever the environment says.
+    /// Uses these variables instead of the environment.
     #[cfg(test)]
     pub(super) fn of(variables: &[(&str, &str)]) -> Self {
         let get = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
@@ -48,9 +49,9 @@ impl Proxies {
         Self { matcher, odd, none }
     }
 
-    /// The proxy for this host; none if it is reached by itself. An error says what has to be corrected first.
+    /// The proxy for this host; `None` if it is reached directly. An error says what has to be corrected first.
     pub(super) fn to(&self, host: &Uri) -> Result<Option<Intercept>, String> {
-        // To the matcher, a star is a name and no address.
+        // The matcher takes a star for a host name.
         if self.none.split(',').any(|part| part.trim() == "*") {
             return Ok(None);
         }
@@ -65,7 +66,7 @@ impl Proxies {
         }
     }
 
-    /// Whether a proxy is asked for this host, whichever it may be.
+    /// Whether any proxy is used for this host.
     fn is_proxied(&self, host: &Uri) -> bool {
         Matcher::builder().all("http://proxy.test").no(&self.none).build().intercept(host).is_some()
     }

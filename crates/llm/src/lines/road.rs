@@ -38,7 +38,7 @@ pub(crate) enum Trouble {
     Setup(String),
     /// The proxy grants no tunnel, and says so by this status.
     Refused(u16),
-    /// Whatever else befell the connection.
+    /// Any other failure of the connection.
     Failed(Cause),
 }
 
@@ -57,7 +57,7 @@ impl From<hyper::Error> for Trouble {
     }
 }
 
-/// What bytes go over.
+/// A byte stream to a host.
 pub(super) trait Io: Read + Write + Send + Unpin {}
 
 impl<T: Read + Write + Send + Unpin> Io for T {}
@@ -66,7 +66,7 @@ impl<T: Read + Write + Send + Unpin> Io for T {}
 pub(super) struct Reached {
     pub(super) io: Box<dyn Io>,
     pub(super) speaks_two: bool,
-    /// Given if requests are told to a proxy that passes them on: what it wants to see.
+    /// Set if requests go to a proxy that passes them on.
     pub(super) forward: Option<Forward>,
 }
 
@@ -89,7 +89,7 @@ impl Road {
         Self { cert_file, proxies: OnceLock::new(), tls: OnceLock::new() }
     }
 
-    /// With these proxies, whatever the environment says.
+    /// Uses these proxies instead of those of the environment.
     #[cfg(test)]
     pub(super) fn by(proxies: Proxies, cert_file: Option<PathBuf>) -> Self {
         Self { proxies: proxies.into(), ..Self::new(cert_file) }
@@ -97,7 +97,7 @@ impl Road {
 
     /// Does the work of the first use.
     pub(super) fn warm(&self, to: &Uri) {
-        // If it fails, whoever needs it will say so.
+        // A failure is reported by the request that needs it.
         let _ = self.check(to);
     }
 
@@ -119,7 +119,7 @@ impl Road {
         if direct { Ok(None) } else { self.proxies().to(to) }
     }
 
-    /// Its host and port, and nothing of its password.
+    /// The host and port of the proxy, without its password.
     pub(super) fn proxy_name(&self, to: &Uri, direct: bool) -> Result<Option<String>, String> {
         let Some(proxy) = self.proxy(to, direct)? else { return Ok(None) };
         let at = with_port(proxy.uri()).ok();
@@ -204,7 +204,8 @@ impl Road {
     }
 }
 
-/// A name that a proxy is told as an address has to be known here; else it could only say that something went wrong.
+/// With `socks4` and `socks5` the name is resolved here. This check names the problem, which the proxy's error would
+/// not.
 async fn known_here(to: &Uri) -> Result<(), Trouble> {
     let host = to.host().unwrap_or_default().trim_matches(['[', ']']);
     let found = tokio::net::lookup_host((host, to.port_u16().unwrap_or_default())).await;
@@ -281,7 +282,7 @@ fn roots(cert_file: Option<&Path>) -> Result<RootCertStore, String> {
         let unreadable = |error| format!("certificates cannot be read from `{shown}`: {error}; correct SSL_CERT_FILE");
         let mut taken = 0;
         for certificate in CertificateDer::pem_file_iter(path).map_err(unreadable)? {
-            // A bundle may hold oddities that nobody needs; only one with nothing else in it is worth stopping for.
+            // A bundle may hold certificates that are not accepted; only a file without an accepted one is an error.
             taken += usize::from(roots.add(certificate.map_err(unreadable)?).is_ok());
         }
         if taken == 0 {

@@ -1,11 +1,13 @@
-//! One connection of HTTP/2, which is everybody's.
+//! One HTTP/2 connection, shared by the requests to a host.
 //!
-//! The other side says how many requests it takes at once over one connection. Each of them has a seat, and whoever
-//! finds none asks over another connection, instead of waiting behind the others. Until it has said so, only the one
-//! who has connected asks. It is believed the first time: where it takes fewer later, requests wait within the connection.
+//! The server says how many requests it takes at once over one connection. Each request has a seat; one that finds
+//! none uses another connection instead of waiting behind the others. Until the server has said so, only the request
+//! that connected uses the connection. The first number counts: if the server takes fewer later, requests wait within
+//! the connection.
 //!
-//! One that has gone silent is everybody's trouble: behind a balancer it may stand for hours with nobody at its other end.
-//! So it is asked for a sign while somebody waits, and whoever waited in vain while it brought nothing at all leaves it.
+//! A connection can go silent: behind a load balancer it may stay open for hours with no server at its other end. So
+//! it is pinged while a request waits, and a request that times out while nothing at all came over the connection
+//! abandons it for all.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -25,19 +27,19 @@ use super::place::Place;
 use super::road::Io;
 use crate::body::Outgoing;
 
-/// What nobody says: so many are allowed as long as nothing was heard.
+/// A number that no server announces: it shows that the server has not announced its limit yet.
 const UNHEARD: usize = usize::MAX - 1;
-/// More seats than this are not counted.
+/// Seats of a connection at most.
 const SEATS_MAX: usize = 1 << 16;
-/// A connection that brings nothing while somebody waits is asked for a sign after so long …
+/// A connection that brings nothing while a request waits is pinged after this time.
 const PING_AFTER: Duration = Duration::from_secs(20);
-/// … and given up if none has come for as long as this.
+/// A ping that is not answered within this time closes the connection.
 const PONG_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// A way to ask over it.
+/// A way to send one request over a connection.
 pub(super) struct Many {
     pub(super) sender: http2::SendRequest<Outgoing>,
-    /// Kept until the response is over; none for whoever waits behind others.
+    /// Kept until the response has ended; `None` for a request that waits behind others.
     pub(super) seat: Option<OwnedSemaphorePermit>,
     /// The number of the connection among those to this host.
     pub(super) number: u64,
@@ -45,14 +47,14 @@ pub(super) struct Many {
 }
 
 impl Many {
-    /// Begins to wait for what it brings.
+    /// Begins to wait for the response.
     pub(super) fn wait(&self, home: &Arc<Place>) -> Wait {
         let since = self.ear.news.load(Ordering::Relaxed);
         Wait { ear: Arc::clone(&self.ear), since, number: self.number, home: Arc::clone(home), is_open: true }
     }
 }
 
-/// Somebody who waits for what a connection brings. Dropped while it is open, it was given up.
+/// A wait for what a connection brings. Dropping it while it is open means that the request gave up.
 pub(super) struct Wait {
     ear: Arc<Ear>,
     /// How often the connection had brought something when this wait began.
@@ -63,17 +65,17 @@ pub(super) struct Wait {
 }
 
 impl Wait {
-    /// What was waited for has come; the next wait is told of by `give_up`.
+    /// The awaited response has come: dropping this no longer means giving up. Later waits end with `give_up`.
     pub(super) fn close(&mut self) {
         self.is_open = false;
     }
 
-    /// From here on something else is waited for.
+    /// Begins the wait for the next piece.
     pub(super) fn begin(&mut self) {
         self.since = self.ear.news.load(Ordering::Relaxed);
     }
 
-    /// Nobody asks again over a connection that has brought nothing since, to anybody.
+    /// Stops using the connection if it has brought nothing to any request since this wait began.
     pub(super) fn give_up(&self) {
         if self.ear.news.load(Ordering::Relaxed) == self.since {
             self.home.forget(Some(self.number));
@@ -89,7 +91,6 @@ impl Drop for Wait {
     }
 }
 
-/// The connection.
 pub(super) struct Shared {
     sender: http2::SendRequest<Outgoing>,
     ear: Arc<Ear>,
@@ -101,13 +102,13 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Begins to talk. Whatever works on the connection ends with `end`.
+    /// Performs the handshake. The tasks of the connection end with `end`.
     pub(super) async fn begin(io: Box<dyn Io>, end: &CancellationToken) -> hyper::Result<Self> {
         let (tell, heard) = watch::channel(false);
         let ear = Arc::new(Ear { heard: tell, nudge: Notify::new(), news: AtomicU64::new(0) });
         let mut builder = http2::Builder::new(Hands { end: end.clone(), ear: Arc::clone(&ear) });
         builder.timer(TokioTimer::new()).initial_max_send_streams(UNHEARD);
-        // Of one that nobody asks anything, no sign is wanted.
+        // An idle connection is not pinged.
         builder.keep_alive_interval(PING_AFTER).keep_alive_timeout(PONG_TIMEOUT).keep_alive_while_idle(false);
         let (sender, connection) = builder.handshake(Overheard { io, ear: Arc::clone(&ear) }).await?;
         let seats = Arc::new(Semaphore::new(1));
@@ -119,7 +120,7 @@ impl Shared {
         self.sender.is_closed()
     }
 
-    /// Becomes true when the number of seats is known; given as long as it is not.
+    /// Becomes true when the number of seats is known; `None` if it is known already.
     pub(super) fn unheard(&self) -> Option<watch::Receiver<bool>> {
         (!*self.heard.borrow()).then(|| self.heard.clone())
     }
@@ -130,14 +131,14 @@ impl Shared {
         Some(Many { seat: Some(seat), ..self.behind() })
     }
 
-    /// A place behind all others.
+    /// A place behind all others: the request waits within the connection.
     pub(super) fn behind(&mut self) -> Many {
         self.used = Instant::now();
         Many { sender: self.sender.clone(), seat: None, number: self.number, ear: Arc::clone(&self.ear) }
     }
 }
 
-/// What is known of the other side.
+/// What was heard from the server.
 struct Ear {
     heard: watch::Sender<bool>,
     nudge: Notify,
@@ -145,7 +146,7 @@ struct Ear {
     news: AtomicU64,
 }
 
-/// What bytes go over, with an ear to whether any come.
+/// A byte stream that notes whether bytes arrive.
 struct Overheard {
     io: Box<dyn Io>,
     ear: Arc<Ear>,
@@ -189,7 +190,8 @@ impl Write for Overheard {
 
 type Connection = http2::Connection<Overheard, Outgoing, Hands>;
 
-/// Works the connection, and makes the seats once their number is known. How it ended, each of its users hears.
+/// Drives the connection, and adds the seats once their number is known. Each request learns by itself how the
+/// connection ended.
 async fn work(connection: Connection, ear: Arc<Ear>, seats: Arc<Semaphore>) {
     let mut connection = pin!(connection);
     loop {
@@ -200,7 +202,8 @@ async fn work(connection: Connection, ear: Arc<Ear>, seats: Arc<Semaphore>) {
         }
         let most = connection.current_max_send_streams();
         if most != UNHEARD && !*ear.heard.borrow() {
-            // One is there already, for the one who connected. Whoever is told looks for the others.
+            // One seat exists already, for the request that connected. The waiting requests are then told to look for
+            // the others.
             seats.add_permits(most.min(SEATS_MAX).saturating_sub(1));
             ear.heard.send_replace(true);
         }
@@ -208,7 +211,7 @@ async fn work(connection: Connection, ear: Arc<Ear>, seats: Arc<Semaphore>) {
     ear.heard.send_replace(true);
 }
 
-/// Runs what hyper has to be done beside it.
+/// Runs the tasks that hyper spawns for the connection.
 #[derive(Clone)]
 struct Hands {
     end: CancellationToken,
@@ -222,7 +225,7 @@ impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Hands {
             let mut task = pin!(task);
             std::future::poll_fn(|cx| {
                 let polled = task.as_mut().poll(cx);
-                // It may have read what the other side says of itself.
+                // The task may have read the server's settings.
                 if !*ear.heard.borrow() {
                     ear.nudge.notify_one();
                 }

@@ -10,7 +10,7 @@ use super::{Format, TeamFlags};
 pub(crate) enum Agents {
     /// List the lead, the members and the experts, with their files
     List {
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
         /// A file that defines the team, or definitions as JSON
@@ -21,7 +21,7 @@ pub(crate) enum Agents {
     Show {
         /// For example explore
         name: String,
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
         /// A file that defines the team, or definitions as JSON
@@ -30,7 +30,7 @@ pub(crate) enum Agents {
     },
     /// Create a definition to edit, in .max-team/agents of this project
     New {
-        /// The name
+        /// Name of the new agent
         name: String,
         /// In your own folder instead, for all projects
         #[arg(long)]
@@ -45,9 +45,9 @@ pub(crate) enum Agents {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Try {
-    /// The agent
+    /// Agent to test
     pub(crate) name: String,
-    /// The task
+    /// Task to give it
     pub(crate) prompt: String,
     /// How to print the answer
     #[arg(long, value_enum, default_value_t = Format::Text)]

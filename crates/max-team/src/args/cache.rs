@@ -6,23 +6,23 @@ use clap::Subcommand;
 pub(crate) enum Cache {
     /// List kept answers by expert, newest first
     List {
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
     /// Show kept answers of an expert: arguments, data, text
     Show {
-        /// The expert
+        /// Name of the expert
         expert: String,
         /// Only answers under this key, or its beginning
         key: Option<String>,
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
     /// Delete the kept answers of one expert, or of all
     Clear {
-        /// The expert
+        /// Name of the expert
         expert: Option<String>,
     },
 }

@@ -15,7 +15,7 @@ pub(crate) struct Inbox {
     /// Show all instructions of a plan's tasks, not only three lines of each
     #[arg(long)]
     pub(crate) full: bool,
-    /// As JSON
+    /// Print as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -79,18 +79,19 @@ pub(crate) struct No {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Examples:\n  max-team stop                        the only plan that is open\n  \
-    max-team stop 1f2e3d4c --task tests  one task of it, and what builds on it\n  \
-    max-team stop alice                  what a teammate, or somebody who was called, is doing and has left running\n  \
+#[command(after_help = "Examples:\n  max-team stop 5a4b3c2d               everything in a session\n  \
+    max-team stop alice                  one agent and its background commands\n  \
+    max-team stop                        give up the only plan that is open\n  \
+    max-team stop 1f2e3d4c --task tests  give up one task of it, and the tasks that depend on it\n  \
     max-team stop --all")]
 pub(crate) struct Halt {
-    /// Plan, session or agent: an ID (a unique prefix or suffix is enough) or an agent's name; may be left out if only one plan is open
+    /// Session, agent or plan: an ID (a unique prefix or suffix is enough) or an agent's name; may be left out if only one plan is open
     #[arg(conflicts_with = "all")]
     pub(crate) id: Option<String>,
-    /// Stop only this task of the plan
+    /// Give up only this task of the plan
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
     pub(crate) task: Option<String>,
-    /// Stop every open plan
+    /// Give up every open plan
     #[arg(long)]
     pub(crate) all: bool,
 }
@@ -101,7 +102,7 @@ pub(crate) struct Ps {
     /// Include agents that finished in the last 24 hours
     #[arg(long)]
     pub(crate) all: bool,
-    /// As JSON
+    /// Print as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -114,7 +115,7 @@ pub(crate) enum Plans {
         /// At most this many
         #[arg(long, default_value_t = 20)]
         limit: usize,
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
@@ -126,7 +127,7 @@ pub(crate) enum Plans {
         /// Show all instructions of its tasks, not only three lines of each
         #[arg(long, group = "form")]
         full: bool,
-        /// As JSON
+        /// Print as JSON
         #[arg(long, group = "form")]
         json: bool,
         /// As a Mermaid chart
@@ -143,7 +144,7 @@ pub(crate) enum Plans {
 pub(crate) struct Trace {
     /// Session or plan ID (a unique prefix or suffix is enough); default: the last session
     pub(crate) id: Option<String>,
-    /// As JSON
+    /// Print as JSON
     #[arg(long)]
     pub(crate) json: bool,
     /// Show all agents in order of time instead of as a tree
@@ -166,7 +167,7 @@ pub(crate) struct Cost {
     /// Only calls that ended within this time: 90m, 24h, 7d, 2w
     #[arg(long, value_name = "TIME", value_parser = since)]
     pub(crate) since: Option<i64>,
-    /// As JSON
+    /// Print as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -182,7 +183,6 @@ fn cost_by() -> impl TypedValueParser<Value = CostBy> {
     })
 }
 
-/// Milliseconds.
 pub(super) fn since(text: &str) -> Result<i64, String> {
     let wanted = || "it is a number with m, h, d or w behind it, such as `7d`".to_owned();
     let unit = text.chars().next_back().ok_or_else(wanted)?;

@@ -8,7 +8,7 @@ pub(crate) enum Files {
     List {
         #[command(flatten)]
         whose: Whose,
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
@@ -18,7 +18,7 @@ pub(crate) enum Files {
         path: String,
         #[command(flatten)]
         whose: Whose,
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },

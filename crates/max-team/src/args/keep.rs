@@ -13,7 +13,7 @@ pub(crate) enum Sessions {
         /// At most this many
         #[arg(long, default_value_t = 20)]
         limit: usize,
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
@@ -66,13 +66,12 @@ pub(crate) enum Audit {
         /// Also compare the journal with a seal that `audit seal` made
         #[arg(long, value_name = "FILE")]
         seal: Option<PathBuf>,
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
 }
 
-/// Which entries.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Which {
     /// Of this session
@@ -90,7 +89,7 @@ pub(crate) struct Which {
     /// From then on: a date (2026-01-31), a time (2026-01-31T12:00:00Z, or 14:30 today), or how long ago (90m, 2h, 3d, 1w)
     #[arg(long, value_name = "WHEN", value_parser = when)]
     pub(crate) since: Option<i64>,
-    /// Before then
+    /// Show entries before this time
     #[arg(long, value_name = "WHEN", value_parser = when)]
     pub(crate) until: Option<i64>,
 }
@@ -138,7 +137,7 @@ pub(crate) struct Backup {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Restore {
-    /// The backup
+    /// File that `backup` has written
     pub(crate) file: PathBuf,
     /// Replace a journal that is not empty without a question (the old one is kept); required without a terminal
     #[arg(long)]

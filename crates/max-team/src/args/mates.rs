@@ -26,7 +26,7 @@ pub(crate) enum Mail {
         /// Include control messages (idle, permission and shutdown notices)
         #[arg(long)]
         all: bool,
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
@@ -38,7 +38,7 @@ pub(crate) enum Mail {
         /// Its session; default: the last session here
         #[arg(long, value_name = "ID")]
         session: Option<String>,
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
@@ -61,7 +61,7 @@ pub(crate) enum Mail {
 pub(crate) struct Send {
     /// A teammate, the lead, a called agent, or `team` (all teammates)
     pub(crate) name: String,
-    /// The text
+    /// Text of the message
     pub(crate) text: String,
     /// The session; default: one that has this name
     #[arg(long, value_name = "ID")]
@@ -76,7 +76,7 @@ pub(crate) enum Team {
         /// The session; default: the last session here
         #[arg(long, value_name = "ID")]
         session: Option<String>,
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
@@ -108,14 +108,14 @@ pub(crate) enum Team {
     },
     /// List saved teams: those of this project (.max-team/teams) and your own
     List {
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
     /// Save the team of a session
     #[command(after_help = "Example:\n  max-team team save reviewers --user")]
     Save {
-        /// The name
+        /// Name to save the team under
         name: String,
         /// The session; default: the last session here
         #[arg(long, value_name = "ID")]

@@ -4,12 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
 
-/// Whose memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Board {
     /// Yours, in every project
     User,
-    /// This project's
+    /// Use this project's memory
     Project,
 }
 
@@ -22,19 +21,19 @@ pub(crate) enum Memory {
         /// Only this board
         #[arg(long, value_enum)]
         scope: Option<Board>,
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
     /// Search facts by words, in English or Chinese
     Search {
-        /// The words
+        /// Words to search for
         #[arg(required = true)]
         words: Vec<String>,
         /// At most this many
         #[arg(long, default_value_t = 10)]
         limit: usize,
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
@@ -45,7 +44,7 @@ pub(crate) enum Memory {
         /// Only this board
         #[arg(long, value_enum)]
         scope: Option<Board>,
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
@@ -74,13 +73,13 @@ pub(crate) enum Memory {
         /// All its turns
         #[arg(long)]
         all: bool,
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
     /// Export the memory: JSON to standard output, or SOUL.md, USER.md and MEMORY.md into a folder
     Export {
-        /// The folder
+        /// Folder to write to
         folder: Option<PathBuf>,
         /// Only this board (yours, unless said)
         #[arg(long, value_enum, default_value = "user")]
@@ -91,7 +90,7 @@ pub(crate) enum Memory {
     },
     /// Import facts from SOUL.md, USER.md, MEMORY.md or exported JSON
     Import {
-        /// The files
+        /// Files to read
         #[arg(required = true)]
         files: Vec<PathBuf>,
         /// On this board; default: the board of each key's section

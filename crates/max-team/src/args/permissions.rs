@@ -12,19 +12,19 @@ pub(crate) enum Permissions {
     Why(Why),
     /// Find rules without effect, hidden rules and rules that are wider than they look. Exit 1 if there are any
     Lint {
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
     /// List all rules with their files
     List {
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
     /// List protected files, whose change always asks
     Protected {
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
@@ -53,7 +53,7 @@ pub(crate) struct Why {
     /// A file that defines the team
     #[arg(long, value_name = "FILE")]
     pub(crate) agents: Option<PathBuf>,
-    /// As JSON
+    /// Print as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -92,7 +92,7 @@ pub(crate) struct Compare {
     /// The second run
     #[arg(value_name = "B")]
     pub(crate) b: String,
-    /// As JSON
+    /// Print as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

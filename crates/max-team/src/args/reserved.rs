@@ -1,6 +1,5 @@
 //! Names kept for commands of later versions: an error today, never a prompt that costs money.
 
-/// The names.
 pub(crate) const RESERVED: [&str; 7] = ["acp", "channels", "cron", "fetch", "mcp", "pairing", "serve"];
 
 /// The reserved name that a command line begins with; the language may stand before it.

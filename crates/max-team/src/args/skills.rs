@@ -10,7 +10,7 @@ use super::{Format, TeamFlags};
 pub(crate) enum Skills {
     /// List skills: source, state and purpose
     List {
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
@@ -18,7 +18,7 @@ pub(crate) enum Skills {
     Show {
         /// For example code_review
         name: String,
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
@@ -37,7 +37,7 @@ pub(crate) enum Skills {
     Check {
         /// Only this one
         name: Option<String>,
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
@@ -51,12 +51,12 @@ pub(crate) enum Skills {
     },
     /// Turn a skill off: agents do not see it and cannot call it
     Disable {
-        /// Skill name
+        /// Name of the skill
         name: String,
     },
     /// Turn a skill on again
     Enable {
-        /// Skill name
+        /// Name of the skill
         name: String,
     },
     /// Run a skill that has a contract (an input and an output schema)

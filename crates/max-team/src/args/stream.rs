@@ -11,7 +11,7 @@ pub(crate) struct Events {
     /// Session ID (a unique prefix or suffix is enough); default: the last session
     #[arg(long, value_name = "ID", conflicts_with = "all")]
     pub(crate) session: Option<String>,
-    /// Every session
+    /// Include all sessions
     #[arg(long)]
     pub(crate) all: bool,
     #[command(flatten)]

@@ -9,7 +9,7 @@ pub(crate) enum Tasks {
     List {
         #[command(flatten)]
         of: Of,
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
@@ -19,7 +19,7 @@ pub(crate) enum Tasks {
         id: String,
         #[command(flatten)]
         of: Of,
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
@@ -43,7 +43,7 @@ pub(crate) enum Tasks {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Update {
-    /// Its number
+    /// Number of the task
     pub(crate) id: String,
     /// The new state: pending, in_progress (you do it), completed, deleted
     #[arg(long, value_parser = status)]

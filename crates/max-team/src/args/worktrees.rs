@@ -6,7 +6,7 @@ use clap::Subcommand;
 pub(crate) enum Worktrees {
     /// List worktrees, oldest first, with the number of files that wait for a decision
     List {
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
@@ -14,7 +14,7 @@ pub(crate) enum Worktrees {
     Show {
         /// Worktree ID (a unique prefix or suffix is enough); may be left out if there is only one
         id: Option<String>,
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },

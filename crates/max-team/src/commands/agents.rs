@@ -10,13 +10,14 @@ use max_team_core::team::{Isolation, Memory, Place as Position};
 use max_team_tools::Store;
 use serde_json::Value;
 
-use super::table::{money, table};
-use crate::args::{Agents, Talk, TeamFlags, Try};
+use super::table::table;
+use crate::args::{Agents, Formats, Talk, TeamFlags, Try};
 use crate::headless;
 use crate::talk;
 use max_team_terminal::text::{clean, clean_line};
 use max_team_workspace::agents::{self, Person, Scope, Team};
 use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::figures::dollars;
 use max_team_workspace::setup::{self, Place};
 use max_team_workspace::words::Lang;
 
@@ -142,7 +143,7 @@ fn page(person: &Person<'_>, data: Option<String>, lang: Lang) -> String {
     );
     rows.extend(data.map(|path| (lang.data_word(), path)));
     let kept = |memory| Memory::NAMES.iter().find(|(_, known)| *known == memory).map(|(name, _)| (*name).to_owned());
-    rows.extend(own.memory.and_then(kept).map(|name| (lang.memory_word(), name)));
+    rows.extend(own.work.memory.and_then(kept).map(|name| (lang.memory_word(), name)));
     rows.extend(person.notes.iter().map(|note| (lang.notes_word(), note.clone())));
     text.push_str(&columns(&rows));
     let _ = write!(text, "\n{}\n", clean(own.prompt.trim_end()));
@@ -170,16 +171,16 @@ fn limits(person: &Person<'_>, lang: Lang) -> Vec<String> {
     let mut limits = Vec::new();
     limits.extend(walls.read_only.then(|| lang.only_looks().to_owned()));
     limits.extend(own.mode.map(|mode| lang.mode_at_most(mode.name())));
-    limits.extend(own.rounds_max.map(|rounds| lang.rounds_each(rounds)));
-    limits.extend(own.budget.nano.map(money));
-    limits.extend(own.budget.tokens.map(|tokens| format!("{tokens} tokens")));
-    let times = [own.budget.wall_ms, walls.timeout_ms].into_iter().flatten();
+    limits.extend(own.work.rounds_max.map(|rounds| lang.rounds_each(rounds)));
+    limits.extend(own.work.budget.nano.map(dollars));
+    limits.extend(own.work.budget.tokens.map(|tokens| format!("{tokens} tokens")));
+    let times = [own.work.budget.wall_ms, walls.timeout_ms].into_iter().flatten();
     limits.extend(times.map(|ms| format!("{} s", ms.div_ceil(1_000))));
     limits.extend((own.isolation == Isolation::Worktree).then(|| lang.own_copy().to_owned()));
     limits.extend(own.background.then(|| lang.in_background().to_owned()));
     let some = |words: &Vec<String>| (!words.is_empty()).then(|| words.clone());
     let lists = [
-        ("owns", own.owns.clone()),
+        ("owns", own.work.owns.clone()),
         ("allowed_dirs", walls.allowed_dirs.clone()),
         ("blocked_patterns", some(&walls.blocked_patterns)),
         ("write_patterns", walls.write_patterns.clone()),
@@ -221,7 +222,7 @@ fn new(place: &Place, name: &str, is_users: bool, description: Option<String>) -
     }
 }
 
-/// Refuses a name that somebody has who would count before the new one, or just beside it.
+/// Refuses a name that an agent of the same or a stronger scope has: the new definition would not be used.
 fn has_room(place: &Place, name: &str, is_users: bool) -> Result<(), Stop> {
     // What is wrong with the team is said where it is used.
     let Ok(team) = agents::team(None, place) else { return Ok(()) };
@@ -250,5 +251,6 @@ fn test(place: &Place, options: Try) -> anyhow::Result<Exit> {
     }
     let permission_mode = team.permission_mode.or(Some(Mode::Plan));
     let team = TeamFlags { permission_mode, ..team };
-    talk::run(place, Talk { agent: Some(name), print: Some(prompt), output_format, team, ..Talk::default() })
+    let formats = Formats { output_format, ..Formats::default() };
+    talk::run(place, Talk { agent: Some(name), print: Some(prompt), formats, team, ..Talk::default() })
 }

@@ -1,7 +1,7 @@
 //! `approve` and `deny`: the answer to a question, from any terminal.
 //!
-//! The answer is a letter. Whoever runs the session reads it; then the journal says whose answer counted, and so does
-//! this. Somebody who was slower is told who was faster, and where.
+//! The answer is a message to the process that runs the session. The journal then says whose answer counted, and so
+//! does this command: an answer that came second is told who was first, and where.
 
 use std::path::PathBuf;
 
@@ -9,8 +9,7 @@ use max_team_core::id::EnvelopeId;
 use max_team_core::plan::event::{About, Ruling, Say};
 use max_team_core::policy::{Answer, By, Deed, Memory, Settled, Until};
 use max_team_core::time::rfc3339;
-use max_team_journal::Watch;
-use max_team_runtime::{AnsweredRow, Matter, Pending, PersonReply, Post, RuntimeError, Sessions, new_id};
+use max_team_runtime::{AnsweredRow, LogFollower, Matter, Pending, PersonReply, Post, RuntimeError, new_id, query};
 
 use super::desk::{self, Desk, stop, until};
 use super::inbox;
@@ -37,7 +36,7 @@ pub(crate) fn approve(place: &Place, options: &args::Yes) -> anyhow::Result<Exit
     let kept = kept(&desk, &pending, options.until)?;
     let stands = send(&desk, place, &pending, &reply)?;
     match kept {
-        // Only a yes that counts is remembered: somebody may have said no before.
+        // The rule is stored only if this answer counted: the question may have been denied before.
         Some((root, rules)) if stands => {
             permissions::remember(&place.home, &root, rules).map_err(|words| Stop::new(Exit::Failed, words))?;
         }
@@ -57,7 +56,7 @@ fn kept<'p>(desk: &Desk, pending: &'p Pending, until: Option<Until>) -> Result<O
         return Ok(None);
     }
     let session = pending.session.ok_or_else(|| stop(RuntimeError::NoSession(pending.row.address.clone())))?;
-    let row = Sessions::new(&desk.journal).row(session).map_err(stop)?;
+    let row = desk.read(query::Session { session })?;
     Ok(Some((PathBuf::from(row.cwd), rules)))
 }
 
@@ -72,21 +71,15 @@ pub(crate) fn deny(place: &Place, options: &args::No) -> anyhow::Result<Exit> {
 /// The question that is meant.
 fn pick(desk: &Desk, id: Option<&str>) -> anyhow::Result<Pending> {
     if let Some(id) = id {
-        return Ok(desk.post().find(id).map_err(stop)?);
+        return Ok(desk.read(query::FindPending { text: id.to_owned() })?);
     }
-    let mut all = desk.post().inbox().map_err(stop)?;
+    let mut all = desk.read(query::Inbox {})?;
     match (all.pop(), all.len()) {
         (Some(only), 0) => Ok(only),
         (None, _) => Err(Stop::said(Exit::Failed, |lang| lang.inbox_empty().to_owned()).into()),
         (Some(last), _) => {
             all.push(last);
-            super::print(&inbox::list(
-                &all,
-                &desk.census(),
-                desk::now_ms(),
-                Depth::Brief("max-team inbox --full"),
-                desk.lang,
-            )?)?;
+            super::print(&inbox::list(&all, desk, desk::now_ms(), Depth::Brief("max-team inbox --full"))?)?;
             Err(Stop::said(Exit::Usage, |lang| lang.which_question(all.len())).into())
         }
     }
@@ -152,11 +145,11 @@ fn answer(allow: bool, comment: String) -> Answer {
     Answer { comment, ..Answer::new(allow, By::Person(String::new())) }
 }
 
-/// A task given to nobody would wait for ever.
+/// A task of an unknown member would wait for ever.
 fn check_member(desk: &Desk, place: &Place, pending: &Pending, name: &str) -> anyhow::Result<()> {
     let mut known: Vec<String> = Vec::new();
     if let Some(plan) = pending.plan {
-        let plan = desk.census().plan(plan)?;
+        let plan = desk.read(query::Plan { plan })?;
         known.extend(plan.draft().into_iter().flat_map(|draft| &draft.tasks).map(|task| task.agent.clone()));
     }
     // The team may have members that the plan did not need.
@@ -170,7 +163,7 @@ fn check_member(desk: &Desk, place: &Place, pending: &Pending, name: &str) -> an
     Err(Stop::said(Exit::Usage, |lang| lang.no_member(name, &known.join(", "))).into())
 }
 
-/// Takes back a yes that nobody has read, for a no; whoever runs the session has read it.
+/// Takes back a yes that was not read yet, in favour of a no. If a process runs the session, the yes counts as read.
 fn take_back(desk: &Desk, place: &Place, pending: &Pending, reply: &PersonReply) -> anyhow::Result<()> {
     let Some(noted) = &pending.noted else { return Ok(()) };
     let at = rfc3339(noted.at_ms);
@@ -181,7 +174,7 @@ fn take_back(desk: &Desk, place: &Place, pending: &Pending, reply: &PersonReply)
         };
         return Err(Stop::said(Exit::Denied, words).into());
     }
-    let worker = setup::worker(place, &desk.journal, "an answer")?;
+    let worker = setup::worker(place, desk.team.storage(), "an answer")?;
     desk::wait(async { Ok(desk.post().take_back(&desk.by, &worker, pending).await.map_err(stop)?) })?;
     talk(&desk.lang.taken_back(&noted.by, noted.said, &at));
     // The file is the user's, who may have had the rule in it before: it stays, and they are told.
@@ -215,8 +208,8 @@ fn send(desk: &Desk, place: &Place, pending: &Pending, reply: &PersonReply) -> a
             return Ok(true);
         };
         let heard = until(&mut watch, |entry| {
-            let news = entry.is_none_or(|entry| ANSWERS.contains(&&*entry.event));
-            Ok(if news { post.answered(question).map_err(stop)? } else { None })
+            let news = entry.is_none_or(|entry| ANSWERS.contains(&entry.name()));
+            Ok(if news { desk.read(query::Answered { question })? } else { None })
         });
         match heard.await? {
             None => told(desk, pending, reply, &desk.lang.unheard(&owner)).map(|()| false),
@@ -251,13 +244,13 @@ fn beside(post: &Post<'_>, pending: &Pending, reply: &PersonReply) -> anyhow::Re
     Ok(all)
 }
 
-/// Says what is allowed from now on, to whom, and which other questions that has answered.
+/// Prints the new rules, the agents they apply to, and the other questions that they have answered.
 async fn tell_of_rule(
     desk: &Desk,
     pending: &Pending,
     answer: &Answer,
     others: &[Pending],
-    watch: &mut Watch,
+    watch: &mut LogFollower,
 ) -> anyhow::Result<()> {
     let post = desk.post();
     if !say_rule(desk, pending, answer, post.told_of(pending).map_err(stop)?)? {
@@ -288,7 +281,8 @@ fn say_answered(desk: &Desk, other: &Pending) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says what is allowed from now on, and to whom besides whoever asked, if something is.
+/// Prints the new rules and the agents they apply to: the one that asked, and `others`. Returns whether there are
+/// rules.
 fn say_rule(desk: &Desk, pending: &Pending, answer: &Answer, others: Vec<String>) -> anyhow::Result<bool> {
     let Matter::Tool { memory, .. } = &pending.row.matter else { return Ok(false) };
     if !answer.always || memory.rules().is_empty() {

@@ -12,7 +12,7 @@ mod verify;
 use std::io;
 
 use max_team_journal::{Detail, Journal, JournalError};
-use max_team_runtime::{Census, Filter, Met, Record, Seen, Unmet};
+use max_team_runtime::{Census, Filter, Met, Record, Seen, TeamReader, Unmet};
 use serde_json::json;
 
 use self::out::Out;
@@ -39,9 +39,13 @@ fn find(place: &Place) -> Result<Journal, JournalError> {
     Journal::examine(&place.home)
 }
 
-fn filter(census: &Census<'_>, which: &args::Which, after: u64) -> Result<Filter, Stop> {
+fn filter(journal: &Journal, which: &args::Which, after: u64) -> Result<Filter, Stop> {
     Ok(Filter {
-        session: which.session.as_deref().map(|id| setup::session(census, id)).transpose()?,
+        session: which
+            .session
+            .as_deref()
+            .map(|id| setup::session(&TeamReader::new(journal.clone()), id))
+            .transpose()?,
         agent: which.agent.clone(),
         kinds: which.kind.clone(),
         task: which.task.clone(),
@@ -54,7 +58,7 @@ fn filter(census: &Census<'_>, which: &args::Which, after: u64) -> Result<Filter
 fn show(place: &Place, which: &args::Which, json: bool) -> anyhow::Result<Exit> {
     let (journal, lang) = (find(place).map_err(|error| setup::stop(&error))?, place.speaks());
     let census = Census::new(&journal);
-    let filter = filter(&census, which, 0)?;
+    let filter = filter(&journal, which, 0)?;
     let mut out = Out::new(Box::new(io::stdout().lock()));
     let walked = census.records(&filter, |seen| {
         let line = match seen {

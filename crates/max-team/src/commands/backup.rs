@@ -34,7 +34,7 @@ pub(crate) fn restore(place: &Place, options: &args::Restore) -> anyhow::Result<
         let with = Journal::look(&file).ok().and_then(|backup| Held::of(&backup));
         let with = with.map_or_else(|| lang.held_unread(size(&file)), |held| held.words(lang));
         super::print(&format!("{}\n", lang.would_replace(&now, &name, &with)))?;
-        if !options.yes && !desk::agreed(lang.restore_it(), |lang| lang.restore_needs_yes())? {
+        if !options.yes && !desk::agreed(lang.restore_it(), Exit::Usage, |lang| lang.restore_needs_yes())? {
             return Ok(Exit::Denied);
         }
     }

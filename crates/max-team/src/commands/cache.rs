@@ -1,7 +1,7 @@
 //! `cache`: answers of experts that are kept to be used again, looked at and cleared from any terminal.
 
 use max_team_core::calling::cache::Entry;
-use max_team_runtime::Caches;
+use max_team_runtime::query;
 use serde_json::{Value, json};
 
 use super::desk::{Desk, now_ms, stop, wait};
@@ -28,19 +28,15 @@ struct Shelf {
 }
 
 impl Shelf {
-    fn caches(&self) -> Caches<'_> {
-        Caches::new(&self.desk.journal)
-    }
-
-    /// What is kept of somebody's answers, or of everybody's, with whose it is.
+    /// The cached answers of one expert, or of all, each with its expert.
     fn kept(&self, expert: Option<&str>) -> Result<Vec<(String, Entry)>, Stop> {
         let experts = match expert {
             Some(expert) => vec![expert.to_owned()],
-            None => self.caches().experts().map_err(stop)?,
+            None => self.desk.read(query::CachedExperts {})?,
         };
         let mut kept = Vec::new();
         for expert in experts {
-            let entries = self.caches().entries(&expert).map_err(stop)?;
+            let entries = self.desk.read(query::CachedAnswers { expert: expert.clone() })?;
             kept.extend(entries.into_iter().map(|entry| (expert.clone(), entry)));
         }
         Ok(kept)
@@ -80,11 +76,11 @@ impl Shelf {
                 return Err(Stop::said(Exit::Failed, |lang| lang.nothing_cached_of(expert, None)));
             }
             Some(expert) => vec![expert.to_owned()],
-            None => self.caches().experts().map_err(stop)?,
+            None => self.desk.read(query::CachedExperts {})?,
         };
         let mut cleared = 0;
         for expert in experts {
-            let work = async { Ok(self.caches().clear(&expert, &self.desk.by).await) };
+            let work = async { Ok(self.desk.team.caches().clear(&expert, &self.desk.by).await) };
             let done = wait(work).map_err(|error| Stop::new(Exit::Failed, error.to_string()))?;
             cleared += done.map_err(stop)?;
         }

@@ -4,12 +4,13 @@ use max_team_runtime::replay::{Comparison, Figures, Step};
 use serde_json::json;
 
 use super::desk::stop;
-use super::table::{clip, money, table, tokens};
+use super::table::{clip, table};
 use crate::args;
 use crate::record;
 use max_team_terminal::sheet;
 use max_team_terminal::text::{clean, clean_line};
 use max_team_workspace::exit::Exit;
+use max_team_workspace::figures::{dollars, tokens};
 use max_team_workspace::setup::Place;
 use max_team_workspace::words::Lang;
 
@@ -83,7 +84,7 @@ fn figures(a: &Figures, b: &Figures, lang: Lang) -> String {
     rows.extend([
         row(lang.tokens_in_word(), &|of| tokens(of.usage.input_total())),
         row(lang.tokens_out_word(), &|of| tokens(of.usage.output)),
-        row(lang.cost_word(), &|of| money(of.nano)),
+        row(lang.cost_word(), &|of| dollars(of.nano)),
         row(lang.model_time_word(), &|of| sheet::duration(of.model_ms)),
         row(lang.time_word(), &|of| sheet::duration(of.ms)),
     ]);

@@ -2,50 +2,31 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use max_team_core::chat::Usage;
+use max_team_core::cost::Spending;
 use max_team_core::id::AgentId;
-use max_team_runtime::Cost;
+use max_team_runtime::{Cost, query};
 use serde_json::{Value, json};
 
-use super::desk::{self, Desk, stop};
-use super::table::{estimated, money, table, tokens};
+use super::desk::{self, Desk};
+use super::table::table;
 use crate::args;
 use max_team_workspace::exit::Exit;
-use max_team_workspace::figures::local;
-use max_team_workspace::figures::short;
+use max_team_workspace::figures::{dollars, local, short, spent, tokens};
 use max_team_workspace::setup::{self, Place};
 use max_team_workspace::words::CostBy;
 
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Sum {
-    calls: u64,
-    usage: Usage,
-    nano: u64,
-    unknown_nano: u64,
-}
-
-impl Sum {
-    fn add(&mut self, cost: &Cost) {
-        self.calls += cost.calls;
-        self.usage += cost.usage;
-        self.nano = self.nano.saturating_add(cost.nano);
-        self.unknown_nano = self.unknown_nano.saturating_add(cost.unknown_nano);
-    }
-}
-
 pub(crate) fn run(place: &Place, options: &args::Cost) -> anyhow::Result<Exit> {
     let desk = Desk::open(place)?;
-    let (census, now_ms) = (desk.census(), desk::now_ms());
     let session = match &options.session {
-        Some(id) => Some(setup::session(&census, id)?),
+        Some(id) => Some(setup::session(&desk.team, id)?),
         None => None,
     };
-    let since_ms = options.since.map_or(i64::MIN, |ms| now_ms.saturating_sub(ms));
-    let costs = census.costs(session, since_ms, now_ms).map_err(stop)?;
+    let since_ms = options.since.map_or(i64::MIN, |ms| desk::now_ms().saturating_sub(ms));
+    let costs = desk.read(query::Costs { session, since_ms })?;
     let (rows, total) = add_up(&costs, options.by);
     let callers = if options.by == CostBy::Agent { with_calls(&costs) } else { BTreeMap::new() };
     let text = if options.json {
-        let all = |rows: &mut dyn Iterator<Item = (&String, &Sum)>| {
+        let all = |rows: &mut dyn Iterator<Item = (&String, &Spending)>| {
             rows.map(|(name, sum)| json_of(name, sum)).collect::<Vec<Value>>()
         };
         let (rows, callers) = (all(&mut rows.iter().map(|(name, sum)| (name, sum))), all(&mut callers.iter()));
@@ -59,7 +40,7 @@ pub(crate) fn run(place: &Place, options: &args::Cost) -> anyhow::Result<Exit> {
         let lines = own.chain(callers).chain([cells(desk.lang.total(), &total)]);
         let mut text = table(&desk.lang.cost_heads(options.by), &lines.collect::<Vec<_>>());
         if total.unknown_nano > 0 {
-            text.push_str(&format!("{}\n", desk.lang.unknown_outcome(&money(total.unknown_nano))));
+            text.push_str(&format!("{}\n", desk.lang.unknown_outcome(&dollars(total.unknown_nano))));
         }
         text
     };
@@ -68,30 +49,30 @@ pub(crate) fn run(place: &Place, options: &args::Cost) -> anyhow::Result<Exit> {
 }
 
 /// The sums, dearest first (days in order), and the sum of all.
-fn add_up(costs: &[Cost], by: CostBy) -> (Vec<(String, Sum)>, Sum) {
-    let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
-    let mut total = Sum::default();
+fn add_up(costs: &[Cost], by: CostBy) -> (Vec<(String, Spending)>, Spending) {
+    let mut sums: BTreeMap<String, Spending> = BTreeMap::new();
+    let mut total = Spending::default();
     for cost in costs {
-        sums.entry(key(cost, by)).or_default().add(cost);
-        total.add(cost);
+        *sums.entry(key(cost, by)).or_default() += Spending::from(&cost.charge);
+        total += Spending::from(&cost.charge);
     }
-    let mut rows: Vec<(String, Sum)> = sums.into_iter().collect();
+    let mut rows: Vec<(String, Spending)> = sums.into_iter().collect();
     if by != CostBy::Day {
-        rows.sort_by_key(|(_, sum)| std::cmp::Reverse((sum.nano, sum.usage.input_total() + sum.usage.output)));
+        rows.sort_by_key(|(_, sum)| std::cmp::Reverse((sum.nano, sum.tokens())));
     }
     (rows, total)
 }
 
-/// What those who called somebody have spent, together with whom they called.
-fn with_calls(costs: &[Cost]) -> BTreeMap<String, Sum> {
+/// The spending of each caller, with that of the agents it called.
+fn with_calls(costs: &[Cost]) -> BTreeMap<String, Spending> {
     let agents: BTreeMap<AgentId, &Cost> = costs.iter().map(|cost| (cost.agent, cost)).collect();
     let callers = |cost: &Cost| std::iter::successors(cost.caller, |id| agents.get(id).and_then(|by| by.caller));
     let all: BTreeSet<AgentId> = costs.iter().flat_map(callers).collect();
-    let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
+    let mut sums: BTreeMap<String, Spending> = BTreeMap::new();
     for cost in costs {
         for id in std::iter::once(cost.agent).chain(callers(cost)).filter(|id| all.contains(id)) {
             if let Some(caller) = agents.get(&id) {
-                sums.entry(caller.name.clone()).or_default().add(cost);
+                *sums.entry(caller.name.clone()).or_default() += Spending::from(&cost.charge);
             }
         }
     }
@@ -101,7 +82,7 @@ fn with_calls(costs: &[Cost]) -> BTreeMap<String, Sum> {
 fn key(cost: &Cost, by: CostBy) -> String {
     match by {
         CostBy::Agent => cost.name.clone(),
-        CostBy::Model => cost.model.clone(),
+        CostBy::Model => cost.charge.model.clone(),
         CostBy::Session => cost.session.to_string(),
         CostBy::Day => local(cost.at_ms).chars().take("2000-01-01".len()).collect(),
         CostBy::Task => match (&cost.plan, &cost.task) {
@@ -122,18 +103,18 @@ fn name_of(by: CostBy) -> &'static str {
     }
 }
 
-fn cells(name: &str, sum: &Sum) -> Vec<String> {
+fn cells(name: &str, sum: &Spending) -> Vec<String> {
     vec![
         name.to_owned(),
         sum.calls.to_string(),
         tokens(sum.usage.input_total()),
         tokens(sum.usage.cache_read),
         tokens(sum.usage.output),
-        if sum.unknown_nano > 0 { estimated(sum.nano) } else { money(sum.nano) },
+        spent(sum.nano, sum.unknown_nano),
     ]
 }
 
-fn json_of(name: &str, sum: &Sum) -> Value {
+fn json_of(name: &str, sum: &Spending) -> Value {
     json!({
         "name": name,
         "calls": sum.calls,
@@ -147,7 +128,9 @@ fn json_of(name: &str, sum: &Sum) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use max_team_core::chat::Usage;
     use max_team_core::id::{PlanId, SessionId};
+    use max_team_core::ledger::Charge;
 
     use super::*;
 
@@ -160,11 +143,14 @@ mod tests {
             plan: task.map(|_| PlanId::new(id)),
             task: task.map(str::to_owned),
             caller: None,
-            model: "m".into(),
-            calls: 2,
-            usage: Usage { input: 10, output: 1, cache_read: 5, cache_write: 0 },
-            nano,
-            unknown_nano: nano / 2,
+            charge: Charge {
+                model: "m".into(),
+                calls: 2,
+                usage: Usage { input: 10, output: 1, cache_read: 5, cache_write: 0 },
+                nano,
+                unknown_nano: nano / 2,
+                ..Charge::default()
+            },
             at_ms: 0,
         }
     }
@@ -203,7 +189,7 @@ mod tests {
             assert_eq!((total.calls, total.nano, total.usage.input_total()), (6, 13, 45));
             assert_eq!(total.unknown_nano, 5);
         }
-        let sum = Sum { nano: 2_000_000, unknown_nano: 1_000_000, ..Sum::default() };
+        let sum = Spending { nano: 2_000_000, unknown_nano: 1_000_000, ..Spending::default() };
         assert_eq!(cells("leo", &sum).last().unwrap(), "≈ $0.0020", "an estimate is marked");
     }
 }

@@ -1,27 +1,27 @@
-//! What the commands share that work on the journal alone: the way in, and waiting to be heard.
+//! Shared by the commands that start no team: reading stored state, and waiting until a message is read.
 //!
-//! A letter is committed before anything else is said about it. Whether somebody runs the session decides what the
-//! user is told: that it happened, that it is noted, or that its process has not taken it yet.
+//! A message is committed before anything is printed about it. If no process runs the session, the user is told that
+//! the message is stored; otherwise that it took effect, or that the process has not read it yet.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::time::Duration;
 
 use max_team_core::id::SessionId;
 use max_team_core::message::Principal;
-use max_team_journal::{Entry, Journal, Watch, WorkerInfo};
-use max_team_runtime::{Census, Post};
+use max_team_runtime::storage::WorkerInfo;
+use max_team_runtime::{LogEntry, LogFollower, Post, StoredQuestion, TeamReader, query};
 use tokio::time::Instant;
 
 use max_team_workspace::exit::{Exit, Stop};
 use max_team_workspace::setup::{self, Place};
 use max_team_workspace::words::Lang;
 
-/// How long somebody who runs the session has to take a letter before the user is told that they have not.
+/// How long the process that runs the session has to read a message before the user is told that it has not.
 const HEARD_WITHIN: Duration = Duration::from_secs(5);
 
-/// The journal, and who looks into it.
+/// The stored team, and who asks.
 pub(super) struct Desk {
-    pub(super) journal: Journal,
+    pub(super) team: TeamReader,
     pub(super) by: Principal,
     pub(super) lang: Lang,
 }
@@ -29,25 +29,26 @@ pub(super) struct Desk {
 impl Desk {
     pub(super) fn open(place: &Place) -> Result<Self, Stop> {
         let journal = place.journal_to_look().map_err(|error| setup::stop(&error))?;
-        Ok(Self { journal, by: place.principal("cli"), lang: place.speaks() })
+        Ok(Self { team: TeamReader::new(journal), by: place.principal("cli"), lang: place.speaks() })
     }
 
     pub(super) fn post(&self) -> Post<'_> {
-        Post::new(&self.journal)
+        self.team.post()
     }
 
-    pub(super) fn census(&self) -> Census<'_> {
-        Census::new(&self.journal)
+    /// Answers a question from the journal.
+    pub(super) fn read<Q: StoredQuestion>(&self, question: Q) -> Result<Q::Answer, Stop> {
+        self.team.ask(question).map_err(stop)
     }
 
     /// The process that runs a session.
     pub(super) fn owner(&self, session: Option<SessionId>) -> Result<Option<WorkerInfo>, Stop> {
-        session.map_or(Ok(None), |session| self.census().owner(session).map_err(stop))
+        session.map_or(Ok(None), |session| self.read(query::Owner { session }))
     }
 
     /// The log from now on; to be taken before the letter is sent.
-    pub(super) fn watch(&self) -> anyhow::Result<Watch> {
-        Ok(self.journal.watch(self.journal.last_seq()?)?)
+    pub(super) fn watch(&self) -> anyhow::Result<LogFollower> {
+        Ok(self.team.follow()?)
     }
 }
 
@@ -58,8 +59,8 @@ pub(super) fn wait<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::
 
 /// Looks at what comes until there is what was waited for; `None` if that takes too long.
 pub(super) async fn until<T>(
-    watch: &mut Watch,
-    mut look: impl FnMut(Option<&Entry>) -> anyhow::Result<Option<T>>,
+    watch: &mut LogFollower,
+    mut look: impl FnMut(Option<&LogEntry>) -> anyhow::Result<Option<T>>,
 ) -> anyhow::Result<Option<T>> {
     let deadline = Instant::now() + HEARD_WITHIN;
     let mut found = look(None)?;
@@ -73,14 +74,14 @@ pub(super) async fn until<T>(
 pub(super) use max_team_runtime::now_ms;
 pub(super) use max_team_workspace::setup::failed as stop;
 
-/// What cannot simply be taken back is asked about; where nobody can be asked, it does not happen, and `unasked` says why.
-pub(crate) fn agreed(question: &str, unasked: impl Fn(Lang) -> &'static str) -> Result<bool, Stop> {
+/// Asks the user at the terminal; where there is none, the command stops with `exit` and the words that say why.
+pub(crate) fn agreed(question: &str, exit: Exit, unasked: impl Fn(Lang) -> &'static str) -> Result<bool, Stop> {
     if !std::io::stdin().is_terminal() {
-        return Err(Stop::said(Exit::Usage, |lang| unasked(lang).to_owned()));
+        return Err(Stop::said(exit, |lang| unasked(lang).to_owned()));
     }
     let mut out = std::io::stdout();
     let asked = write!(out, "{question} [y/N] ").and_then(|()| out.flush());
     let mut line = String::new();
     let read = asked.and_then(|()| std::io::stdin().lock().read_line(&mut line));
-    Ok(read.is_ok() && line.trim().eq_ignore_ascii_case("y"))
+    Ok(read.is_ok() && matches!(line.trim().to_lowercase().as_str(), "y" | "yes" | "是"))
 }

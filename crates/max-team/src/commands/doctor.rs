@@ -357,7 +357,7 @@ fn is_sound(journal: &Journal, wanted: bool, findings: &mut Findings) -> bool {
         Ok(entries) => match journal.verify() {
             Ok(report) if report.is_sound() => {
                 findings.good(what, lang.entries_hold(entries));
-                // Whoever makes them again is told there.
+                // If the rows are rebuilt, that is reported there.
                 match (wanted, entries <= COMPARED_ENTRIES_MAX) {
                     (true, _) => {}
                     (false, true) => rows(journal, findings),

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use max_team_core::folder::Folder;
-use max_team_runtime::Sessions;
+use max_team_runtime::query;
 use max_team_tools::{Held, Kept, Store, ToolError};
 use serde_json::{Value, json};
 
-use super::desk::{Desk, stop};
+use super::desk::Desk;
 use super::table::table;
 use crate::args::{self, Whose};
 use max_team_terminal::text::clean;
@@ -44,8 +44,8 @@ impl Shelf {
             return self.of_agent(agent);
         }
         let session = match &whose.session {
-            Some(id) => setup::session(&self.desk.census(), id)?,
-            None => Sessions::new(&self.desk.journal).latest(&self.root).map_err(stop)?.session,
+            Some(id) => setup::session(&self.desk.team, id)?,
+            None => self.desk.read(query::LatestSession { root: self.root.clone() })?.session,
         };
         Ok(Store::files(&self.home, session))
     }
@@ -119,7 +119,7 @@ impl Shelf {
                 "bytes": content.len(), "text": text });
             return super::print(&format!("{told:#}\n"));
         }
-        // What a model wrote must not drive the terminal; whoever reads from a pipe has it as it is.
+        // A terminal gets the text without control characters, since a model wrote it; a pipe gets the file unchanged.
         let is_seen = std::io::IsTerminal::is_terminal(&std::io::stdout());
         if is_seen { super::print(&clean(&text)) } else { super::print_bytes(&content) }
     }

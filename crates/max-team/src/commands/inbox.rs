@@ -6,16 +6,17 @@ use max_team_core::plan::event::About;
 use max_team_core::plan::{Plan, draft};
 use max_team_core::policy::{Action, Deed};
 use max_team_core::time::rfc3339;
-use max_team_runtime::{Census, Matter, Pending};
+use max_team_runtime::{Matter, Pending, query};
 use serde_json::{Value, json};
 
-use super::desk::{self, Desk, stop};
-use super::table::{between, clip};
+use super::desk::{self, Desk};
+use super::table::clip;
 use crate::args;
 use max_team_terminal::sheet::{self, Depth};
 use max_team_terminal::text::{clean, clean_line};
-use max_team_workspace::exit::Exit;
+use max_team_workspace::exit::{Exit, Stop};
 use max_team_workspace::figures::short;
+use max_team_workspace::figures::since;
 use max_team_workspace::setup::Place;
 use max_team_workspace::words::Lang;
 
@@ -30,27 +31,23 @@ const INSTRUCTION_INDENT: usize = 8;
 
 pub(crate) fn run(place: &Place, options: &args::Inbox) -> anyhow::Result<Exit> {
     let desk = Desk::open(place)?;
-    let (post, census, now_ms) = (desk.post(), desk.census(), desk::now_ms());
+    let now_ms = desk::now_ms();
     let text = match &options.id {
         Some(id) => {
-            let mut all = post.inbox().map_err(stop)?;
-            post.note_along(&mut all).map_err(stop)?;
-            let found = post.find(id).map_err(stop)?;
-            let pending = all.into_iter().find(|other| other.row.question == found.row.question).unwrap_or(found);
+            let pending = desk.read(query::FindPending { text: id.clone() })?;
             if options.json {
-                format!("{}\n", whole(&pending, &census)?)
+                format!("{}\n", whole(&pending, &desk)?)
             } else {
-                show(&pending, &census, now_ms, Depth::of(options.full, "--full"), desk.lang)?
+                show(&pending, &desk, now_ms, Depth::of(options.full, "--full"))?
             }
         }
         None => {
-            let mut all = post.inbox().map_err(stop)?;
-            post.note_along(&mut all).map_err(stop)?;
+            let all = desk.read(query::Inbox {})?;
             if options.json {
-                let rows = all.iter().map(|pending| row(pending, &census)).collect::<anyhow::Result<Vec<_>>>()?;
+                let rows = all.iter().map(|pending| row(pending, &desk)).collect::<anyhow::Result<Vec<_>>>()?;
                 format!("{}\n", Value::from(rows))
             } else {
-                list(&all, &census, now_ms, Depth::of(options.full, "--full"), desk.lang)?
+                list(&all, &desk, now_ms, Depth::of(options.full, "--full"))?
             }
         }
     };
@@ -59,13 +56,8 @@ pub(crate) fn run(place: &Place, options: &args::Inbox) -> anyhow::Result<Exit> 
 }
 
 /// All of them, a few lines each.
-pub(super) fn list(
-    all: &[Pending],
-    census: &Census<'_>,
-    now_ms: i64,
-    depth: Depth<'_>,
-    lang: Lang,
-) -> anyhow::Result<String> {
+pub(super) fn list(all: &[Pending], desk: &Desk, now_ms: i64, depth: Depth<'_>) -> anyhow::Result<String> {
+    let lang = desk.lang;
     if all.is_empty() {
         return Ok(format!("{}\n", lang.inbox_empty()));
     }
@@ -75,10 +67,10 @@ pub(super) fn list(
         if let Some(words) = noted(pending, lang) {
             let _ = writeln!(text, "    {words}");
         }
-        for row in context(pending, census, lang)? {
+        for row in context(pending, desk)? {
             let _ = writeln!(text, "    {row}");
         }
-        if let Some(plan) = proposed(pending, census)? {
+        if let Some(plan) = proposed(pending, desk)? {
             let _ = writeln!(text, "    {}", goal(&plan, lang));
             tasks(&plan, depth, lang).iter().for_each(|row| text.push_str(&format!("    {row}\n")));
             for risk in risks(&plan) {
@@ -94,15 +86,16 @@ pub(super) fn list(
 }
 
 /// One of them, whole.
-fn show(pending: &Pending, census: &Census<'_>, now_ms: i64, depth: Depth<'_>, lang: Lang) -> anyhow::Result<String> {
+fn show(pending: &Pending, desk: &Desk, now_ms: i64, depth: Depth<'_>) -> anyhow::Result<String> {
+    let lang = desk.lang;
     let mut text = head(pending, now_ms, lang);
-    for row in context(pending, census, lang)? {
+    for row in context(pending, desk)? {
         let _ = writeln!(text, "{row}");
     }
     match (&pending.row.matter, pending.plan) {
         (Matter::Plan(_), Some(plan)) => {
             text.push('\n');
-            text.push_str(&sheet::sheet(&census.plan(plan)?, sheet::WIDTH, depth, lang));
+            text.push_str(&sheet::sheet(&*desk.read(query::Plan { plan })?, sheet::WIDTH, depth, lang));
         }
         (Matter::Tool { action, .. }, _) if !action.preview.is_empty() => {
             text.push('\n');
@@ -129,7 +122,7 @@ fn show(pending: &Pending, census: &Census<'_>, now_ms: i64, depth: Depth<'_>, l
 }
 
 fn head(pending: &Pending, now_ms: i64, lang: Lang) -> String {
-    let age = sheet::duration(between(pending.row.at_ms, now_ms));
+    let age = sheet::duration(since(pending.row.at_ms, now_ms));
     let session = pending.session.map(|session| short(&session));
     let who = match (pending.task.as_deref(), pending.who.as_str()) {
         (_, "plan") => {
@@ -144,12 +137,13 @@ fn head(pending: &Pending, now_ms: i64, lang: Lang) -> String {
 }
 
 /// The project, the work that the question belongs to, and the rule that asks.
-fn context(pending: &Pending, census: &Census<'_>, lang: Lang) -> anyhow::Result<Vec<String>> {
+fn context(pending: &Pending, desk: &Desk) -> anyhow::Result<Vec<String>> {
+    let lang = desk.lang;
     // The goal of a proposed plan stands above its tasks.
     let is_proposal = matches!(pending.row.matter, Matter::Plan(About::Proposal | About::Rest));
-    let purpose = if is_proposal { None } else { census.purpose(pending)? };
+    let purpose = if is_proposal { None } else { purpose(pending, desk)? };
     let rows = [
-        (lang.project_folder(), folder(pending, census)?),
+        (lang.project_folder(), folder(pending, desk)?),
         (lang.task_word(), purpose),
         (lang.why(), rule(pending).map(|rule| lang.told(rule))),
     ];
@@ -221,16 +215,22 @@ fn changed(action: &Action) -> Option<(usize, usize)> {
 }
 
 /// The plan behind a question about the whole of it.
-fn proposed(pending: &Pending, census: &Census<'_>) -> anyhow::Result<Option<Plan>> {
+fn proposed(pending: &Pending, desk: &Desk) -> anyhow::Result<Option<Plan>> {
     match (&pending.row.matter, pending.plan) {
-        (Matter::Plan(About::Proposal | About::Rest), Some(plan)) => Ok(Some(census.plan(plan)?)),
+        (Matter::Plan(About::Proposal | About::Rest), Some(plan)) => Ok(Some(*desk.read(query::Plan { plan })?)),
         _ => Ok(None),
     }
 }
 
+/// The work that a question belongs to.
+fn purpose(pending: &Pending, desk: &Desk) -> Result<Option<String>, Stop> {
+    let Pending { row, session, plan, task, .. } = pending;
+    desk.read(query::Purpose { address: row.address.clone(), session: *session, plan: *plan, task: task.clone() })
+}
+
 /// The project of the session that asks.
-fn folder(pending: &Pending, census: &Census<'_>) -> anyhow::Result<Option<String>> {
-    Ok(pending.session.map(|session| census.folder(session)).transpose()?)
+fn folder(pending: &Pending, desk: &Desk) -> anyhow::Result<Option<String>> {
+    Ok(pending.session.map(|session| desk.read(query::Session { session })).transpose()?.map(|row| row.cwd))
 }
 
 /// What makes a plan risky, in words.
@@ -298,8 +298,8 @@ fn ways(pending: &Pending, lang: Lang) -> Vec<String> {
     }
 }
 
-fn row(pending: &Pending, census: &Census<'_>) -> anyhow::Result<Value> {
-    let plan = proposed(pending, census)?;
+fn row(pending: &Pending, desk: &Desk) -> anyhow::Result<Value> {
+    let plan = proposed(pending, desk)?;
     let task = |task: &draft::Task| {
         json!({
             "id": task.id,
@@ -315,11 +315,11 @@ fn row(pending: &Pending, census: &Census<'_>) -> anyhow::Result<Value> {
         "short": short(&pending.row.question),
         "since": rfc3339(pending.row.at_ms),
         "session": pending.session,
-        "cwd": folder(pending, census)?,
+        "cwd": folder(pending, desk)?,
         "who": pending.who,
         "plan": pending.plan,
         "task": pending.task,
-        "purpose": census.purpose(pending)?,
+        "purpose": purpose(pending, desk)?,
         "asked": asked(pending),
         "noted": pending.noted.as_ref().map(|noted| json!({ "by": noted.by, "said": noted.said, "at": rfc3339(noted.at_ms) })),
         "answer_with": ways(pending, Lang::En),
@@ -353,11 +353,11 @@ fn row(pending: &Pending, census: &Census<'_>) -> anyhow::Result<Value> {
     Ok(value)
 }
 
-fn whole(pending: &Pending, census: &Census<'_>) -> anyhow::Result<Value> {
-    let mut value = row(pending, census)?;
+fn whole(pending: &Pending, desk: &Desk) -> anyhow::Result<Value> {
+    let mut value = row(pending, desk)?;
     let more = match (&pending.row.matter, pending.plan) {
         (Matter::Tool { action, .. }, _) => ("preview", json!(action.preview)),
-        (Matter::Plan(_), Some(plan)) => ("draft", json!(census.plan(plan)?.draft())),
+        (Matter::Plan(_), Some(plan)) => ("draft", json!(desk.read(query::Plan { plan })?.draft())),
         (Matter::Plan(_), None) => return Ok(value),
     };
     if let Value::Object(value) = &mut value {

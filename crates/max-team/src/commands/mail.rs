@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::time::rfc3339;
-use max_team_runtime::{AgentRow, Fate, Letter, Reader, RuntimeError, Sessions, Shown, is_go_on, new_id};
+use max_team_runtime::{AgentRow, Fate, Letter, Reader, RuntimeError, Shown, is_go_on, new_id, query};
 use serde_json::{Value, json};
 
 use super::desk::{self, Desk, stop};
@@ -27,7 +27,7 @@ pub(crate) fn run(place: &Place, command: &args::Mail) -> anyhow::Result<Exit> {
     match command {
         args::Mail::List { session, agent, state, all, json } => {
             let session = this_session(&desk, place, session.as_deref())?;
-            let mut letters = desk.census().letters(session).map_err(stop)?;
+            let mut letters = desk.read(query::Messages { session })?;
             letters.retain(|letter| {
                 let is_of = |name: &String| letter.from == *name || letter.to == *name;
                 (*all || !letter.is_control())
@@ -46,7 +46,7 @@ pub(crate) fn run(place: &Place, command: &args::Mail) -> anyhow::Result<Exit> {
         }
         args::Mail::Show { id, session, json } => {
             let session = this_session(&desk, place, session.as_deref())?;
-            let found = desk.census().find_letter(session, id).map_err(stop)?;
+            let found = desk.read(query::FindMessage { session, text: id.clone() })?;
             let mut letter = found.ok_or_else(|| Stop::said(Exit::Failed, |lang| lang.no_letter(id)))?;
             if letter.fate == Fate::Delivered && letter.envelope.to == desk.by.address() {
                 letter.fate = Fate::Read(None);
@@ -91,25 +91,25 @@ pub(super) fn names(readers: &[Reader]) -> String {
     readers.iter().map(|reader| reader.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// The session that is meant: the named one, else the one last used here. Never another project's, of whose team nobody spoke.
+/// The named session, else the one last used here. Never one of another project: the user does not mean its team.
 pub(super) fn this_session(desk: &Desk, place: &Place, given: Option<&str>) -> anyhow::Result<SessionId> {
     if let Some(id) = given {
-        return Ok(setup::session(&desk.census(), id)?);
+        return Ok(setup::session(&desk.team, id)?);
     }
     last_used(desk, place)
 }
 
 /// The session of this project that runs, else the one last used.
 pub(super) fn last_used(desk: &Desk, place: &Place) -> anyhow::Result<SessionId> {
-    let (sessions, root) = (Sessions::new(&desk.journal), root(place)?);
+    let root = root(place)?;
     let here = root.display().to_string();
-    for row in sessions.list(SESSIONS_MAX).map_err(stop)?.into_iter().filter(|row| row.cwd == here) {
+    for row in desk.read(query::Sessions { limit: SESSIONS_MAX })?.into_iter().filter(|row| row.cwd == here) {
         if desk.owner(Some(row.session))?.is_some() {
             return Ok(row.session);
         }
     }
-    match sessions.latest(&root) {
-        // Nobody has asked to go on with anything here.
+    match desk.team.ask(query::LatestSession { root }) {
+        // The error of the query speaks of continuing, which the user has not asked for.
         Err(RuntimeError::NothingToContinue(_)) => {
             Err(Stop::said(Exit::Failed, |lang| lang.no_session_here().to_owned()).into())
         }
@@ -117,17 +117,19 @@ pub(super) fn last_used(desk: &Desk, place: &Place) -> anyhow::Result<SessionId>
     }
 }
 
-/// Whom a name means: somebody of the given session, else of the one last used here, else of the last in which there is one.
+/// The agent with this name: of the given session, else of the one last used here, else of the latest session that has
+/// one.
 pub(super) fn agent_of(
     desk: &Desk,
     place: &Place,
     given: Option<SessionId>,
     name: &str,
 ) -> anyhow::Result<Option<AgentRow>> {
-    let (census, here) = (desk.census(), given.or_else(|| last_used(desk, place).ok()));
-    let found = here.map(|here| census.find_agent(Some(here), name)).transpose().map_err(stop)?.flatten();
+    let here = given.or_else(|| last_used(desk, place).ok());
+    let find = |session| desk.read(query::FindAgent { session, text: name.to_owned() });
+    let found = here.map(|here| find(Some(here))).transpose()?.flatten();
     match found {
-        None if given.is_none() => Ok(census.find_agent(None, name).map_err(stop)?),
+        None if given.is_none() => Ok(find(None)?),
         found => Ok(found),
     }
 }
@@ -145,13 +147,12 @@ pub(super) fn session_of(
     given: Option<&str>,
     to: &[String],
 ) -> anyhow::Result<(SessionId, Vec<Reader>)> {
-    let post = desk.post();
+    let readers = |session| desk.team.ask(query::Readers { session, to: to.to_vec() });
     if let Some(id) = given {
-        let session = setup::session(&desk.census(), id)?;
-        return Ok((session, post.find_readers(session, to).map_err(stop)?));
+        let session = setup::session(&desk.team, id)?;
+        return Ok((session, readers(session).map_err(stop)?));
     }
-    let sessions = Sessions::new(&desk.journal);
-    let here = last_used(desk, place).ok().map(|session| (session, post.find_readers(session, to)));
+    let here = last_used(desk, place).ok().map(|session| (session, readers(session)));
     let refused = match here {
         Some((session, Ok(readers))) => return Ok((session, readers)),
         // A name that is known here is not looked for elsewhere.
@@ -162,11 +163,11 @@ pub(super) fn session_of(
         None => None,
     };
     let mut found = Vec::new();
-    for row in sessions.list(SESSIONS_MAX).map_err(stop)? {
+    for row in desk.read(query::Sessions { limit: SESSIONS_MAX })? {
         if desk.owner(Some(row.session))?.is_some()
-            && let Ok(readers) = post.find_readers(row.session, to)
+            && let Ok(known) = readers(row.session)
         {
-            found.push((row.session, readers));
+            found.push((row.session, known));
         }
     }
     let name = to.join(", ");
@@ -197,7 +198,7 @@ fn cells(letter: &Letter, lang: Lang) -> Vec<String> {
     ]
 }
 
-/// What it says. What the program tells whoever goes on is nobody's words: it is named as what the user did.
+/// The text of a message. The fixed text that resumes an agent is shown as the user's action.
 fn words(letter: &Letter, lang: Lang) -> String {
     let text = letter.text();
     if is_go_on(&text) { lang.goes_on_letter().to_owned() } else { text }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use max_team_core::limits::MEMORY_FILE_BYTES_MAX;
 use max_team_core::memory::{Board, Fact, File, Key, KeyError, Refusal, Scope, Source, Writer};
-use max_team_runtime::{Hit, Memories, RuntimeError, Sessions, Told, project_scope};
+use max_team_runtime::{Hit, RuntimeError, Told, project_scope, query};
 use serde_json::{Value, json};
 
 use super::desk::{Desk, stop, wait};
@@ -52,10 +52,6 @@ impl Shelf {
         Ok(Self { desk: Desk::open(place)?, project })
     }
 
-    fn memories(&self) -> Memories<'_> {
-        Memories::new(&self.desk.journal)
-    }
-
     fn user(&self) -> Writer {
         Writer::User(self.desk.by.user.clone())
     }
@@ -79,7 +75,7 @@ impl Shelf {
     fn found(&self, key: Option<&Key>, only: Option<args::Board>) -> Result<Vec<(Scope, Fact)>, Stop> {
         let mut found = Vec::new();
         for scope in self.scopes(only) {
-            let board = self.memories().board(&scope).map_err(stop)?;
+            let board = self.desk.read(query::Memory { scope: scope.clone() })?;
             let facts = board.facts().filter(|fact| key.is_none_or(|key| fact.key.below(key).is_some()));
             found.extend(facts.map(|fact| (scope.clone(), fact.clone())));
         }
@@ -103,7 +99,7 @@ impl Shelf {
     }
 
     fn search(&self, words: &str, limit: usize, json: bool) -> Result<(), Stop> {
-        let hits = self.memories().search(&self.scopes(None), words, limit).map_err(stop)?;
+        let hits = self.desk.read(query::SearchMemory { scopes: self.scopes(None), words: words.to_owned(), limit })?;
         if json {
             let as_json = |hit: &Hit| {
                 let mut found = as_json(&hit.scope, &hit.fact);
@@ -139,7 +135,8 @@ impl Shelf {
         let key = parse(key)?;
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
         let scope = self.scope(only, &key);
-        let set = async { Ok(self.memories().set(&scope, &self.user(), &key, &value, &Source::default()).await) };
+        let set =
+            async { Ok(self.desk.team.memories().set(&scope, &self.user(), &key, &value, &Source::default()).await) };
         let keys = waited(set)?.map_err(stop)?;
         self.say(self.desk.lang.remembered(), &scope, &keys)
     }
@@ -148,7 +145,7 @@ impl Shelf {
         let (lang, key) = (self.desk.lang, parse(key)?);
         let mut is_any = false;
         for scope in self.scopes(only) {
-            let forgotten = waited(async { Ok(self.memories().forget(&scope, &self.user(), &key).await) })?;
+            let forgotten = waited(async { Ok(self.desk.team.memories().forget(&scope, &self.user(), &key).await) })?;
             let forgotten = match forgotten {
                 // Neither is there anything under it, nor anything left of what once was.
                 Err(RuntimeError::Memory(Refusal::Nothing(_))) => continue,
@@ -174,16 +171,15 @@ impl Shelf {
     }
 
     fn why(&self, session: Option<&str>, all: bool, json: bool) -> Result<(), Stop> {
-        let sessions = Sessions::new(&self.desk.journal);
         let session = match session {
-            Some(id) => setup::session(&self.desk.census(), id)?,
+            Some(id) => setup::session(&self.desk.team, id)?,
             None => {
-                let last = sessions.list(1).map_err(stop)?;
+                let last = self.desk.read(query::Sessions { limit: 1 })?;
                 let none = || Stop::said(Exit::Failed, |lang| lang.no_sessions_yet().to_owned());
                 last.first().map(|row| row.session).ok_or_else(none)?
             }
         };
-        let mut told = self.memories().told(session).map_err(stop)?;
+        let mut told = self.desk.read(query::Recalled { session })?;
         if !all {
             told = told.pop().into_iter().collect();
         }
@@ -207,7 +203,7 @@ impl Shelf {
             text.push_str(&format!("    {}\n", lang.told_nothing()));
         }
         for fact in &told.recall.facts {
-            let value = match self.memories().fact(&fact.scope, &fact.key).map_err(stop)? {
+            let value = match self.desk.read(query::MemoryFact { scope: fact.scope.clone(), key: fact.key.clone() })? {
                 None => lang.since_forgotten().to_owned(),
                 Some(now) if now.at_ms != fact.at_ms => lang.since_changed().to_owned(),
                 Some(now) => clean_line(&clip(&now.words(), VALUE_MAX)),
@@ -222,9 +218,9 @@ impl Shelf {
 
     fn export(&self, folder: Option<&Path>, scope: args::Board, force: bool) -> Result<(), Stop> {
         let scope = self.scopes(Some(scope)).pop().unwrap_or(Scope::User);
-        let board: Board = self.memories().board(&scope).map_err(stop)?;
+        let board: Board = self.desk.read(query::Memory { scope: scope.clone() })?;
         if scope == Scope::User {
-            let others = self.memories().board(&self.project).map_err(stop)?.len();
+            let others = self.desk.read(query::Memory { scope: self.project.clone() })?.len();
             // Beside the output, which may be JSON.
             if others > 0 {
                 headless::talk(&self.desk.lang.not_exported(others));
@@ -263,7 +259,8 @@ impl Shelf {
                 let source = Source { file: file.clone(), ..Source::default() };
                 let shown =
                     clean_line(&clip(&value.as_str().map_or_else(|| value.to_string(), str::to_owned), VALUE_MAX));
-                let set = async { Ok(self.memories().set(&scope, &self.user(), &key, &value, &source).await) };
+                let set =
+                    async { Ok(self.desk.team.memories().set(&scope, &self.user(), &key, &value, &source).await) };
                 let verb = match (dry_run, if dry_run { Ok(Vec::new()) } else { waited(set)? }) {
                     (true, _) => lang.would_take().to_owned(),
                     (false, Ok(_)) => lang.taken().to_owned(),

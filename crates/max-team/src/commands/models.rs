@@ -5,10 +5,11 @@ use max_team_core::team::Model;
 use max_team_llm::{Catalog, Provider};
 use serde_json::{Value, json};
 
-use super::table::{table, tokens};
+use super::table::table;
 use crate::args;
 use max_team_workspace::config::Config;
 use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::figures::tokens;
 use max_team_workspace::keys;
 use max_team_workspace::models;
 use max_team_workspace::setup::Place;

@@ -45,7 +45,7 @@ fn why(
         Some(name) => constraints(place, options, name)?,
         None => Constraints::default(),
     };
-    // Nobody runs an address: whoever asks about one means a look at it.
+    // An address is no command: without a tool, the question is about fetching it.
     let is_address = options.tool.is_none() && host(&options.what).is_some();
     let given = options.tool.as_deref().or(is_address.then_some("http_get"));
     let action = match given {
@@ -233,7 +233,8 @@ fn trust(place: &Place, root: &std::path::Path, loaded: &Loaded, yes: bool) -> a
             super::print(&format!("    {}\n", clean_line(line)))?;
         }
     }
-    if !yes && !agreed()? {
+    let unasked = "there is no terminal to ask: `max-team permissions trust --yes` trusts them without a question";
+    if !yes && !super::desk::agreed("Use these without a question?", Exit::Denied, |_| unasked)? {
         super::print("left as they are\n")?;
         return Ok(Exit::Denied);
     }
@@ -243,16 +244,4 @@ fn trust(place: &Place, root: &std::path::Path, loaded: &Loaded, yes: bool) -> a
     trusted.add(&root.to_string_lossy(), &rules)?;
     super::print(&format!("{} used from now on in {}\n", rules.len(), root.display()))?;
     Ok(Exit::Ok)
-}
-
-fn agreed() -> anyhow::Result<bool> {
-    use std::io::IsTerminal;
-    if !std::io::stdin().is_terminal() {
-        let words = "there is no terminal to ask: `max-team permissions trust --yes` trusts them without a question";
-        return Err(Stop::new(Exit::Denied, words).into());
-    }
-    super::print("Use these without a question? [y/N] ")?;
-    let mut line = String::new();
-    std::io::stdin().read_line(&mut line)?;
-    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes" | "是"))
 }

@@ -43,7 +43,7 @@ pub(crate) fn plan(place: &Place, goal: String, options: PlanOptions) -> anyhow:
         let shown = path.display().to_string();
         return Err(Stop::said(Exit::Usage, |lang| lang.already_there(&shown)).into());
     }
-    // A plan that nobody may approve here must not run by itself either.
+    // The plan is only proposed, so it must not be approved automatically.
     let team = TeamFlags { approve: Some(Approve::Plan), ..flags };
     let flags = Talk { team, record, ..Talk::default() };
     let workspace = Workspace::read(place, &flags.selection(), flags::overrides(&flags))?;
@@ -67,7 +67,7 @@ pub(crate) fn run(place: &Place, file: &Path, options: RunOptions) -> anyhow::Re
     let text = named::text(file, FILE_BYTES_MAX).map_err(unreadable)?;
     let read = plan_file::read(&text, &source)?;
     read.warnings.iter().for_each(|warning| headless::talk(warning));
-    // Whoever says yes to the whole has seen it; the risky parts are theirs too.
+    // `--yes` approves the whole plan, including its risky tasks.
     let flags = Talk { team: options.flags, yes_to_plans: options.yes, record: options.record, ..Talk::default() };
     let workspace = match Workspace::read(place, &flags.selection(), flags::overrides(&flags)) {
         Ok(workspace) => workspace,

@@ -7,19 +7,20 @@ use std::collections::HashMap;
 use max_team_core::event::Event;
 use max_team_core::id::PlanId;
 use max_team_core::plan::event::About;
-use max_team_core::plan::{Plan, PlanState, Status, TaskView, mermaid};
+use max_team_core::plan::{Plan, PlanState, Status, TaskView};
 use max_team_core::time::rfc3339;
-use max_team_runtime::{Census, PlanLine};
+use max_team_runtime::{PlanLine, query};
 use serde_json::{Value, json};
 
-use super::desk::{self, Desk, stop};
-use super::table::{clip, money, table};
+use super::desk::{self, Desk};
+use super::table::{clip, table};
 use crate::args;
 use max_team_terminal::sheet::{self, Depth};
 use max_team_terminal::text::clean;
 use max_team_workspace::exit::{Exit, Stop};
 use max_team_workspace::figures::local;
 use max_team_workspace::figures::short;
+use max_team_workspace::plan_drawing;
 use max_team_workspace::plan_file;
 use max_team_workspace::setup::Place;
 use max_team_workspace::words::Lang;
@@ -29,21 +30,20 @@ const GOAL_CHARS: usize = 70;
 
 pub(crate) fn run(place: &Place, command: &args::Plans) -> anyhow::Result<Exit> {
     let desk = Desk::open(place)?;
-    let census = desk.census();
     let text = match command {
         args::Plans::List { limit, json } => {
-            let mut lines = census.plans().map_err(stop)?;
+            let mut lines = desk.read(query::AllPlans {})?;
             lines.truncate(*limit);
-            list(&census, &lines, *json, desk.lang)?
+            list(&desk, &lines, *json)?
         }
         args::Plans::Show { id, full, json, mermaid, yaml } => {
-            let id = find(&census, id.as_deref())?;
-            let plan = census.plan(id).map_err(stop)?;
+            let id = find(&desk, id.as_deref())?;
+            let (plan, state) = desk.read(query::PlanWithState { plan: id })?;
             match (plan.draft(), plan.graph()) {
-                _ if *json => format!("{}\n", whole(&census, id, &plan)?),
-                (Some(draft), Some(graph)) if *mermaid => self::mermaid(draft, graph),
+                _ if *json => format!("{}\n", whole(&desk, id, &plan, state)?),
+                (Some(draft), Some(graph)) if *mermaid => plan_drawing::mermaid(draft, graph),
                 (Some(draft), _) if *yaml => plan_file::write(draft),
-                _ => show(&plan, census.plan_state(&plan).map_err(stop)?, Depth::of(*full, "--full"), desk.lang),
+                _ => show(&plan, state, Depth::of(*full, "--full"), desk.lang),
             }
         }
     };
@@ -51,14 +51,14 @@ pub(crate) fn run(place: &Place, command: &args::Plans) -> anyhow::Result<Exit> 
     Ok(Exit::Ok)
 }
 
-fn find(census: &Census<'_>, id: Option<&str>) -> anyhow::Result<PlanId> {
+fn find(desk: &Desk, id: Option<&str>) -> anyhow::Result<PlanId> {
     match id {
         Some(id) => {
             let gone = || Stop::said(Exit::Failed, |lang| lang.unknown_plan(id));
-            Ok(census.find_plan(id).map_err(stop)?.ok_or_else(gone)?)
+            Ok(desk.read(query::FindPlan { text: id.to_owned() })?.ok_or_else(gone)?)
         }
         None => {
-            let newest = census.plans().map_err(stop)?.into_iter().next();
+            let newest = desk.read(query::AllPlans {})?.into_iter().next();
             Ok(newest
                 .map(|line| line.row.plan)
                 .ok_or_else(|| Stop::said(Exit::Failed, |lang| lang.no_plans_yet().to_owned()))?)
@@ -75,14 +75,13 @@ struct Stands {
     tasks: usize,
 }
 
-fn stands(census: &Census<'_>, line: &PlanLine, lang: Lang) -> anyhow::Result<Stands> {
+fn stands(desk: &Desk, line: &PlanLine, lang: Lang) -> anyhow::Result<Stands> {
     if let Some(row) = &line.end {
         let state = PlanState::of_end(row.end);
         let how = Some(lang.plan_end(row.end)).filter(|how| *how != lang.plan_state(state));
         return Ok(Stands { state, detail: how.unwrap_or_default(), done: row.tally.done, tasks: row.tally.tasks });
     }
-    let plan = census.plan(line.row.plan).map_err(stop)?;
-    let state = census.plan_state(&plan).map_err(stop)?;
+    let (plan, state) = desk.read(query::PlanWithState { plan: line.row.plan })?;
     let asked = plan.asked().next().map(|(_, about)| match about {
         About::Proposal => lang.for_approval(),
         About::Rest | About::Start { .. } => lang.for_start(),
@@ -90,6 +89,7 @@ fn stands(census: &Census<'_>, line: &PlanLine, lang: Lang) -> anyhow::Result<St
         About::Budget => lang.for_budget(),
     });
     let detail = match state {
+        PlanState::Stopped if desk.read(query::IsPlanHeld { plan: line.row.plan })? => lang.plan_held(),
         PlanState::Stopped => lang.stop_not_read(),
         PlanState::Waiting if plan.is_parked() => lang.for_server(),
         PlanState::Waiting => asked.unwrap_or_else(|| lang.for_answer()),
@@ -99,11 +99,12 @@ fn stands(census: &Census<'_>, line: &PlanLine, lang: Lang) -> anyhow::Result<St
     Ok(Stands { state, detail, done: plan.tally().done, tasks })
 }
 
-fn list(census: &Census<'_>, lines: &[PlanLine], as_json: bool, lang: Lang) -> anyhow::Result<String> {
+fn list(desk: &Desk, lines: &[PlanLine], as_json: bool) -> anyhow::Result<String> {
+    let lang = desk.lang;
     let mut rows = Vec::new();
     let mut values = Vec::new();
     for line in lines {
-        let Stands { state, detail, done, tasks } = stands(census, line, if as_json { Lang::En } else { lang })?;
+        let Stands { state, detail, done, tasks } = stands(desk, line, if as_json { Lang::En } else { lang })?;
         let row = &line.row;
         if as_json {
             values.push(json!({
@@ -137,7 +138,7 @@ fn show(plan: &Plan, state: PlanState, depth: Depth<'_>, lang: Lang) -> String {
     }
     if let Some(end) = plan.ended() {
         let tally = plan.tally();
-        text.push_str(&format!("{}\n", lang.came_to(end, &tally, &money(tally.spent.nano))));
+        text.push_str(&format!("{}\n", lang.came_to(end, &tally)));
     } else {
         text.push_str(&format!("{}\n", lang.plan_stands(state)));
     }
@@ -152,8 +153,8 @@ struct Times {
     finished: Option<i64>,
 }
 
-fn whole(census: &Census<'_>, id: PlanId, plan: &Plan) -> anyhow::Result<Value> {
-    let events = census.plan_events(id).map_err(stop)?;
+fn whole(desk: &Desk, id: PlanId, plan: &Plan, state: PlanState) -> anyhow::Result<Value> {
+    let events = desk.read(query::PlanEvents { plan: id })?;
     let created = events.first().map_or(0, |(at_ms, _)| *at_ms);
     let times = times(&events);
     let tasks: Vec<Value> = plan
@@ -169,7 +170,7 @@ fn whole(census: &Census<'_>, id: PlanId, plan: &Plan) -> anyhow::Result<Value> 
         "goal": plan.draft().map(|draft| &draft.goal),
         "created_at": rfc3339(created),
         "approved": plan.is_approved(),
-        "state": census.plan_state(plan).map_err(stop)?,
+        "state": state,
         "ended": plan.ended(),
         "tally": plan.tally(),
         "forecast": plan.forecast(),
@@ -202,6 +203,9 @@ fn task(plan: &Plan, view: &TaskView<'_>, created: i64, times: Times) -> Value {
             result.insert("artifacts".to_owned(), json!(found.artifacts));
             result.insert("proof".to_owned(), json!(found.proof));
             result.insert("evidence".to_owned(), json!(found.evidence));
+            if let Some(correction) = &view.correction {
+                result.insert("correction".to_owned(), json!(correction));
+            }
             if let Some(cached) = &found.cached {
                 result.insert("cached".to_owned(), json!(cached));
             }
@@ -237,6 +241,7 @@ fn times(events: &[(i64, Event)]) -> HashMap<&str, Times> {
             Event::TaskRuled(ruled) => (&ruled.task, false, false),
             Event::TaskPaused(paused) => (&paused.task, false, false),
             Event::TaskDone(done) => (&done.task, false, true),
+            Event::TaskCorrected(corrected) => (&corrected.task, false, false),
             Event::TaskFailed(failed) => (&failed.task, false, true),
             Event::TaskSkipped(skipped) => (&skipped.task, false, true),
             Event::TaskCancelled(cancelled) => (&cancelled.task, false, true),

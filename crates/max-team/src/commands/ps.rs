@@ -1,27 +1,29 @@
-//! `ps`: who is at work in which session, at what, and why somebody is not.
+//! `ps`: the agents of all sessions, what each does, and why an idle one does nothing.
 
+use max_team_core::status::Doing;
 use max_team_core::time::rfc3339;
-use max_team_runtime::{Doing, Person};
+use max_team_runtime::{Person, query};
 use max_team_tools::Shelf;
 use max_team_tools::shell::Job;
 use serde_json::{Value, json};
 
-use super::desk::{self, Desk, stop};
-use super::table::{between, clip, estimated, money, table, tokens};
+use super::desk::{self, Desk};
+use super::table::{clip, table};
 use crate::args;
 use max_team_terminal::sheet;
 use max_team_workspace::exit::Exit;
 use max_team_workspace::figures::short;
+use max_team_workspace::figures::{since, spent, tokens};
 use max_team_workspace::setup::Place;
 use max_team_workspace::words::Lang;
 
-/// Characters of what somebody is doing.
+/// Characters of an agent's current action.
 const DOING_CHARS: usize = 120;
 
 pub(crate) fn run(place: &Place, options: &args::Ps) -> anyhow::Result<Exit> {
     let desk = Desk::open(place)?;
     let now_ms = desk::now_ms();
-    let people = desk.census().people(now_ms, options.all).map_err(stop)?;
+    let people = desk.read(query::Ps { all: options.all })?;
     let text = if options.json {
         let rows = people.iter().map(|person| row(person, &jobs(place, person), now_ms));
         format!("{}\n", Value::from(rows.collect::<Vec<_>>()))
@@ -39,7 +41,7 @@ pub(crate) fn run(place: &Place, options: &args::Ps) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// What runs in the background for somebody, as far as a living process looks after it.
+/// The agent's background commands, if the process that runs it is alive.
 fn jobs(place: &Place, person: &Person) -> Vec<Job> {
     let Some((agent, pid)) = person.agent.zip(person.pid) else { return Vec::new() };
     Job::of(&Shelf::of(&place.home, agent), pid)
@@ -48,7 +50,7 @@ fn jobs(place: &Place, person: &Person) -> Vec<Job> {
 /// A line beneath whose command it is.
 fn command(job: &Job, now_ms: i64, lang: Lang) -> Vec<String> {
     let mut cells = vec![String::new(); lang.people_heads().len()];
-    let time = if job.over.is_none() { sheet::duration(between(job.since_ms, now_ms)) } else { String::new() };
+    let time = if job.over.is_none() { sheet::duration(since(job.since_ms, now_ms)) } else { String::new() };
     let over = job.over.iter().map(|over| format!("{}{over}", lang.semicolon()));
     let doing = clip(&job.command, DOING_CHARS) + &over.collect::<String>();
     for (at, text) in [(1, format!("└ {}", job.id)), (3, lang.job_state(job).to_owned()), (6, time), (10, doing)] {
@@ -58,7 +60,7 @@ fn command(job: &Job, now_ms: i64, lang: Lang) -> Vec<String> {
 }
 
 fn elapsed(person: &Person, now_ms: i64) -> Option<u64> {
-    person.since_ms.map(|since_ms| between(since_ms, now_ms))
+    person.since_ms.map(|since_ms| since(since_ms, now_ms))
 }
 
 fn cells(person: &Person, now_ms: i64, lang: Lang) -> Vec<String> {
@@ -81,12 +83,11 @@ fn cells(person: &Person, now_ms: i64, lang: Lang) -> Vec<String> {
     ]
 }
 
-/// What somebody has cost, as far as that is known.
+/// An agent's cost, as far as it is known.
 pub(super) fn cost(person: &Person) -> String {
     match (person.unpriced, person.nano, person.unknown_nano) {
         (true, 0, _) => "?".to_owned(),
-        (_, nano, 0) => money(nano),
-        (_, nano, _) => estimated(nano),
+        (_, nano, unknown) => spent(nano, unknown),
     }
 }
 
@@ -95,7 +96,7 @@ fn doing(doing: &Doing, now_ms: i64, lang: Lang) -> String {
         Doing::Calling { model, attempt } => lang.calling(model, *attempt),
         Doing::Running { tool, target } => lang.running(&format!("{tool} {target}")),
         Doing::Asking { tool, target } => lang.asks_what(&format!("{tool} {target}")),
-        Doing::Retrying { at_ms } => lang.again_in(&sheet::duration(between(now_ms, *at_ms))),
+        Doing::Retrying { at_ms } => lang.again_in(&sheet::duration(since(now_ms, *at_ms))),
         Doing::Affording => lang.affording().to_owned(),
         Doing::Preparing => lang.getting_ready().to_owned(),
         Doing::Checked => lang.being_checked().to_owned(),

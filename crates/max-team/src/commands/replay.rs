@@ -12,11 +12,11 @@ use serde_json::json;
 
 use super::desk::{self, stop};
 use super::stream::line::line;
-use super::table::between;
 use crate::args;
 use crate::record;
 use max_team_terminal::text::clean_line;
 use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::figures::since;
 use max_team_workspace::setup::Place;
 use max_team_workspace::words::Lang;
 
@@ -40,7 +40,7 @@ pub(crate) fn run(place: &Place, options: &args::Replay) -> anyhow::Result<Exit>
     }
     let tape = record::find(place, options.run.as_deref())?;
     match desk::wait(play(&tape, options, lang)) {
-        // Whoever read it has seen enough.
+        // The reader of the output has closed it: that is no failure.
         Err(error) if error.downcast_ref::<io::Error>().is_some_and(is_broken_pipe) => Ok(Exit::Ok),
         played => played,
     }
@@ -61,7 +61,7 @@ async fn play(tape: &Tape, options: &args::Replay, lang: Lang) -> anyhow::Result
     for event in &events {
         match speed.filter(|_| !options.step) {
             Some(speed) => tokio::time::sleep(pause(before, event, speed)).await,
-            // Whoever has seen enough hears nothing about the rest.
+            // After `q` no conclusion is printed.
             None if options.step && before.is_some() && !goes_on(lang)? => return Ok(Exit::Ok),
             None => {}
         }
@@ -77,12 +77,11 @@ async fn play(tape: &Tape, options: &args::Replay, lang: Lang) -> anyhow::Result
 
 /// How long an event is waited for.
 fn pause(before_ms: Option<i64>, event: &StreamEvent, speed: f64) -> Duration {
-    let gap = Duration::from_millis(before_ms.map_or(0, |before_ms| between(before_ms, event.at_ms)));
+    let gap = Duration::from_millis(before_ms.map_or(0, |before_ms| since(before_ms, event.at_ms)));
     Duration::try_from_secs_f64(gap.as_secs_f64() / speed).unwrap_or(PAUSE_MAX).min(PAUSE_MAX)
 }
 
-/// Waits for Enter; where nobody types any more, nobody is waited for.
-/// Waits for Enter, and says so where somebody sits; whether to go on.
+/// Waits for Enter, with a prompt on a terminal; `q` stops, the end of the input goes on.
 fn goes_on(lang: Lang) -> io::Result<bool> {
     if io::stdin().is_terminal() && io::stderr().is_terminal() {
         let mut out = io::stderr();

@@ -1,16 +1,16 @@
-//! `rewind`: files of a session put back as they were. It shows what it would do, asks, and leaves alone what somebody else
-//! has changed since.
+//! `rewind`: restores files of a session. It shows what it would do, asks, and skips files that were changed by others
+//! since.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use max_team_core::id::SessionId;
-use max_team_journal::JournalError;
 use max_team_runtime::rewind::{Moment, Outcome, Plan, Rewind, Sheet, To, hold};
-use max_team_runtime::{RuntimeError, Sessions};
+use max_team_runtime::storage::JournalError;
+use max_team_runtime::{RuntimeError, query};
 use serde_json::{Value, json};
 
-use super::desk::{Desk, stop, wait};
+use super::desk::{Desk, agreed, stop, wait};
 use super::table::clip;
 use crate::args;
 use crate::headless::talk;
@@ -28,7 +28,7 @@ const ID_DIGITS_MIN: usize = 6;
 pub(crate) fn run(place: &Place, options: &args::Rewind) -> anyhow::Result<Exit> {
     let desk = Desk::open(place)?;
     let (session, files) = meant(place, &desk, &options.words)?;
-    let rewind = Rewind::new(&desk.journal, &place.home, session);
+    let rewind = Rewind::new(desk.team.storage(), &place.home, session);
     if let Some(file) = rewind.untouched(&files).map_err(stop)?.first() {
         return Err(unknown(place, file).into());
     }
@@ -57,8 +57,8 @@ pub(crate) fn run(place: &Place, options: &args::Rewind) -> anyhow::Result<Exit>
         }
         return Ok(covered(&plan));
     }
-    let (worker, by) = (setup::worker(place, &desk.journal, "rewind")?, place.principal("cli"));
-    let fence = wait(async { Ok(hold(&desk.journal, &worker, session).await.map_err(owned)?) })?;
+    let (worker, by) = (setup::worker(place, desk.team.storage(), "rewind")?, place.principal("cli"));
+    let fence = wait(async { Ok(hold(desk.team.storage(), &worker, session).await.map_err(owned)?) })?;
     if let Some(begun) = rewind.begun().map_err(stop)? {
         let outcome = rewind.finish(&begun, &fence, &by).map_err(stop)?;
         talk(&desk.lang.rewind_resumed(outcome.done.len()));
@@ -70,7 +70,7 @@ pub(crate) fn run(place: &Place, options: &args::Rewind) -> anyhow::Result<Exit>
     if plan.puts.is_empty() {
         return Ok(partly);
     }
-    if !options.yes && !agreed(desk.lang)? {
+    if !options.yes && !agreed(desk.lang.put_these_back(), Exit::Denied, |lang| lang.rewind_needs_yes())? {
         talk(desk.lang.rewind_left_it());
         return Ok(Exit::Denied);
     }
@@ -88,7 +88,7 @@ fn covered(plan: &Plan) -> Exit {
 /// The session that is meant, and the files; the first word is the one or the other.
 fn meant(place: &Place, desk: &Desk, words: &[String]) -> Result<(SessionId, Vec<PathBuf>), Stop> {
     let named = match words.first() {
-        Some(first) if !place.cwd.join(first).exists() => desk.census().find_session(first).map_err(stop)?,
+        Some(first) if !place.cwd.join(first).exists() => desk.read(query::FindSession { text: first.clone() })?,
         _ => None,
     };
     let files = words.iter().skip(usize::from(named.is_some()));
@@ -96,7 +96,7 @@ fn meant(place: &Place, desk: &Desk, words: &[String]) -> Result<(SessionId, Vec
     let files = files.map(|file| lexical(&cwd.join(file))).collect();
     let session = match named {
         Some(session) => session,
-        None => match Sessions::new(&desk.journal).latest(&place.cwd) {
+        None => match desk.team.ask(query::LatestSession { root: place.cwd.clone() }) {
             Ok(row) => row.session,
             Err(RuntimeError::NothingToContinue(_)) => {
                 if let Some(word) = words.first().filter(|word| is_id(word)) {
@@ -266,16 +266,6 @@ fn say_failed(outcome: &Outcome, lang: Lang) {
     if !outcome.failed.is_empty() {
         talk(&lang.rewind_failed(outcome.failed.len()));
     }
-}
-
-fn agreed(lang: Lang) -> anyhow::Result<bool> {
-    if !std::io::stdin().is_terminal() {
-        return Err(Stop::said(Exit::Denied, |lang| lang.rewind_needs_yes().to_owned()).into());
-    }
-    super::print(&format!("{} [y/N] ", lang.put_these_back()))?;
-    let mut line = String::new();
-    std::io::stdin().read_line(&mut line)?;
-    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes" | "是"))
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@ mod forget;
 
 use max_team_core::chat::Part;
 use max_team_core::event::{Event, Outcome, Steered, TurnStarted};
-use max_team_runtime::{Census, SessionRow, Sessions};
+use max_team_runtime::{SessionRow, query};
 use max_team_workspace::figures::local;
 use serde_json::json;
 
+use super::desk::Desk;
 use crate::args;
 use max_team_terminal::text::clean;
 use max_team_workspace::exit::Exit;
@@ -20,21 +21,19 @@ pub(crate) fn run(place: &Place, command: &args::Sessions) -> anyhow::Result<Exi
     if let args::Sessions::Forget(options) = command {
         return forget::run(place, options);
     }
-    let lang = place.speaks();
-    let journal = place.journal_to_look().map_err(|error| setup::stop(&error))?;
-    let sessions = Sessions::new(&journal);
-    let failed = setup::failed;
+    let desk = Desk::open(place)?;
+    let lang = desk.lang;
     match command {
         args::Sessions::List { limit, json } => {
-            let rows = sessions.list(*limit).map_err(failed)?;
+            let rows = desk.read(query::Sessions { limit: *limit })?;
             super::print(&clean(&list(&rows, *json, lang)))?;
         }
         args::Sessions::Show { id, json } => {
             let id = match id {
-                Some(id) => setup::session(&Census::new(&journal), id)?,
-                None => crate::record::latest(&journal)?,
+                Some(id) => setup::session(&desk.team, id)?,
+                None => crate::record::latest(&desk.team)?,
             };
-            let events = sessions.events(id).map_err(failed)?;
+            let events = desk.read(query::Events { session: id })?;
             let text = if *json {
                 events.iter().map(|(at_ms, event)| format!("{}\n", json!({ "at_ms": at_ms, "event": event }))).collect()
             } else {
@@ -58,7 +57,8 @@ fn list(rows: &[SessionRow], json: bool, lang: Lang) -> String {
     }
     let line = |row: &SessionRow| {
         let state = if row.answered { "" } else { lang.unanswered() };
-        format!("{}  {}  {}{state}\n    {}\n", row.session, local(row.last_at_ms), row.cwd, row.preview)
+        let chat = row.chat.as_ref().map(|chat| format!("  {chat}")).unwrap_or_default();
+        format!("{}  {}  {}{chat}{state}\n    {}\n", row.session, local(row.last_at_ms), row.cwd, row.preview)
     };
     rows.iter().map(line).collect()
 }
@@ -108,4 +108,29 @@ fn show(at_ms: i64, event: &Event, lang: Lang) -> Option<String> {
 
 fn indent(text: &str) -> String {
     text.trim_end().lines().map(|line| format!("    {line}\n")).collect::<String>().trim_end_matches('\n').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use max_team_core::channel::ChatAddress;
+    use max_team_core::id::{AgentId, SessionId};
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn a_session_of_a_chat_names_the_chat() {
+        let row = SessionRow {
+            session: SessionId::new(Uuid::from_u128(1)),
+            lead: AgentId::new(Uuid::from_u128(2)),
+            cwd: "/home/ada".into(),
+            opened_at_ms: 0,
+            last_at_ms: 0,
+            preview: "hello".into(),
+            answered: true,
+            chat: ChatAddress::new("telegram", "bot", "42").ok(),
+        };
+        assert!(list(std::slice::from_ref(&row), false, Lang::En).contains("/home/ada  telegram:bot/42\n"));
+        assert!(list(&[row], true, Lang::En).contains(r#""chat":"telegram:bot/42""#));
+    }
 }

@@ -124,7 +124,7 @@ fn list(catalogue: &Catalogue, lang: Lang, as_lines: bool) -> anyhow::Result<Exi
 
 fn show(catalogue: &Catalogue, lang: Lang, name: &str, as_lines: bool) -> anyhow::Result<Exit> {
     let skill = find(catalogue, name)?;
-    // What nobody trusts yet is there to be read, too: how else would they know?
+    // An untrusted skill is shown, too: the user has to read it to decide.
     let written = Catalogue::written(skill);
     if as_lines {
         let mut shown = as_json(skill);
@@ -265,7 +265,7 @@ fn trust(place: &Place, catalogue: &Catalogue, lang: Lang, name: Option<&str>, y
         let place_shown = skill.folder.as_deref().unwrap_or(&skill.file);
         super::print(&clean(&format!("{name}  {}\n  {}\n", place_shown.display(), skill.description)))?;
         super::print(&clean(&contents(skill, place_shown)))?;
-        if !yes && !agreed(lang)? {
+        if !yes && !super::desk::agreed(lang.trust_these(), Exit::Denied, |lang| lang.trust_needs_yes())? {
             super::print(&format!("{}\n", lang.left_untrusted()))?;
             exit = Exit::Denied;
             continue;
@@ -278,7 +278,7 @@ fn trust(place: &Place, catalogue: &Catalogue, lang: Lang, name: Option<&str>, y
     Ok(exit)
 }
 
-/// What somebody is asked to trust: every file, and every command, found in the same way as by whoever runs it.
+/// What the user is asked to trust: all files, and all commands in them, found by the same parser that runs them.
 fn contents(skill: &Skill, path: &Path) -> String {
     let mut text = String::new();
     let files = if path.is_dir() { below(path) } else { vec![path.to_path_buf()] };
@@ -307,17 +307,6 @@ fn below(folder: &Path) -> Vec<std::path::PathBuf> {
     }
     files.sort();
     files
-}
-
-fn agreed(lang: Lang) -> anyhow::Result<bool> {
-    use std::io::IsTerminal;
-    if !std::io::stdin().is_terminal() {
-        return Err(Stop::said(Exit::Denied, |lang| lang.trust_needs_yes().to_owned()).into());
-    }
-    super::print(&format!("{} [y/N] ", lang.trust_these()))?;
-    let mut line = String::new();
-    std::io::stdin().read_line(&mut line)?;
-    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes" | "是"))
 }
 
 fn carry_out(place: &Place, catalogue: &Catalogue, options: &RunSkill) -> anyhow::Result<Exit> {

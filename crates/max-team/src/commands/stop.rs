@@ -1,11 +1,11 @@
-//! `stop`: a plan, one of its tasks, or everything a session does, from any terminal.
+//! `stop`: stops a session or one agent, or gives up a plan or one of its tasks, from any terminal.
 
 use max_team_core::event::Event;
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, SessionId};
 use max_team_core::mates::CommandBegun;
 use max_team_core::plan::Status;
-use max_team_journal::{Entry, Watch, WorkerInfo};
-use max_team_runtime::{AgentRow, Found, Sessions, new_id};
+use max_team_runtime::storage::WorkerInfo;
+use max_team_runtime::{AgentRow, Found, LogEntry, LogFollower, new_id, query};
 
 use super::desk::{self, Desk, stop, until};
 use super::mail;
@@ -16,20 +16,22 @@ use max_team_workspace::figures::short;
 use max_team_workspace::setup::Place;
 
 /// What is to be stopped.
-struct Targets {
-    plans: Vec<PlanId>,
-    /// The lead of a session that is stopped as a whole, or somebody in it.
-    lead: Option<Somebody>,
+enum Target {
+    /// Plans to give up, or the one plan of a task to give up.
+    Plans(Vec<PlanId>),
+    /// A session, or one agent of it.
+    Work(Work),
 }
 
-/// Somebody who is to be stopped, with what it has left running; of a lead, with what everybody has.
-struct Somebody {
+/// The work of a session, or of one agent of it.
+struct Work {
     session: SessionId,
+    /// The agent; the lead, if the whole session is stopped.
     agent: AgentId,
-    is_lead: bool,
-    /// What it is called here.
+    is_session: bool,
+    /// Its name for the user.
     what: String,
-    /// What runs in the background.
+    /// Its commands in the background.
     commands: Vec<Command>,
 }
 
@@ -38,21 +40,33 @@ type Command = (AgentRow, CommandBegun);
 
 pub(crate) fn run(place: &Place, options: &args::Halt) -> anyhow::Result<Exit> {
     let desk = Desk::open(place)?;
-    let targets = targets(&desk, place, options)?;
+    let target = target(&desk, place, options)?;
     if let Some(task) = &options.task {
-        check_task(&desk, &targets, task)?;
+        check_task(&desk, &target, task)?;
     }
     desk::wait(async {
         let mut watch = desk.watch()?;
         let key = || EnvelopeId::new(new_id());
-        for plan in &targets.plans {
+        let plans = match target {
+            Target::Plans(plans) => plans,
+            Target::Work(work) => {
+                match work.is_session {
+                    true => desk.post().stop_session(&desk.by, work.session).await,
+                    false => desk.post().stop_agent(&desk.by, key(), work.agent).await,
+                }
+                .map_err(stop)?;
+                match desk.owner(Some(work.session))? {
+                    None => talk(&format!("{}: {}", work.what, desk.lang.noted(Some(work.session)))),
+                    Some(owner) => await_stop(&desk, &mut watch, &work, &owner).await?,
+                }
+                return Ok(Exit::Ok);
+            }
+        };
+        for plan in &plans {
             desk.post().stop(&desk.by, key(), *plan, options.task.as_deref()).await.map_err(stop)?;
         }
-        if let Some(somebody) = &targets.lead {
-            desk.post().interrupt(&desk.by, key(), somebody.agent).await.map_err(stop)?;
-        }
-        for plan in &targets.plans {
-            let session = desk.census().session_of(*plan).map_err(stop)?;
+        for plan in &plans {
+            let session = desk.read(query::SessionOfPlan { plan: *plan })?;
             match desk.owner(session)? {
                 None => {
                     let words = match &options.task {
@@ -64,81 +78,72 @@ pub(crate) fn run(place: &Place, options: &args::Halt) -> anyhow::Result<Exit> {
                 Some(owner) => told(&desk, &mut watch, *plan, options.task.as_deref(), &owner).await?,
             }
         }
-        if let Some(somebody) = &targets.lead {
-            match desk.owner(Some(somebody.session))? {
-                None => talk(&format!("{}: {}", somebody.what, desk.lang.noted(Some(somebody.session)))),
-                Some(owner) => lead_told(&desk, &mut watch, somebody, &owner).await?,
-            }
-        }
         Ok(Exit::Ok)
     })
 }
 
-fn targets(desk: &Desk, place: &Place, options: &args::Halt) -> anyhow::Result<Targets> {
-    let census = desk.census();
-    let open = census.open_plans(None).map_err(stop)?;
+fn target(desk: &Desk, place: &Place, options: &args::Halt) -> anyhow::Result<Target> {
+    let open = desk.read(query::OpenPlans { session: None })?;
     let Some(id) = &options.id else {
         return match open.as_slice() {
             [] => Err(Stop::said(Exit::Failed, |lang| lang.no_plan_open().to_owned()).into()),
-            [_] => Ok(Targets { plans: open, lead: None }),
-            _ if options.all => Ok(Targets { plans: open, lead: None }),
+            [_] => Ok(Target::Plans(open)),
+            _ if options.all => Ok(Target::Plans(open)),
             _ => {
                 let ids: Vec<String> = open.iter().map(short).collect();
                 Err(Stop::said(Exit::Usage, |lang| lang.which_plan(&ids.join(", "))).into())
             }
         };
     };
-    let session = match census.find(id).map_err(stop)? {
+    let session = match desk.read(query::Find { text: id.clone() })? {
         Some(Found::Plan(plan)) => {
-            if let Some(row) = census.plan_end(plan).map_err(stop)? {
+            if let Some(row) = desk.read(query::PlanEnd { plan })? {
                 return Err(Stop::said(Exit::Failed, |lang| lang.plan_over(plan, row.end)).into());
             }
-            return Ok(Targets { plans: vec![plan], lead: None });
+            return Ok(Target::Plans(vec![plan]));
         }
         Some(Found::Session(session)) => session,
         None => {
-            // Somebody by name: a teammate, or whoever was called.
+            // An agent by name.
             let Some(row) = mail::agent_of(desk, place, None, id)? else {
                 return Err(Stop::said(Exit::Failed, |lang| lang.no_plan_or_session(id)).into());
             };
-            let (session, agent, what, is_lead) = (row.session, row.agent, row.handle(), row.assignment.is_none());
-            let commands = left_running(desk, session, Some(agent).filter(|_| !is_lead))?;
-            // Whoever works for a lead that rests is stopped with it.
-            let is_meant = |at_work: Vec<AgentId>| at_work.iter().any(|other| is_lead || *other == agent);
-            let begins = || Ok::<_, Stop>(is_meant(census.at_work(session).map_err(stop)?));
-            if commands.is_empty() && !census.turn(agent).map_err(stop)?.is_busy() && !begins()? {
+            let (session, agent, what) = (row.session, row.agent, row.handle());
+            let commands = left_running(desk, session, Some(agent))?;
+            let begins = || Ok::<_, Stop>(desk.read(query::AgentsAtWork { session })?.contains(&agent));
+            if commands.is_empty() && !desk.read(query::Agent { agent })?.is_busy() && !begins()? {
                 return Err(Stop::said(Exit::Failed, |lang| lang.agent_rests(&what)).into());
             }
-            let somebody = Somebody { session, agent, is_lead, what, commands };
-            return Ok(Targets { plans: Vec::new(), lead: Some(somebody) });
+            return Ok(Target::Work(Work { session, agent, is_session: false, what, commands }));
         }
     };
-    let lead = Sessions::new(&desk.journal).row(session).map_err(stop)?.lead;
-    let plans = census.open_plans(Some(session)).map_err(stop)?;
-    // Whoever works for a lead that rests is stopped with it.
+    let lead = desk.read(query::Session { session })?.lead;
     let commands = left_running(desk, session, None)?;
-    let busy = !commands.is_empty() || !census.at_work(session).map_err(stop)?.is_empty();
-    if plans.is_empty() && !busy {
+    let is_busy = !commands.is_empty() || !desk.read(query::AgentsAtWork { session })?.is_empty();
+    if !is_busy && !desk.read(query::HasRunningPlan { session })? {
         return Err(Stop::said(Exit::Failed, |lang| lang.does_nothing(session)).into());
     }
     let what = format!("{} {}", desk.lang.session_word(), short(&session));
-    let somebody = Somebody { session, agent: lead, is_lead: true, what, commands };
-    Ok(Targets { plans, lead: busy.then_some(somebody) })
+    Ok(Target::Work(Work { session, agent: lead, is_session: true, what, commands }))
 }
 
-/// The commands that run on in the background. Without whoever owns the session there are none: they end with it.
+/// The background commands of the session, or of one agent. If no process runs the session, there are none: they end
+/// with it.
 fn left_running(desk: &Desk, session: SessionId, of: Option<AgentId>) -> anyhow::Result<Vec<Command>> {
     if desk.owner(Some(session))?.is_none() {
         return Ok(Vec::new());
     }
-    Ok(desk.census().commands(session, of).map_err(stop)?)
+    Ok(desk.read(query::BackgroundCommands { session, agent: of })?)
 }
 
-fn check_task(desk: &Desk, targets: &Targets, name: &str) -> anyhow::Result<()> {
-    let [plan] = targets.plans.as_slice() else {
+fn check_task(desk: &Desk, target: &Target, name: &str) -> anyhow::Result<()> {
+    let Target::Plans(plans) = target else {
         return Err(Stop::said(Exit::Usage, |lang| lang.one_plan_for_task().to_owned()).into());
     };
-    let plan = desk.census().plan(*plan).map_err(stop)?;
+    let [plan] = plans.as_slice() else {
+        return Err(Stop::said(Exit::Usage, |lang| lang.one_plan_for_task().to_owned()).into());
+    };
+    let plan = desk.read(query::Plan { plan: *plan })?;
     let Some(view) = plan.tasks().find(|view| view.task.id == name) else {
         let names: Vec<&str> = plan.tasks().map(|view| view.task.id.as_str()).collect();
         return Err(Stop::said(Exit::Usage, |lang| lang.no_task_in_it(name, &names.join(", "))).into());
@@ -151,17 +156,17 @@ fn check_task(desk: &Desk, targets: &Targets, name: &str) -> anyhow::Result<()> 
 
 async fn told(
     desk: &Desk,
-    watch: &mut Watch,
+    watch: &mut LogFollower,
     plan: PlanId,
     task: Option<&str>,
     owner: &WorkerInfo,
 ) -> anyhow::Result<()> {
     let stream = format!("plan/{plan}");
     let heard = until(watch, |entry| {
-        if entry.is_some_and(|entry| entry.stream != stream) {
+        if entry.is_some_and(|entry| entry.stream() != stream) {
             return Ok(None);
         }
-        if let Some(row) = desk.census().plan_end(plan).map_err(stop)? {
+        if let Some(row) = desk.read(query::PlanEnd { plan })? {
             return Ok(Some(desk.lang.stopped_with(row.end, &row.tally)));
         }
         Ok(task
@@ -171,8 +176,7 @@ async fn told(
     match heard.await? {
         Some(words) => {
             let mut text = format!("{} {} {words}\n", desk.lang.plan_word(), short(&plan));
-            let census = desk.census();
-            let left = census.files_left(&census.plan(plan).map_err(stop)?).map_err(stop)?;
+            let left = desk.read(query::UnfinishedFiles { plan })?;
             for left in left.iter().filter(|left| task.is_none_or(|task| left.task == task)) {
                 text.push_str(&format!("  {}: {}\n", left.task, desk.lang.task_left(left)));
             }
@@ -183,19 +187,22 @@ async fn told(
     Ok(())
 }
 
-fn is_given_up(entry: &Entry, task: &str) -> bool {
-    let event = entry.payload.as_deref().and_then(|payload| serde_json::from_slice::<Event>(payload).ok());
-    matches!(event, Some(Event::TaskCancelled(cancelled)) if cancelled.task == task)
+fn is_given_up(entry: &LogEntry, task: &str) -> bool {
+    matches!(entry.event(), Some(Event::TaskCancelled(cancelled)) if cancelled.task == task)
 }
 
-async fn lead_told(desk: &Desk, watch: &mut Watch, somebody: &Somebody, owner: &WorkerInfo) -> anyhow::Result<()> {
-    let Somebody { session, agent, is_lead, what, commands } = somebody;
-    let (census, stream) = (desk.census(), format!("agent/{agent}"));
-    let of = Some(*agent).filter(|_| !is_lead);
+/// Waits until the process that runs the session has read the stop, and the stopped turn and commands are over.
+async fn await_stop(desk: &Desk, watch: &mut LogFollower, work: &Work, owner: &WorkerInfo) -> anyhow::Result<()> {
+    let Work { session, agent, is_session, what, commands } = work;
+    let stream = format!("agent/{agent}");
+    let of = Some(*agent).filter(|_| !is_session);
     let heard = until(watch, |entry| {
-        let news = entry.is_none_or(|entry| is_news((&entry.stream, &entry.event), &stream, *is_lead));
-        let left = || Ok::<_, Stop>(is_left(commands, &census.commands(*session, of).map_err(stop)?));
-        let is_over = || Ok::<_, Stop>(!census.turn(*agent).map_err(stop)?.is_busy() && !left()?);
+        let news = entry.is_none_or(|entry| is_news((entry.stream(), entry.name()), &stream, *is_session));
+        let left = || {
+            Ok::<_, Stop>(is_left(commands, &desk.read(query::BackgroundCommands { session: *session, agent: of })?))
+        };
+        let is_read = || Ok::<_, Stop>(!desk.read(query::HasUnreadStop { agent: *agent })?);
+        let is_over = || Ok::<_, Stop>(is_read()? && !desk.read(query::Agent { agent: *agent })?.is_busy() && !left()?);
         Ok(if news && is_over()? { Some(()) } else { None })
     });
     match heard.await? {
@@ -211,12 +218,12 @@ async fn lead_told(desk: &Desk, watch: &mut Watch, somebody: &Somebody, owner: &
     Ok(())
 }
 
-/// Whether an entry may say that somebody has stopped. What others have left running ends in their streams.
-fn is_news((of, event): (&str, &str), stream: &str, is_lead: bool) -> bool {
-    of == stream || (is_lead && event == "command_over")
+/// Whether an entry may say that the work has stopped. Commands of other agents of a session end in their streams.
+fn is_news((of, event): (&str, &str), stream: &str, is_session: bool) -> bool {
+    of == stream || (is_session && event == "command_over")
 }
 
-/// Whether something of what ran still does. What began since is nobody's who was stopped.
+/// Whether a command that ran before the stop still runs. Commands started since do not count.
 fn is_left(before: &[Command], now: &[Command]) -> bool {
     before.iter().any(|(row, begun)| now.iter().any(|(other, runs)| other.agent == row.agent && runs.id == begun.id))
 }

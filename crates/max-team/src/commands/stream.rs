@@ -8,7 +8,7 @@ pub(super) mod line;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 
-use max_team_runtime::{Scope, StreamEvent, StreamReader};
+use max_team_runtime::{Scope, StreamEvent, StreamReader, query};
 use rustix::event::{PollFd, PollFlags, poll};
 use tokio::sync::{Notify, mpsc, oneshot};
 
@@ -29,8 +29,8 @@ pub(crate) fn events(place: &Place, options: &args::Events) -> anyhow::Result<Ex
     let desk = Desk::open(place)?;
     let scope = match &options.session {
         _ if options.all => Scope::All,
-        Some(id) => Scope::Session(setup::session(&desk.census(), id)?),
-        None => Scope::Session(mail::last_used(&desk, place).or_else(|_| record::latest(&desk.journal))?),
+        Some(id) => Scope::Session(setup::session(&desk.team, id)?),
+        None => Scope::Session(mail::last_used(&desk, place).or_else(|_| record::latest(&desk.team))?),
     };
     let json = options.reading.json || !io::stdout().is_terminal();
     read(&desk, scope, &options.reading, json)
@@ -38,7 +38,7 @@ pub(crate) fn events(place: &Place, options: &args::Events) -> anyhow::Result<Ex
 
 pub(crate) fn logs(place: &Place, options: &args::Logs) -> anyhow::Result<Exit> {
     let desk = Desk::open(place)?;
-    let session = options.session.as_deref().map(|id| setup::session(&desk.census(), id)).transpose()?;
+    let session = options.session.as_deref().map(|id| setup::session(&desk.team, id)).transpose()?;
     let found = mail::agent_of(&desk, place, session, &options.agent)?;
     let nobody = || Stop::said(Exit::Failed, |lang| lang.no_such_agent(&options.agent));
     let row = found.ok_or_else(nobody)?;
@@ -46,19 +46,19 @@ pub(crate) fn logs(place: &Place, options: &args::Logs) -> anyhow::Result<Exit> 
 }
 
 fn read(desk: &Desk, scope: Scope, reading: &args::Reading, json: bool) -> anyhow::Result<Exit> {
-    let reader = StreamReader::open(&desk.journal, scope, reading.from).map_err(stop)?;
+    let reader = desk.team.stream(scope, reading.from).map_err(stop)?;
     let lines = Lines { types: &reading.types, json, lang: desk.lang };
     let told = if reading.follow {
-        if let Some(why) = desk.journal.unwritable() {
+        if let Some(why) = desk.team.storage().unwritable() {
             talk(&desk.lang.follows_nothing(&setup::told(desk.lang, &why)));
         }
         desk::wait(follow(reader, &lines))
     } else {
-        let last = desk.journal.last_seq()?;
+        let last = desk.read(query::Position {})?.seq;
         lines.upto(reader, last)
     };
     match told {
-        // Whoever read it has seen enough.
+        // The reader of the output has closed it: that is no failure.
         Err(error)
             if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) =>
         {
@@ -90,7 +90,8 @@ async fn follow(mut reader: StreamReader, lines: &Lines<'_>) -> anyhow::Result<E
     }
 }
 
-/// Writes lines on a thread of its own: whoever does not read keeps nobody from hearing that it is to stop. Says how it ended.
+/// Writes lines on its own thread, so that a slow reader does not delay the reaction to a signal. Returns how writing
+/// ended.
 fn writer() -> (mpsc::Sender<String>, oneshot::Receiver<io::Result<()>>) {
     let (out, mut lines) = mpsc::channel::<String>(LINES_AHEAD_MAX);
     let (ended, written) = oneshot::channel();
@@ -104,14 +105,14 @@ fn writer() -> (mpsc::Sender<String>, oneshot::Receiver<io::Result<()>>) {
     (out, written)
 }
 
-/// One write for one line: whoever is killed in between has written all of it or nothing, where a pipe has room.
+/// One write per line, so that a process that is killed leaves no partial line in a pipe that has room.
 fn put(line: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(format!("{line}\n").as_bytes())?;
     out.flush()
 }
 
-/// Says when nobody can read what we write any more, also while there is nothing to write.
+/// Notifies when the reader of standard output is gone, also while there is nothing to write.
 fn gone() -> Arc<Notify> {
     let gone = Arc::new(Notify::new());
     let told = Arc::clone(&gone);

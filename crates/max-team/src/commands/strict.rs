@@ -38,7 +38,7 @@ pub(crate) fn run(place: &Place, options: &args::Replay) -> anyhow::Result<Exit>
     }
 }
 
-/// Seats whoever would do it today, under the models of then, and looks at every call.
+/// Builds the team of today with the recorded models, and compares every call.
 fn hold(place: &Place, options: &args::Replay, tape: &Tape) -> anyhow::Result<Vec<Call>> {
     let (talk, then) = record::talk(tape, options.team.clone(), options.coordinator)?;
     let config = place.settings(talk.team.config.as_deref(), Vec::new())?;

@@ -1,6 +1,4 @@
-//! Figures in columns, for people. Whoever computes takes `--json`.
-
-use max_team_core::ledger::NANO;
+//! Tables for people; programs use `--json`.
 
 use max_team_terminal::text::{clean_line, width};
 
@@ -43,35 +41,6 @@ pub(super) fn clip(text: &str, chars: usize) -> String {
     }
 }
 
-/// Money that is partly estimated.
-pub(super) fn estimated(nano: u64) -> String {
-    format!("≈ {}", money(nano))
-}
-
-/// `$0.0012`; what costs anything is never shown as nothing.
-pub(super) fn money(nano: u64) -> String {
-    let (whole, parts) = (nano / NANO, nano % NANO / 100_000);
-    match (whole, parts) {
-        (0, 0) if nano > 0 => "<$0.0001".to_owned(),
-        (0, 0) => "$0".to_owned(),
-        _ => format!("${whole}.{parts:04}"),
-    }
-}
-
-/// `950`, `1.2k`, `3.4M`.
-pub(super) fn tokens(count: u64) -> String {
-    match count {
-        0..1_000 => count.to_string(),
-        1_000..1_000_000 => format!("{}.{}k", count / 1_000, count % 1_000 / 100),
-        _ => format!("{}.{}M", count / 1_000_000, count % 1_000_000 / 100_000),
-    }
-}
-
-/// Milliseconds between two times; none if the clock went back.
-pub(super) fn between(from_ms: i64, to_ms: i64) -> u64 {
-    u64::try_from(to_ms.saturating_sub(from_ms)).unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,13 +59,5 @@ mod tests {
             "x".repeat(32)
         );
         assert_eq!(shown, want);
-    }
-
-    #[test]
-    fn figures_are_short_and_never_lie() {
-        let dollars = [(0, "$0"), (1, "<$0.0001"), (1_500_000, "$0.0015"), (12_345_600_000, "$12.3456")];
-        assert!(dollars.iter().all(|(nano, text)| money(*nano) == *text), "{dollars:?}");
-        let counts = [(999, "999"), (1_250, "1.2k"), (3_400_000, "3.4M")];
-        assert!(counts.iter().all(|(count, text)| tokens(*count) == *text));
     }
 }

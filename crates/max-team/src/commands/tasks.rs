@@ -6,7 +6,7 @@ use max_team_core::event::Event;
 use max_team_core::id::SessionId;
 use max_team_core::near::nearest;
 use max_team_core::tasks::{Input, ItemMoved, Move, New, Status, Update};
-use max_team_runtime::{Enrolled, RuntimeError, Sessions, TaskLine, TaskLists};
+use max_team_runtime::{Enrolled, RuntimeError, TaskLine, query};
 use serde_json::{Value, json};
 
 use super::desk::{Desk, stop, wait};
@@ -25,7 +25,7 @@ pub(crate) fn run(place: &Place, command: args::Tasks) -> anyhow::Result<Exit> {
         args::Tasks::Show { id, of, json } => counter.show(&id, &of, json)?,
         args::Tasks::Add { subject, description, of } => {
             counter.write(&of, &Input::Create(New { subject, description, ..New::default() }))?;
-            let stopped = counter.desk.census().nobody_takes(counter.session(&of)?).map_err(stop)?;
+            let stopped = counter.desk.read(query::StoppedClaimers { session: counter.session(&of)? })?;
             if !stopped.is_empty() {
                 talk(&counter.desk.lang.nobody_takes(&stopped));
             }
@@ -46,14 +46,10 @@ struct Counter {
 }
 
 impl Counter {
-    fn lists(&self) -> TaskLists<'_> {
-        TaskLists::new(&self.desk.journal)
-    }
-
     fn session(&self, of: &Of) -> Result<SessionId, Stop> {
         match &of.session {
-            Some(id) => setup::session(&self.desk.census(), id),
-            None => match Sessions::new(&self.desk.journal).latest(&self.root) {
+            Some(id) => setup::session(&self.desk.team, id),
+            None => match self.desk.team.ask(query::LatestSession { root: self.root.clone() }) {
                 Err(RuntimeError::NothingToContinue(_)) => {
                     Err(Stop::said(Exit::Failed, |lang| lang.no_session_here().to_owned()))
                 }
@@ -62,13 +58,13 @@ impl Counter {
         }
     }
 
-    /// A task that is meant for nobody there is would never be begun.
+    /// Refuses an unknown owner: no agent would ever start the task.
     fn check_owner(&self, place: &Place, of: &Of, owner: Option<&str>) -> Result<(), Stop> {
         let Some(owner) = owner.map(str::trim).filter(|owner| !owner.is_empty()) else { return Ok(()) };
         let team = max_team_workspace::agents::team(None, place)?;
         let members = std::iter::once(&team.lead).chain(&team.members).chain(&team.experts);
         let mut names: Vec<String> = members.map(|member| member.definition.name.clone()).collect();
-        let roll = self.desk.census().roll(self.session(of)?).map_err(stop)?;
+        let roll = self.desk.read(query::Team { session: self.session(of)? })?;
         names.extend(roll.mates.into_iter().filter(Enrolled::is_active).map(|mate| mate.person.name));
         names.extend(["user".to_owned(), self.desk.by.user.clone()]);
         names.sort_unstable();
@@ -81,7 +77,7 @@ impl Counter {
     }
 
     fn list(&self, of: &Of, json: bool) -> Result<(), Stop> {
-        let (lines, lang) = (self.lists().lines(self.session(of)?).map_err(stop)?, self.desk.lang);
+        let (lines, lang) = (self.desk.read(query::TaskLines { session: self.session(of)? })?, self.desk.lang);
         if json {
             return super::print(&format!("{:#}\n", lines.iter().map(as_json).collect::<Value>()));
         }
@@ -97,7 +93,7 @@ impl Counter {
     }
 
     fn show(&self, id: &str, of: &Of, json: bool) -> Result<(), Stop> {
-        let line = self.lists().line(self.session(of)?, id).map_err(stop)?;
+        let line = self.desk.read(query::FindTask { session: self.session(of)?, id: id.to_owned() })?;
         if json {
             return super::print(&format!("{:#}\n", as_json(&line)));
         }
@@ -118,10 +114,10 @@ impl Counter {
 
     fn write(&self, of: &Of, input: &Input) -> Result<(), Stop> {
         let session = self.session(of)?;
-        let work = async { Ok(self.lists().write(session, &self.desk.by, input).await) };
+        let work = async { Ok(self.desk.team.task_lists().write(session, &self.desk.by, input).await) };
         let done = wait(work).map_err(|error| Stop::new(Exit::Failed, error.to_string()))?;
         let (events, lang) = (done.map_err(stop)?, self.desk.lang);
-        // Whoever ends a task holds it first; that is not worth a word of its own.
+        // Ending a task claims it first; that claim is not printed.
         let is_ended =
             |id| events.iter().any(|event| matches!(event, Event::ItemMoved(moved) if moved.id == id && is_end(moved)));
         let is_passed = |event: &&Event| matches!(event, Event::ItemMoved(moved) if moved.what == Move::Claimed && is_ended(moved.id));

@@ -4,29 +4,29 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use max_team_core::event::Event;
-use max_team_core::id::{EnvelopeId, SessionId};
+use max_team_core::id::SessionId;
 use max_team_core::ledger::dollars;
 use max_team_core::message::Envelope;
 use max_team_core::policy::Mode;
 use max_team_core::time::rfc3339;
-use max_team_journal::Entry;
-use max_team_runtime::{Enrolled, Letter, Parting, Reader, Roll, Spawn};
+use max_team_runtime::{Enrolled, Letter, LogEntry, Parting, Reader, Roll, Spawn, query};
 use serde_json::{Value, json};
 
 use super::desk::{self, Desk, stop, until};
 use super::mail::{fresh, names, session_of, this_session};
 use super::ps::cost;
-use super::table::{between, clip, table};
+use super::table::{clip, table};
 use crate::args;
 use crate::headless::talk;
 use max_team_terminal::text::clean_line;
 use max_team_workspace::exit::{Exit, Stop};
 use max_team_workspace::figures::short;
+use max_team_workspace::figures::since;
 use max_team_workspace::setup::Place;
 use max_team_workspace::team_file::{self, Here, TeamFile};
 use max_team_workspace::words::Lang;
 
-/// Characters of what somebody is at.
+/// Characters of a teammate's current work.
 const TASK_CHARS: usize = 60;
 
 pub(crate) fn run(place: &Place, command: args::Team) -> anyhow::Result<Exit> {
@@ -38,7 +38,8 @@ pub(crate) fn run(place: &Place, command: args::Team) -> anyhow::Result<Exit> {
         args::Team::Load { name, prompt, session: None } => {
             let mut talk = args::Talk { mates: Some(name), prompt, ..args::Talk::default() };
             if !std::io::stdin().is_terminal() {
-                // Nobody sits there: they begin, all work until there is nothing more to do, and what came of it is said.
+                // Without a terminal this is a headless run: the team works until nothing is left to do, then the
+                // result is printed.
                 talk.print = Some(talk.prompt.take().unwrap_or_default());
             }
             crate::talk::run(place, talk)
@@ -51,7 +52,7 @@ fn at_desk(place: &Place, desk: &Desk, command: &args::Team) -> anyhow::Result<E
     match command {
         args::Team::List { .. } => {}
         args::Team::Show { session, json } => {
-            let roll = desk.census().roll(this_session(desk, place, session.as_deref())?).map_err(stop)?;
+            let roll = desk.read(query::Team { session: this_session(desk, place, session.as_deref())? })?;
             let text = if *json { format!("{}\n", registry(&roll)) } else { shown(&roll, desk.lang) };
             super::print(&text)?;
         }
@@ -63,7 +64,7 @@ fn at_desk(place: &Place, desk: &Desk, command: &args::Team) -> anyhow::Result<E
             return set_mode(desk, place, session.as_deref(), name, *mode);
         }
         args::Team::Save { name, session, user, force } => {
-            let roll = desk.census().roll(this_session(desk, place, session.as_deref())?).map_err(stop)?;
+            let roll = desk.read(query::Team { session: this_session(desk, place, session.as_deref())? })?;
             save(place, desk.lang, &roll, name, *user, *force)?;
         }
         args::Team::Load { name, prompt, session } => {
@@ -71,8 +72,7 @@ fn at_desk(place: &Place, desk: &Desk, command: &args::Team) -> anyhow::Result<E
         }
         args::Team::Export { claude, session } => {
             let session = this_session(desk, place, session.as_deref())?;
-            let (roll, letters) =
-                (desk.census().roll(session).map_err(stop)?, desk.census().letters(session).map_err(stop)?);
+            let (roll, letters) = (desk.read(query::Team { session })?, desk.read(query::Messages { session })?);
             let file = export(&place.cwd.join(claude), &roll, &letters)?;
             super::print(&format!("{}\n", desk.lang.exported(&file)))?;
         }
@@ -80,7 +80,7 @@ fn at_desk(place: &Place, desk: &Desk, command: &args::Team) -> anyhow::Result<E
     Ok(Exit::Ok)
 }
 
-/// What is done when somebody runs the session; if nobody does, the user is told how.
+/// If no process runs the session, tells the user how the stored command takes effect.
 fn tell_if_parked(desk: &Desk, session: SessionId) -> anyhow::Result<bool> {
     let parked = desk.owner(Some(session))?.is_none();
     if parked {
@@ -89,16 +89,16 @@ fn tell_if_parked(desk: &Desk, session: SessionId) -> anyhow::Result<bool> {
     Ok(parked)
 }
 
-/// Lets somebody work in another mode, and says which one that is: nobody is freer than the session.
+/// Sets a teammate's mode and prints the mode it got, which is never freer than the session's.
 fn set_mode(desk: &Desk, place: &Place, session: Option<&str>, name: &String, mode: Mode) -> anyhow::Result<Exit> {
     let to = std::slice::from_ref(name);
     let (session, readers) = session_of(desk, place, session, to)?;
     let works_in = |reader: &Reader| -> anyhow::Result<Option<Mode>> {
-        Ok(desk.census().turn(reader.agent).map_err(stop)?.settings().map(|settings| settings.mode))
+        Ok(desk.read(query::Agent { agent: reader.agent })?.settings().map(|settings| settings.mode))
     };
     let before =
         readers.iter().map(|reader| Ok((reader.agent, works_in(reader)?))).collect::<anyhow::Result<Vec<_>>>()?;
-    let bound = desk.census().roll(session).map_err(stop)?.lead.and_then(|lead| lead.mode);
+    let bound = desk.read(query::Team { session })?.lead.and_then(|lead| lead.mode);
     desk::wait(async {
         let mut watch = desk.watch()?;
         let written = desk.post().set_mode(&desk.by, fresh(), session, to, mode).await.map_err(stop)?;
@@ -111,8 +111,8 @@ fn set_mode(desk: &Desk, place: &Place, session: Option<&str>, name: &String, mo
         let heard = until(&mut watch, |_| {
             let mut waiting = Vec::new();
             for reader in left.drain(..) {
-                let mail = desk.journal.pending_mail(&reader.address())?;
-                if mail.iter().any(|letter| written.letters.iter().any(|sent| sent.id == letter.id)) {
+                let unread = desk.read(query::Unread { agent: reader.agent })?;
+                if written.letters.iter().any(|sent| unread.contains(&sent.id)) {
                     waiting.push(reader);
                     continue;
                 }
@@ -147,9 +147,9 @@ fn shut_down(desk: &Desk, place: &Place, session: Option<&str>, to: &[String], h
         let heard = until(&mut watch, |entry| {
             let Some(entry) = entry else { return Ok(None) };
             let is_ours = |letter: &Envelope| written.letters.iter().any(|sent| letter.reply_to == Some(sent.id));
-            let (who, words) = match event(entry) {
+            let (who, words) = match entry.event() {
                 Some(Event::AgentEnded(ended)) => {
-                    (entry.stream.clone(), desk.lang.mate_ended(&ended.name, &ended.by, &ended.reason))
+                    (entry.stream().to_owned(), desk.lang.mate_ended(&ended.name, &ended.by, &ended.reason))
                 }
                 Some(Event::Mailed(letter)) if is_ours(&letter) => match desk.lang.will_not_end(&letter) {
                     Some(words) => {
@@ -174,18 +174,14 @@ fn shut_down(desk: &Desk, place: &Place, session: Option<&str>, to: &[String], h
     })
 }
 
-fn event(entry: &Entry) -> Option<Event> {
-    serde_json::from_slice(entry.payload.as_deref()?).ok()
-}
-
-/// Asks whoever leads a session that is there to let these begin.
+/// Asks the lead of an existing session to start these teammates.
 fn load(desk: &Desk, place: &Place, name: &str, prompt: Option<&str>, session: Option<&str>) -> anyhow::Result<Exit> {
     let (team, warnings) = team_file::find(place, name, &Here::of(place))?;
     warnings.iter().for_each(|warning| talk(&desk.lang.team_faults(warning)));
     let session = this_session(desk, place, session)?;
-    let roll = desk.census().roll(session).map_err(stop)?;
+    let roll = desk.read(query::Team { session })?;
     tell_of_lead(&team, roll.lead.as_ref().map(|lead| lead.person.name.as_str()), desk.lang);
-    let (there, members) = desk.census().newcomers(session, team.members).map_err(stop)?;
+    let (there, members) = desk.read(query::Newcomers { session, teammates: team.members })?;
     let called = |members: &[Spawn]| members.iter().map(|member| member.name.clone()).collect::<Vec<_>>().join(", ");
     if !there.is_empty() {
         talk(&desk.lang.there_already(&called(&there)));
@@ -204,16 +200,16 @@ fn load(desk: &Desk, place: &Place, name: &str, prompt: Option<&str>, session: O
         }
         let mut refused = None;
         let heard = until(&mut watch, |entry| {
-            if let Some(Event::LetterRefused(no)) = entry.and_then(event).filter(|_| refused.is_none())
+            if let Some(Event::LetterRefused(no)) = entry.and_then(LogEntry::event).filter(|_| refused.is_none())
                 && no.letter == key
             {
                 refused = Some(no.why);
             }
-            Ok(entry.is_some_and(|entry| is_taken(entry, key)).then_some(()))
+            Ok(entry.is_some_and(|entry| entry.takes(key)).then_some(()))
         });
         let is_heard = heard.await?.is_some();
         match (refused, is_heard) {
-            // As for whoever starts with the team: what else was said is done.
+            // Partial, as at the start with a team: the prompt was delivered all the same.
             (Some(why), _) => Err(Stop::said(Exit::Partial, |lang| lang.not_joined(&why)).into()),
             (None, true) => {
                 super::print(&format!("{}\n", desk.lang.joined(&called(&members))))?;
@@ -225,13 +221,6 @@ fn load(desk: &Desk, place: &Place, name: &str, prompt: Option<&str>, session: O
             }
         }
     })
-}
-
-/// Whether an entry says that a letter was taken.
-fn is_taken(entry: &Entry, letter: EnvelopeId) -> bool {
-    let ids = entry.payload.as_deref().filter(|_| &*entry.event == "acked");
-    let ids: Option<Vec<EnvelopeId>> = ids.and_then(|payload| serde_json::from_slice(payload).ok());
-    ids.is_some_and(|ids| ids.contains(&letter))
 }
 
 /// A team that was written for another lead works for this one, too.
@@ -334,7 +323,7 @@ fn cells(member: &Enrolled, now_ms: i64, lang: Lang) -> Vec<String> {
         if person.lead { lang.is_lead().to_owned() } else { member.kind.clone() },
         member.color.clone(),
         lang.member_state(member).to_owned(),
-        lang.ago(between(member.last_at_ms, now_ms)),
+        lang.ago(since(member.last_at_ms, now_ms)),
         if member.unread > 0 { member.unread.to_string() } else { String::new() },
         member.mode.map_or("", Mode::name).to_owned(),
         person.model.clone(),
@@ -380,7 +369,7 @@ fn registry(roll: &Roll) -> Value {
     })
 }
 
-/// Writes `teams/NAME/config.json` and an inbox for everybody; returns the first.
+/// Writes `teams/NAME/config.json` and an inbox for each member; returns the path of the config.
 fn export(folder: &Path, roll: &Roll, letters: &[Letter]) -> Result<String, Stop> {
     let folder = folder.join("teams").join(roll.name());
     let failed =

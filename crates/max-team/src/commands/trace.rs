@@ -1,15 +1,16 @@
 //! `trace`: what happened when, in a session or a plan, and on whose word.
 
 use max_team_core::chat::Usage;
-use max_team_runtime::{Found, Sessions, Span, SpanKind};
+use max_team_runtime::{Found, Span, SpanKind, query};
 
-use super::desk::{Desk, stop};
-use super::table::{clip, money, tokens};
+use super::desk::Desk;
+use super::table::clip;
 use crate::args;
 use max_team_terminal::sheet;
 use max_team_terminal::text::clean_line;
 use max_team_workspace::exit::{Exit, Stop};
 use max_team_workspace::figures::local;
+use max_team_workspace::figures::{dollars, tokens};
 use max_team_workspace::setup::Place;
 use max_team_workspace::words::Lang;
 
@@ -41,16 +42,15 @@ pub(crate) fn run(place: &Place, options: &args::Trace) -> anyhow::Result<Exit> 
 }
 
 fn find(desk: &Desk, id: Option<&str>) -> anyhow::Result<Span> {
-    let census = desk.census();
     let Some(id) = id else {
-        let last = Sessions::new(&desk.journal).list(1).map_err(stop)?;
+        let last = desk.read(query::Sessions { limit: 1 })?;
         let none = || Stop::said(Exit::Failed, |lang| lang.no_sessions_yet().to_owned());
         let session = last.first().ok_or_else(none)?.session;
-        return Ok(census.trace_session(session).map_err(stop)?);
+        return Ok(*desk.read(query::Trace { session })?);
     };
-    match census.find(id).map_err(stop)? {
-        Some(Found::Session(session)) => Ok(census.trace_session(session).map_err(stop)?),
-        Some(Found::Plan(plan)) => Ok(census.trace_plan(plan).map_err(stop)?),
+    match desk.read(query::Find { text: id.to_owned() })? {
+        Some(Found::Session(session)) => Ok(*desk.read(query::Trace { session })?),
+        Some(Found::Plan(plan)) => Ok(*desk.read(query::TracePlan { plan })?),
         None => Err(Stop::said(Exit::Failed, |lang| lang.no_plan_or_session(id)).into()),
     }
 }
@@ -64,7 +64,7 @@ fn put(span: &Span, zero_ms: i64, depth: usize, lang: Lang, lines: &mut Vec<Stri
     }
 }
 
-/// The same without the tree: whoever did it stands in front.
+/// The spans without the tree, each with the agent's name in front.
 fn timeline(whole: &Span, lang: Lang, lines: &mut Vec<String>) {
     fn gather<'s>(span: &'s Span, who: &'s str, all: &mut Vec<(&'s str, &'s Span)>) {
         let who = if span.kind == SpanKind::Turn { &span.name } else { who };
@@ -92,7 +92,7 @@ fn line(span: &Span, at: &str, before: &str, lang: Lang) -> String {
     if span.usage != Usage::default() {
         let usage = span.usage;
         let (input, output) = (tokens(usage.input_total()), tokens(usage.output));
-        line.push_str(&format!("  {}", lang.used(&input, &output, &money(span.nano))));
+        line.push_str(&format!("  {}", lang.used(&input, &output, &dollars(span.nano))));
     }
     if let Some(by) = &span.by {
         line.push_str(&format!("  [{}]", clean_line(&lang.whose_word(by))));

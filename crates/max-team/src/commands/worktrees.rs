@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use max_team_core::message::Principal;
 use max_team_core::policy::Sight;
 use max_team_core::rewind::Change;
-use max_team_journal::{Journal, JournalError, Options};
 use max_team_runtime::rewind::note_accepted;
+use max_team_runtime::storage::{Journal, JournalError, Options};
 use max_team_tools::copy::{Accept, Copies, Copy, CopyError, Fate, Merged, Review};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -59,7 +59,7 @@ impl Desk {
         copy.review(&Sight::default(), &self.cancel).map_err(failed)
     }
 
-    /// The copy that somebody means.
+    /// The worktree with this id; without an id, the only one.
     fn find(&self, id: Option<&str>) -> Result<Copy, Stop> {
         let mut all = self.copies.list();
         if let Some(id) = id {
@@ -78,7 +78,7 @@ impl Desk {
         }
     }
 
-    /// One that nobody is at work in.
+    /// A worktree that no agent works in.
     fn find_free(&self, id: &str) -> Result<Copy, Stop> {
         let copy = self.find(Some(id))?;
         if copy.is_occupied() {

@@ -25,7 +25,7 @@ pub(super) enum Heard {
     Late,
 }
 
-/// Whoever listens.
+/// Waits for notices, signals and timers.
 #[derive(Debug)]
 pub(super) struct Ear<'a> {
     notices: &'a mut mpsc::Receiver<Notice>,

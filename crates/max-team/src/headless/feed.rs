@@ -1,24 +1,27 @@
-//! `--input-format stream-json`: what a user says comes on standard input, a JSON line each.
+//! Messages from standard input: JSON lines (`--input-format stream-json`), or plain lines where a chat has no screen.
 //!
-//! A line begins a turn, or is told to the one that runs at its next step, as in a chat. While as many wait as may, no more are
-//! read. The end of the input is the end of the run, once everything was taken up and nobody is at work any more.
+//! A JSON line begins a turn, or is told to the one that runs at its next step, as in a chat. While as many wait as may, no more
+//! are read. A plain line is sent once the line before it is answered; a line
+//! that a person types, at once. The end of the input is the end of the run, once every
+//! message was read and no agent is at work.
 
 use max_team_workspace::words::LineFault;
-use std::io::{BufRead, Read};
+use std::io::{BufRead, IsTerminal, Read};
 use std::time::Instant;
 
 use max_team_core::event::Event;
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::limits::STDIN_BYTES_MAX;
-use max_team_core::unattended::{Signal, on_signal};
-use max_team_runtime::{Command, Notice, Opened, Order, RuntimeError, new_id};
+use max_team_core::stop::is_stop;
+use max_team_runtime::{Command, Notice, Order, RuntimeError, new_id};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::Headless;
 use super::questions::Words;
 use super::tally::Tally;
 use super::vigil::Vigil;
+use super::{Headless, Task};
+use crate::args::Input;
 use crate::signals::Signals;
 use max_team_workspace::exit::{Exit, Stop};
 
@@ -26,42 +29,58 @@ use max_team_workspace::exit::{Exit, Stop};
 const AHEAD_MAX: usize = 16;
 
 /// What comes in.
-struct Feed(mpsc::Receiver<Result<String, Stop>>);
+struct Feed {
+    lines: mpsc::Receiver<Result<String, Stop>>,
+    /// Whether a line is taken while a turn runs: programs steer with JSON lines, and a person may type ahead.
+    is_eager: bool,
+}
 
 impl Feed {
-    /// Reads on a thread of its own: nobody knows when the next line comes.
-    fn open() -> Self {
+    /// Reads on its own thread, since reading standard input blocks.
+    fn open(format: Input) -> Self {
         let (lines, feed) = mpsc::channel(AHEAD_MAX);
         std::thread::spawn(move || {
             let mut input = std::io::stdin().lock();
             for number in 1_usize.. {
-                let Some(read) = read(&mut input, number).transpose() else { return };
+                let Some(read) = read(&mut input, number, format).transpose() else { return };
                 let is_last = read.is_err();
-                // If nobody listens any more, the run is over.
+                // If the receiver is gone, the run is over.
                 if lines.blocking_send(read).is_err() || is_last {
                     return;
                 }
             }
         });
-        Self(feed)
+        Self { lines: feed, is_eager: format == Input::StreamJson || std::io::stdin().is_terminal() }
     }
 }
 
-/// What the next line says; nothing once there is none. Empty ones say nothing and are no fault.
-fn read(input: &mut impl BufRead, number: usize) -> Result<Option<String>, Stop> {
+/// The message in the next line; `None` at the end of the input. Empty lines say nothing and are no fault.
+fn read(input: &mut impl BufRead, number: usize, format: Input) -> Result<Option<String>, Stop> {
     let wrong = |fault: LineFault| Stop::said(Exit::Usage, |lang| lang.bad_line(number, &fault));
     let mut line = Vec::new();
-    let bytes = input.by_ref().take(STDIN_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line);
-    match bytes {
-        Err(error) => return Err(Stop::new(Exit::Failed, format!("standard input cannot be read: {error}"))),
-        Ok(0) => return Ok(None),
-        Ok(bytes) if bytes > STDIN_BYTES_MAX => return Err(wrong(LineFault::TooLong(STDIN_BYTES_MAX >> 20))),
-        Ok(_) => {}
+    loop {
+        let room = (STDIN_BYTES_MAX + 1).saturating_sub(line.len());
+        let bytes = input.by_ref().take(room as u64).read_until(b'\n', &mut line);
+        match bytes {
+            Err(error) => return Err(Stop::new(Exit::Failed, format!("standard input cannot be read: {error}"))),
+            Ok(0) if line.is_empty() => return Ok(None),
+            Ok(_) if line.len() > STDIN_BYTES_MAX => return Err(wrong(LineFault::TooLong(STDIN_BYTES_MAX >> 20))),
+            // A plain line that ends in a backslash goes on in the next one.
+            Ok(1..) if format == Input::Text && line.ends_with(b"\\\n") => {
+                drop(line.drain(line.len() - 2..line.len() - 1))
+            }
+            Ok(_) => break,
+        }
     }
     if line.iter().all(u8::is_ascii_whitespace) {
         return Ok(Some(String::new()));
     }
-    said(&line).map(Some).map_err(wrong)
+    match format {
+        Input::Text => {
+            String::from_utf8(line).map(|text| Some(text.trim_end().to_owned())).map_err(|_| wrong(LineFault::NotText))
+        }
+        Input::StreamJson => said(&line).map(Some).map_err(wrong),
+    }
 }
 
 /// The words of a `user` line.
@@ -96,36 +115,29 @@ impl Headless {
     /// result. Returns what has stopped it, and the code of the last turn that did not end well.
     pub(super) async fn listen(
         &self,
-        opened: &Opened,
+        session: SessionId,
         notices: &mut mpsc::Receiver<Notice>,
         signals: &mut Signals,
         tally: &mut Tally,
     ) -> anyhow::Result<(Option<Exit>, Exit)> {
-        let session = opened.session;
-        let (mut feed, mut is_open, mut rests) = (Feed::open(), true, false);
-        let (mut stopped, mut exit) = (None, Exit::Ok);
-        let (mut vigil, mut next) = (Vigil::default(), None);
+        let Task::Listen(format) = self.task else { return Ok((None, Exit::Ok)) };
+        let (mut feed, mut is_open, mut rests) = (Feed::open(format), true, false);
+        let (mut exit, mut vigil, mut next) = (Exit::Ok, Vigil::default(), None);
         while is_open || next.is_some() || !rests {
             let due = vigil.due();
             let notice = tokio::select! {
                 biased;
-                signal = signals.next() => {
-                    if on_signal(signal, stopped.is_some(), self.runs_plan(session).await?) == Signal::Leaves {
-                        return Ok((Some(signal), exit));
-                    }
-                    (stopped, is_open, next) = (Some(signal), false, None);
-                    self.interrupt(session).await?;
-                    continue;
-                }
+                signal = signals.next() => return Ok((Some(signal), exit)),
                 notice = notices.recv() => notice.ok_or_else(|| Stop::new(Exit::Failed, super::ear::SILENT))?,
-                line = feed.0.recv(), if is_open && next.is_none() => {
+                line = feed.lines.recv(), if is_open && next.is_none() && (rests || feed.is_eager) => {
                     is_open = line.is_some();
                     next = line.transpose()?.filter(|text| !text.is_empty());
+                    self.stop_by_word(session, !rests, &mut next).await?;
                     rests &= next.is_none();
                     self.say(session, &mut next, tally).await?;
                     continue;
                 }
-                () = tokio::time::sleep_until(due.unwrap_or(tally.began).into()), if due.is_some() => {
+                () = tokio::time::sleep_until(due.unwrap_or(tally.turn.began).into()), if due.is_some() => {
                     self.tell_of_silence(session, &mut vigil)?;
                     continue;
                 }
@@ -138,15 +150,11 @@ impl Headless {
                     match &*event {
                         Event::TurnStarted(_) => {
                             rests = false;
-                            tally.began = if from.lead { Instant::now() } else { tally.began };
+                            tally.turn.began = if from.lead { Instant::now() } else { tally.turn.began };
                         }
                         Event::TurnEnded(ended) if from.lead => {
-                            let code = self.tell_result(session, ended, tally, stopped).await?;
+                            let code = self.tell_result(session, ended, tally, None).await?;
                             exit = if code == Exit::Ok { exit } else { code };
-                            if stopped.is_some() {
-                                // What waits is for whoever goes on.
-                                return Ok((stopped, exit));
-                            }
                             tally.next_turn();
                         }
                         _ => {}
@@ -155,9 +163,9 @@ impl Headless {
                         self.say(session, &mut next, tally).await?;
                     }
                 }
-                Notice::Delta { from, delta, .. } => {
+                Notice::Delta { from, call, delta, .. } => {
                     vigil.delta(&from, Instant::now());
-                    self.hear_piece(session, &from, &delta, tally)?;
+                    self.hear_piece(session, &from, (call, &delta), tally)?;
                 }
                 Notice::Copies { of, .. } => self.tell_of_making(of, tally),
                 Notice::Redefined { notes, .. } => notes.iter().for_each(|note| super::talk(note)),
@@ -168,7 +176,16 @@ impl Headless {
                 Notice::Stopped { error, .. } => return Err(Stop::new(Exit::Failed, error.to_string()).into()),
             }
         }
-        Ok((stopped, exit))
+        Ok((None, exit))
+    }
+
+    /// A typed word stops everything in the session, as in a chat.
+    async fn stop_by_word(&self, session: SessionId, runs: bool, next: &mut Option<String>) -> anyhow::Result<()> {
+        let is_typed = matches!(self.task, Task::Listen(Input::Text));
+        match next.take_if(|text| is_typed && runs && is_stop(text)) {
+            Some(_) => self.order(EnvelopeId::new(new_id()), Command::StopSession { session }).await,
+            None => Ok(()),
+        }
     }
 
     /// Says the next line. If too many wait already it stays the next: some will have been taken up when more is heard.
@@ -219,5 +236,16 @@ mod tests {
             assert_eq!(said(line.as_bytes()), want.map(str::to_owned), "{line}");
         }
         assert!(matches!(said(b"hi"), Err(LineFault::NotJson(_))));
+    }
+
+    #[test]
+    fn plain_lines_are_messages_and_a_backslash_goes_on() {
+        let mut input = &b"one \\\ntwo\n\nthree \xe4\xbd\xa0\nfour"[..];
+        let mut lines = Vec::new();
+        while let Some(line) = read(&mut input, 1, Input::Text).unwrap() {
+            lines.push(line);
+        }
+        assert_eq!(lines, ["one \ntwo", "", "three 你", "four"]);
+        assert!(read(&mut &b"caf\xe9\n"[..], 1, Input::Text).is_err());
     }
 }

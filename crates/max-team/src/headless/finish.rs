@@ -1,7 +1,5 @@
 //! The end of a run without a chat: the answer or the plan, why there is none, and the exit code.
 
-use std::time::Duration;
-
 use max_team_core::event::{End, Event, TurnEnded};
 use max_team_core::id::{QuestionId, SessionId};
 use max_team_core::verdict::{Facts, Verdict};
@@ -10,7 +8,7 @@ use max_team_runtime::{Notice, Opened, Origin};
 use tokio::sync::mpsc;
 
 use super::tally::Tally;
-use super::{Headless, STOPPED_WAIT, Task, millis, talk, unsaid};
+use super::{Headless, Task, millis, talk, unsaid};
 use crate::args::Format;
 use crate::signals::Signals;
 use crate::stream_json::RunResult;
@@ -24,18 +22,18 @@ impl Headless {
         if let Some(exit) = self.finish_plan(opened, tally, stopped).await? {
             return Ok(exit);
         }
-        let Some(ended) = &tally.ended else {
+        let Some(ended) = &tally.turn.ended else {
             let has_plan = tally.plan_to_tell().is_some();
             // Why a team could not begin is told; and where others than the lead had something to do, there was something.
-            if !has_plan && !tally.unjoined && tally.heard.is_empty() && tally.waiting.is_empty() {
+            if !has_plan && !tally.teammates.unjoined && tally.heard.is_empty() && tally.questions.waiting.is_empty() {
                 return Err(Stop::said(Exit::Usage, |lang| lang.nothing_open().to_owned()).into());
             }
-            // Of a plan that somebody has stopped the lead says nothing: whoever watches has heard its last step.
+            // The lead says nothing about a stopped plan; its last step was printed already.
             let verdict = self.verdict(tally, None, stopped).await?;
             if verdict.exit == Exit::Ok && !has_plan {
                 talk(self.lang.nothing_said());
             }
-            self.tell_silence(opened.session, &verdict, tally, stopped).await?;
+            self.tell_silence(opened.session, &verdict, tally)?;
             return Ok(verdict.exit);
         };
         self.tell_result(opened.session, ended, tally, stopped).await
@@ -48,9 +46,9 @@ impl Headless {
         tally: &Tally,
         stopped: Option<Exit>,
     ) -> anyhow::Result<()> {
-        match tally.ended.as_ref().filter(|_| !tally.repeats) {
+        match tally.turn.ended.as_ref().filter(|_| !tally.turn.repeats) {
             Some(ended) => self.tell_result(session, ended, tally, stopped).await.map(drop),
-            None => self.tell_silence(session, &self.verdict(tally, None, stopped).await?, tally, stopped).await,
+            None => self.tell_silence(session, &self.verdict(tally, None, stopped).await?, tally),
         }
     }
 
@@ -65,27 +63,22 @@ impl Headless {
     ) -> anyhow::Result<Exit> {
         let session = opened.session;
         self.pause_plans(session, stopped).await?;
-        if stopped.is_some() {
+        if let Some(exit) = stopped {
             self.tell_of_stop(session, stopped).await?;
-        }
-        if stopped.is_some() && tally.owes_result() {
-            drop(self.tell_silence(session, &self.verdict(tally, None, stopped).await?, tally, stopped).await);
-        }
-        if let Some(exit @ (Exit::Terminated | Exit::Interrupted)) = stopped
-            && (exit == Exit::Terminated || self.runs_plan(session).await?)
-        {
+            if tally.owes_result() {
+                drop(self.tell_silence(session, &self.verdict(tally, None, stopped).await?, tally));
+            }
             return Ok(exit);
         }
-        if tally.ended.is_none() && stopped.is_none() {
+        if tally.turn.ended.is_none() {
             return Err(Stop::said(Exit::Usage, |lang| lang.nothing_came_in().to_owned()).into());
         }
-        let exit = match self.finish_plan(opened, tally, stopped).await? {
+        let exit = match self.finish_plan(opened, tally, None).await? {
             Some(exit) => exit,
-            None if stopped.is_some() => stopped.unwrap_or(exit),
             None => self.tell_rest(session, tally, exit).await?,
         };
         drop(notices);
-        self.part(session, tally, stopped, exit, signals).await
+        self.part(session, tally, None, exit, signals).await
     }
 
     /// What no turn of a run that has listened has told, if that is no good end.
@@ -94,7 +87,7 @@ impl Headless {
         if rest.exit == Exit::Ok || (rest.plan.is_none() && exit != Exit::Ok) {
             return Ok(exit);
         }
-        self.tell_silence(session, &rest, tally, None).await?;
+        self.tell_silence(session, &rest, tally)?;
         Ok(rest.exit)
     }
 
@@ -124,7 +117,7 @@ impl Headless {
 
     /// That a plan waits for the model server, and how to go on with it.
     async fn tell_of_parked(&self, session: SessionId, tally: &Tally) -> anyhow::Result<()> {
-        for (plan, ..) in &tally.plans {
+        for (plan, ..) in &tally.plans.known {
             if self.handle.ask(query::Plan { plan: *plan }).await?.is_parked() {
                 let words = self.lang.plan_awaits_server(&plan.to_string(), &session.to_string());
                 let error = tally.outage.as_ref().map_or_else(String::new, |error| format!(" ({error})"));
@@ -152,7 +145,7 @@ impl Headless {
 
     /// That a plan is paused: what its unfinished tasks have changed so far, and how to go on.
     async fn tell_of_pause(&self, session: SessionId) -> anyhow::Result<()> {
-        for plan in self.handle.ask(query::OpenPlans { session }).await? {
+        for plan in self.handle.ask(query::OpenPlans { session: Some(session) }).await? {
             for left in self.handle.ask(query::UnfinishedFiles { plan }).await? {
                 talk(&format!("{}: {}", left.task, self.lang.task_left(&left)));
             }
@@ -163,19 +156,18 @@ impl Headless {
         Ok(())
     }
 
-    /// Somebody has come to the end of something: a question that its asker no longer waits for gets no answer, and what somebody who
-    /// works for the person here has to say is read nowhere else.
+    /// An agent's turn has ended. If it worked for the user, its answer is printed here, since the lead does not
+    /// repeat it.
     pub(super) fn is_over(&self, from: &Origin, event: &Event, tally: &mut Tally) {
-        tally.forget(from);
         let Event::TurnEnded(ended) = event else { return };
         // A plan says itself that it waits for money.
         if ended.end == End::Budget && !from.lead && from.task.is_none() {
-            tally.unpaid.extend(from.agent);
+            tally.teammates.unpaid.extend(from.agent);
         }
-        if ended.end == End::Interrupted || !from.agent.is_some_and(|agent| tally.for_user.remove(&agent)) {
+        if ended.end == End::Interrupted || !from.agent.is_some_and(|agent| tally.teammates.for_user.remove(&agent)) {
             return;
         }
-        tally.written = Some(tally.written.unwrap_or(true) && Exit::of(&ended.end) == Exit::Ok);
+        tally.teammates.written = Some(tally.teammates.written.unwrap_or(true) && Exit::of(&ended.end) == Exit::Ok);
         // A stream has a line of its own for it.
         if self.format != Format::StreamJson {
             let said = self.lang.ended_because(&ended.end).into_iter().chain([ended.text.clone()]);
@@ -184,7 +176,7 @@ impl Headless {
         }
     }
 
-    /// Whom somebody elsewhere has stopped: the run with them, or those without whom it came to its answer.
+    /// Reports agents that were stopped from elsewhere: the whole run, or those without which the lead has answered.
     pub(super) async fn tell_of_the_stopped(
         &self,
         session: SessionId,
@@ -229,10 +221,10 @@ impl Headless {
             }
             self.print_text(ended)?;
         }
-        self.print_result(session, &verdict, (Some(ended), None), tally, stopped).await?;
+        self.print_result(session, &verdict, (Some(ended), None), tally)?;
         let because = [self.lang.ended_because(&ended.end), self.lang.budget_unknown(ended)];
         because.iter().flatten().for_each(|words| talk(words));
-        if tally.repeats {
+        if tally.turn.repeats {
             talk(self.lang.answered_before());
         }
         self.tell_of_questions(session, tally);
@@ -240,61 +232,43 @@ impl Headless {
     }
 
     /// The result of a run in which the lead has said nothing.
-    async fn tell_silence(
-        &self,
-        session: SessionId,
-        verdict: &Verdict,
-        tally: &Tally,
-        stopped: Option<Exit>,
-    ) -> anyhow::Result<()> {
-        let question = tally.waiting.first().map(|waiting| waiting.question);
-        self.print_result(session, verdict, (None, question), tally, stopped).await?;
+    fn tell_silence(&self, session: SessionId, verdict: &Verdict, tally: &Tally) -> anyhow::Result<()> {
+        let question = tally.questions.waiting.first().map(|waiting| waiting.question);
+        self.print_result(session, verdict, (None, question), tally)?;
         self.tell_of_questions(session, tally);
         Ok(())
     }
 
     /// The `result` object, where one is wanted: of this turn, or of a plan that waits with this question.
-    async fn print_result(
+    fn print_result(
         &self,
         session: SessionId,
         verdict: &Verdict,
         (ended, question): (Option<&TurnEnded>, Option<QuestionId>),
         tally: &Tally,
-        stopped: Option<Exit>,
     ) -> anyhow::Result<()> {
         if self.format == Format::Text {
             return Ok(());
         }
-        // A stopping run does not wait for an agent that would only count its cost.
-        let patience = if stopped.is_some() { STOPPED_WAIT } else { Duration::MAX };
-        let status = match tokio::time::timeout(patience, self.handle.ask(query::Status { session })).await {
-            Ok(Ok(status)) => Some(status),
-            // The result is printed in any case, without the cost.
-            Ok(Err(error)) => {
-                talk(&self.lang.cost_not_known(&error.to_string()));
-                None
-            }
-            Err(_) => None,
-        };
         let result = RunResult {
             verdict,
             session: Some(session),
             ended,
             question,
-            rounds: tally.rounds,
-            duration_ms: millis(tally.began),
-            api_ms: tally.api_ms,
-            first_ms: tally.first_ms,
-            denials: &tally.denials,
+            rounds: tally.turn.rounds,
+            duration_ms: millis(tally.turn.began),
+            api_ms: tally.turn.api_ms,
+            first_ms: tally.turn.first_ms,
+            denials: &tally.refused_calls.denials,
             moved: &tally.moved,
-            status: status.as_deref(),
+            cost: Some(&tally.cost),
             stopped: &tally.stopped(),
-            repeated: tally.repeats && ended.is_some(),
+            repeated: tally.turn.repeats && ended.is_some(),
         };
         self.print_result_line(&result.json())
     }
 
-    /// What was done in a copy is not in the project yet: whoever sits here is told, not only the model.
+    /// Work in a worktree is not in the project yet: the user is told, not only the model.
     pub(super) async fn tell_of_copies(&self, session: SessionId) -> anyhow::Result<()> {
         for copy in self.handle.ask(query::Worktrees { session }).await? {
             talk(&self.lang.copy_waits(&copy));
@@ -305,8 +279,8 @@ impl Headless {
     /// What is said of plans that wait for a person, or that were all that was wanted.
     async fn finish_plan(&self, opened: &Opened, tally: &Tally, stopped: Option<Exit>) -> anyhow::Result<Option<Exit>> {
         let Some((plan, asked, _)) = tally.plan_to_tell() else {
-            if matches!(self.task, Task::Plan { .. }) && tally.waiting.is_empty() {
-                tally.ended.as_ref().map_or(Ok(()), |ended| self.print_text(ended))?;
+            if matches!(self.task, Task::Plan { .. }) && tally.questions.waiting.is_empty() {
+                tally.turn.ended.as_ref().map_or(Ok(()), |ended| self.print_text(ended))?;
                 talk(self.lang.no_plan_came());
                 return Ok(Some(stopped.unwrap_or(Exit::Failed)));
             }
@@ -335,14 +309,14 @@ impl Headless {
         let verdict = Verdict { plan: Some(*plan), ..self.verdict_of_waiting(&state, stopped) };
         if self.format == Format::Text {
             // What was asked for comes first.
-            if let (Task::Say(_), Some(ended), false) = (&self.task, &tally.ended, tally.repeats) {
+            if let (Task::Say(_), Some(ended), false) = (&self.task, &tally.turn.ended, tally.turn.repeats) {
                 self.print_text(ended)?;
             }
             let command = format!("max-team plans show {plan} --full");
             crate::commands::print(&sheet::sheet(&state, sheet::WIDTH, Depth::Brief(&command), self.lang))?;
         }
-        let said = tally.ended.as_ref().filter(|_| matches!(self.task, Task::Say(_)) && !tally.repeats);
-        self.print_result(session, &verdict, (said, *asked), tally, stopped).await?;
+        let said = tally.turn.ended.as_ref().filter(|_| matches!(self.task, Task::Say(_)) && !tally.turn.repeats);
+        self.print_result(session, &verdict, (said, *asked), tally)?;
         if let Some(words) = self.lang.answered_with(&state) {
             talk(&self.lang.then_go_on(&words, &session.to_string()));
         }
@@ -353,7 +327,7 @@ impl Headless {
         match &ended.structured {
             Some(value) => Ok(self.out.put(value.to_string())?),
             None if ended.text.is_empty() => Ok(()),
-            // Whoever reads what a skill prints reads the object that was agreed, or nothing.
+            // Standard output of a skill is the agreed object or nothing.
             None if self.limit.is_some() => {
                 talk(ended.text.trim_end());
                 Ok(())

@@ -23,11 +23,9 @@ use max_team_core::id::{EnvelopeId, PlanId, SessionId, TurnId};
 use max_team_core::mention;
 use max_team_core::message::{Kind, Principal};
 use max_team_core::plan::Draft;
-use max_team_core::plan::event::{About, Say};
 use max_team_core::policy::{By, Deed};
 use max_team_core::rewind::MovedFile;
 use max_team_core::secret::{redact, redact_value};
-use max_team_core::unattended::{Signal, on_signal};
 use max_team_runtime::query;
 use max_team_runtime::{
     CONTINUE, Command, Delta, Mark, Notice, Open, Opened, Order, Origin, READ_ON, Scope, Spawn, TIME_OVER, TeamHandle,
@@ -36,7 +34,7 @@ use max_team_runtime::{
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::args::Format;
+use crate::args::{Format, Input};
 use crate::commands::last_lines;
 use crate::record;
 use crate::signals::Signals;
@@ -44,6 +42,7 @@ use crate::stream_json;
 use max_team_terminal::sheet;
 use max_team_terminal::text::{clean, clean_line};
 use max_team_workspace::exit::{Exit, Stop};
+use max_team_workspace::setup::Place;
 use max_team_workspace::words::Lang;
 
 use ear::{Ear, Heard};
@@ -55,11 +54,11 @@ use vigil::Vigil;
 
 /// What the lead is told when only a plan is wanted.
 const PROPOSE: &str = include_str!("../../../../prompts/propose.md");
-/// How long a reader is waited for by somebody who was told to stop.
+/// How long a terminated run waits for its output to be read.
 const STOPPED_WAIT: Duration = Duration::from_secs(1);
 /// How long those who work beside a session are waited for once its answer is out.
 const SETTLE_MAX: Duration = Duration::from_secs(60);
-/// How long a skill whose time is over has to end as it was told; then nobody waits for it any more.
+/// How long an interrupted skill has to end after its time limit; then the run stops waiting for it.
 const LIMIT_GRACE: Duration = Duration::from_secs(5);
 
 /// Refused calls that are named on standard error; `permission_denials` has all of the lead's.
@@ -74,47 +73,78 @@ pub(crate) struct Headless {
     pub(crate) format: Format,
     pub(crate) partial: bool,
     pub(crate) key_source: String,
-    /// Plans are approved as they come.
-    pub(crate) yes: bool,
+    /// The user's answers to questions that come during the run.
+    pub(crate) consent: Consent,
     pub(crate) lang: Lang,
-    /// Somebody wants to know what is waited for.
+    /// Print what the run waits for.
     pub(crate) verbose: bool,
-    /// Where lines go that somebody may read slowly.
+    /// Buffers lines for a slow reader.
     pub(crate) out: Out,
     /// Teammates that begin before anything is said.
     pub(crate) mates: Vec<Spawn>,
     /// Where the run is written down afterwards.
     pub(crate) record: Option<PathBuf>,
-    /// A skill that has only so long: then it is interrupted, as somebody would, and a little later left where it is.
+    /// The name and time limit of a skill. After the limit it is interrupted; after `LIMIT_GRACE` the run ends without
+    /// it.
     pub(crate) limit: Option<(String, Duration)>,
+}
+
+/// Answers that the user gave before the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Consent {
+    /// None: questions wait in the inbox, or are refused.
+    Nothing,
+    /// Plans are approved as they come.
+    Plans,
+    /// Every question has an answer: a demo is never asked anything.
+    Everything {
+        /// The answer is no.
+        refuses: bool,
+        /// The changes that the user wants in the first plan.
+        objection: Option<&'static str>,
+    },
 }
 
 /// What a headless run is for.
 pub(crate) enum Task {
     /// Answer this; without words, go on with what is open.
     Say(String),
-    /// Answer what comes in, as long as something does.
-    Listen,
+    /// Answer messages from standard input until it ends: JSON lines, or plain lines one after the other.
+    Listen(Input),
     /// Carry this plan out.
     Run {
-        /// The plan.
         draft: Box<Draft>,
         /// Where it comes from.
         source: String,
     },
     /// Only propose: the plan goes here, or to standard output.
-    Plan {
-        /// What for.
-        goal: String,
-        /// The file.
-        output: Option<PathBuf>,
-    },
+    Plan { goal: String, output: Option<PathBuf> },
 }
 
 impl Headless {
+    /// A run that prints text and asks no one.
+    pub(crate) fn new(place: &Place, team: &TeamHandle, cwd: PathBuf, task: Task, lang: Lang) -> Self {
+        Self {
+            handle: team.clone(),
+            by: place.principal("headless"),
+            cwd,
+            task,
+            format: Format::Text,
+            partial: false,
+            key_source: "none".to_owned(),
+            consent: Consent::Nothing,
+            lang,
+            verbose: false,
+            out: Out::default(),
+            mates: Vec::new(),
+            record: None,
+            limit: None,
+        }
+    }
+
     pub(crate) async fn run(self, open: Open, mut signals: Signals) -> anyhow::Result<Exit> {
         let exit = self.answer(open, &mut signals).await;
-        // What is left of the lines is waited for, unless somebody insists: who was told to stop does not wait for a reader.
+        // Waits until the remaining lines are read, or for a signal; a terminated run waits only briefly.
         let is_stopped = matches!(exit, Ok(Exit::Terminated | Exit::Interrupted));
         let patience = if matches!(exit, Ok(Exit::Terminated)) { STOPPED_WAIT } else { Duration::MAX };
         let stopped = tokio::select! {
@@ -125,7 +155,7 @@ impl Headless {
         let exit = exit?;
         match stopped {
             Err(_) if is_stopped => Ok(exit),
-            // Whoever goes before everything was read has not got all of it.
+            // After a signal the reader has not got all lines, so the signal decides the exit code.
             stopped => Ok(stopped?.unwrap_or(exit)),
         }
     }
@@ -134,7 +164,9 @@ impl Headless {
         let started = Instant::now();
         let notices = self.handle.watch();
         let here = self.handle.ask(query::Position {}).await?;
-        self.handle.work_unattended();
+        if !matches!(self.consent, Consent::Everything { .. }) {
+            self.handle.work_unattended();
+        }
         let opened = self.in_time(started, self.handle.open(self.by.clone(), &self.cwd, open.clone())).await??;
         match self.attend(&open, &opened, (started, here), notices, signals).await {
             Err(error) if error.downcast_ref::<std::io::Error>().is_none() => self.fail(opened.session, &error),
@@ -157,11 +189,11 @@ impl Headless {
     async fn count_plans(&self, opened: &Opened, tally: &mut Tally) -> anyhow::Result<()> {
         for &plan in &opened.plans {
             let state = self.handle.ask(query::Plan { plan }).await?;
-            tally.plans.push((plan, state.asked().next().map(|(question, _)| question), None));
+            tally.plans.known.push((plan, state.asked().next().map(|(question, _)| question), None));
             // Stopped before the run: what the lead says in it is not cut short by that.
-            tally.outlived.extend(self.handle.ask(query::IsPlanStopped { plan }).await?.then_some(plan));
+            tally.plans.outlived.extend(self.handle.ask(query::IsPlanStopped { plan }).await?.then_some(plan));
         }
-        tally.plans_before = tally.plans.len();
+        tally.plans.before = tally.plans.known.len();
         Ok(())
     }
 
@@ -179,17 +211,17 @@ impl Headless {
         self.tell_of_what_is_left(opened)?;
         let key = EnvelopeId::new(new_id());
         let mut tally = Tally::new(session, open.settings.retries_max);
-        if self.format == Format::StreamJson {
-            tally.stream = Some(self.handle.stream(Scope::Session(session), here)?);
-        }
         tally.open(opened);
+        if self.format == Format::StreamJson {
+            tally.output.stream = Some(self.handle.stream(Scope::Session(session), here)?);
+        }
         if opened.resumed && opened.continuing {
             // Results of calls that were made before this run name their calls.
             self.handle
                 .ask(query::AgentEvents { agent: opened.agent })
                 .await?
                 .iter()
-                .for_each(|(_, event)| tally.lines.hear(event));
+                .for_each(|(_, event)| tally.output.lines.hear(event));
         }
         let has_members = open.team.as_ref().is_some_and(|team| !team.members.is_empty());
         tally.team = has_members || !self.mates.is_empty();
@@ -203,8 +235,8 @@ impl Headless {
         }
         let goes_on = self.go_on(session, &mut tally).await?;
         self.count_plans(opened, &mut tally).await?;
-        if matches!(self.task, Task::Listen) {
-            let (stopped, exit) = self.listen(opened, &mut notices, signals, &mut tally).await?;
+        if matches!(self.task, Task::Listen(_)) {
+            let (stopped, exit) = self.listen(session, &mut notices, signals, &mut tally).await?;
             self.tell_of_more_refusals(&tally);
             return self.finish_listening(opened, &tally, notices, signals, (stopped, exit)).await;
         }
@@ -212,7 +244,7 @@ impl Headless {
             || words != Words::Unheard
             || opened.continuing
             || goes_on
-            || !tally.joining.is_empty()
+            || tally.agents.is_joining()
         {
             let followed = self.follow(session, started, waits_for, &mut notices, signals, &mut tally);
             let stopped = match self.in_time(started, followed).await {
@@ -234,8 +266,9 @@ impl Headless {
         if stopped.is_some() {
             self.tell_of_stop(session, stopped).await?;
         }
-        if let Some(exit) = stopped.filter(|exit| *exit == Exit::Terminated || is_paused || tally.ended.is_none()) {
-            // Who was told to stop leaves so, also where nobody reads any more that they do.
+        if let Some(exit) = stopped.filter(|exit| *exit == Exit::Terminated || is_paused || tally.turn.ended.is_none())
+        {
+            // The run ends also if its result cannot be printed any more.
             drop(self.tell_stopped(session, &tally, stopped).await);
             return Ok(exit);
         }
@@ -266,9 +299,9 @@ impl Headless {
                 unsaid(is_stopped, opened.lead_goes_on, opened.held)
                     .map(|words| Command::Say { session, text: words.trim_end().to_owned() })
             }
-            // A question of its own: whatever a turn that is still open is about is answered first.
+            // A separate question: a turn that is still open is answered first.
             Task::Say(text) => Some(Command::Queue { session, text: text.clone() }),
-            Task::Listen => None,
+            Task::Listen(_) => None,
             Task::Plan { goal, .. } => Some(Command::Queue { session, text: format!("{PROPOSE}\n\n{goal}") }),
             Task::Run { draft, source } => {
                 Some(Command::Propose { session, draft: draft.clone(), source: source.clone() })
@@ -276,13 +309,14 @@ impl Headless {
         }
     }
 
-    /// Whether a lead's last turn was cut short. Whoever owes the answer that was agreed for a skill was stopped before it, whatever
-    /// was talked about since.
+    /// Whether the lead's last turn was cut short. A skill still owes its agreed object, so there every last turn
+    /// counts as cut short.
     fn is_cut(&self, last: Option<&TurnEnded>) -> bool {
         last.is_some_and(|last| self.limit.is_some() || last.end.is_unfinished())
     }
 
-    /// The answer is out. What is still being taken from it would otherwise wait for somebody to open the session again.
+    /// The answer is out. Waits for agents that work aside, since their work would otherwise rest until the session is
+    /// opened again.
     async fn leave(&self, session: SessionId, waits: bool, signals: &mut Signals) -> anyhow::Result<()> {
         if waits {
             tokio::select! {
@@ -317,18 +351,20 @@ impl Headless {
         self.emit_stream(|| stream_json::moved(session, who, moved))
     }
 
-    /// Without words, whoever was interrupted goes on like the lead; whether somebody does.
+    /// Without a prompt, stopped agents and plans go on like the lead; whether some do.
     async fn go_on(&self, session: SessionId, tally: &mut Tally) -> anyhow::Result<bool> {
         if !matches!(&self.task, Task::Say(text) if text.is_empty()) {
             return Ok(false);
         }
         let stopped = self.handle.ask(query::Stopped { session }).await?;
-        let to: Vec<String> = stopped.iter().map(|reader| reader.name.clone()).collect();
-        tally.awaited = stopped.into_iter().map(|reader| reader.agent).collect();
-        if !to.is_empty() {
-            self.order(EnvelopeId::new(new_id()), Command::Continue { session, to }).await?;
+        let plans = self.handle.ask(query::StoppedPlans { session }).await?;
+        tally.teammates.awaited = stopped.into_iter().map(|reader| reader.agent).collect();
+        let is_any = !tally.teammates.awaited.is_empty() || !plans.is_empty();
+        tally.teammates.awaited_plans = plans.into_iter().collect();
+        if is_any {
+            self.order(EnvelopeId::new(new_id()), Command::Continue { session, to: Vec::new() }).await?;
         }
-        Ok(!tally.awaited.is_empty())
+        Ok(is_any)
     }
 
     /// Lets those begin who are to and are not there.
@@ -337,7 +373,7 @@ impl Headless {
         if mates.is_empty() {
             return Ok(());
         }
-        tally.joining = mates.iter().map(|mate| mate.name.clone()).collect();
+        tally.agents.expect(mates.iter().map(|mate| mate.name.clone()));
         self.order(EnvelopeId::new(new_id()), Command::Team { session, mates }).await
     }
 
@@ -354,14 +390,14 @@ impl Headless {
         Ok(self.handle.command(Order { by: self.by.clone(), cwd, key, command }).await?)
     }
 
-    /// Nobody wonders why nothing comes while a large project is copied; told once.
+    /// Copying a large project takes time, so the user is told once.
     fn tell_of_making(&self, of: usize, tally: &mut Tally) {
         if !std::mem::replace(&mut tally.copying, true) {
             talk(&self.lang.copies_begun(of));
         }
     }
 
-    /// What is done for a skill, as long as it may take: whatever does not let go is not waited for.
+    /// Runs `work` within the skill's time limit and grace; after that the run ends without it.
     async fn in_time<T>(&self, began: Instant, work: impl Future<Output = T>) -> anyhow::Result<T> {
         let patience = self.limit.as_ref().map(|(_, limit)| *limit + LIMIT_GRACE);
         let limit = self.limit.as_ref().map(|(name, limit)| self.lang.skill_timed_out(name, limit.as_secs()));
@@ -387,21 +423,15 @@ impl Headless {
         loop {
             let notice = match ear.next(vigil.due(), late.filter(|_| stopped.is_none())).await? {
                 Heard::Notice(notice) => notice,
-                Heard::Signal(signal) => match on_signal(signal, stopped.is_some(), self.runs_plan(session).await?) {
-                    Signal::Interrupts => {
-                        stopped = Some(signal);
-                        self.interrupt(session).await?;
-                        continue;
-                    }
-                    Signal::Leaves => return Ok(Some(signal)),
-                },
+                // The next process goes on with everything, as after a kill.
+                Heard::Signal(signal) => return Ok(Some(signal)),
                 Heard::Silence => {
                     self.tell_of_silence(session, &mut vigil)?;
                     continue;
                 }
                 Heard::Late => {
                     stopped = Some(Exit::Limit);
-                    self.interrupt(session).await?;
+                    self.order(EnvelopeId::new(new_id()), Command::Interrupt { session }).await?;
                     self.stop_plans(session).await?;
                     continue;
                 }
@@ -421,15 +451,15 @@ impl Headless {
                         _ => {}
                     }
                 }
-                Notice::Delta { from, delta, .. } => {
+                Notice::Delta { from, call, delta, .. } => {
                     vigil.delta(&from, Instant::now());
-                    self.hear_piece(session, &from, &delta, tally)?;
+                    self.hear_piece(session, &from, (call, &delta), tally)?;
                 }
                 Notice::Copies { of, .. } => self.tell_of_making(of, tally),
                 Notice::Redefined { notes, .. } => notes.iter().for_each(|note| talk(note)),
                 Notice::Idle { .. } if tally.is_awaiting() => {}
-                Notice::Idle { waiting: true, .. } if !tally.waiting.is_empty() => return Ok(stopped),
-                // Somebody has stopped everything before it was begun with.
+                Notice::Idle { waiting: true, .. } if !tally.questions.waiting.is_empty() => return Ok(stopped),
+                // The session was stopped from elsewhere.
                 Notice::Idle { .. } if tally.is_held(waits_for) => return Ok(stopped.or(Some(Exit::Interrupted))),
                 Notice::Idle { .. } if waits_for.is_none() || (tally.team && tally.begun(waits_for)) => {
                     return Ok(stopped);
@@ -440,13 +470,22 @@ impl Headless {
         }
     }
 
-    /// A piece of what somebody says; only the lead's is passed on.
-    fn hear_piece(&self, session: SessionId, from: &Origin, delta: &Delta, tally: &mut Tally) -> anyhow::Result<()> {
+    /// A piece of an agent's answer; only the lead's is passed on.
+    fn hear_piece(
+        &self,
+        session: SessionId,
+        from: &Origin,
+        (call, delta): (u32, &Delta),
+        tally: &mut Tally,
+    ) -> anyhow::Result<()> {
+        if let (Some(agent), Delta::Usage(usage)) = (from.agent, delta) {
+            tally.cost.hear_usage(agent, call, *usage);
+        }
         if from.lead {
-            tally.first_ms.get_or_insert(millis(tally.began));
+            tally.turn.first_ms.get_or_insert(millis(tally.turn.began));
             let shown = match delta {
-                Delta::Text(text) => Delta::Text(tally.said.push(text)),
-                Delta::Thinking(text) => Delta::Thinking(tally.thought.push(text)),
+                Delta::Text(text) => Delta::Text(tally.output.said.push(text)),
+                Delta::Thinking(text) => Delta::Thinking(tally.output.thought.push(text)),
                 other => other.clone(),
             };
             self.emit_piece(session, &shown)?;
@@ -456,8 +495,8 @@ impl Headless {
 
     /// The call is over: print the held-back text and thinking of the lead.
     fn end_pieces(&self, session: SessionId, tally: &mut Tally) -> anyhow::Result<()> {
-        self.emit_piece(session, &Delta::Thinking(tally.thought.finish()))?;
-        self.emit_piece(session, &Delta::Text(tally.said.finish()))
+        self.emit_piece(session, &Delta::Thinking(tally.output.thought.finish()))?;
+        self.emit_piece(session, &Delta::Text(tally.output.said.finish()))
     }
 
     fn emit_piece(&self, session: SessionId, piece: &Delta) -> anyhow::Result<()> {
@@ -468,12 +507,7 @@ impl Headless {
         self.emit_stream(|| stream_json::delta(session, piece))
     }
 
-    /// Stops the turn and the agents that work for it outside of plans.
-    async fn interrupt(&self, session: SessionId) -> anyhow::Result<()> {
-        self.order(EnvelopeId::new(new_id()), Command::Interrupt { session }).await
-    }
-
-    /// Leaves plans that run, where a signal ended the run: they are paused. Whether there are some.
+    /// Records that the user left, if a signal ended the run while plans run: they are paused. Whether there are some.
     async fn pause_plans(&self, session: SessionId, stopped: Option<Exit>) -> anyhow::Result<bool> {
         let is_left = matches!(stopped, Some(Exit::Interrupted | Exit::Terminated)) && self.runs_plan(session).await?;
         if is_left {
@@ -482,9 +516,9 @@ impl Headless {
         Ok(is_left)
     }
 
-    /// Whether a plan of the session is at work. A signal pauses it by leaving at once, as a kill would.
+    /// Whether a plan of the session is at work.
     async fn runs_plan(&self, session: SessionId) -> anyhow::Result<bool> {
-        for plan in self.handle.ask(query::OpenPlans { session }).await? {
+        for plan in self.handle.ask(query::OpenPlans { session: Some(session) }).await? {
             if self.handle.ask(query::Plan { plan }).await?.is_moving() {
                 return Ok(true);
             }
@@ -492,10 +526,10 @@ impl Headless {
         Ok(false)
     }
 
-    /// Whoever works for the lead stops too; a plan that only waits for a person goes on waiting.
+    /// Stops the plans that work for the lead; a plan that only waits for the user's answer is left waiting.
     async fn stop_plans(&self, session: SessionId) -> anyhow::Result<()> {
         // Not only those that we have heard of: one may be at work already.
-        for plan in self.handle.ask(query::OpenPlans { session }).await? {
+        for plan in self.handle.ask(query::OpenPlans { session: Some(session) }).await? {
             let known = self.handle.ask(query::Plan { plan }).await?;
             if known.is_moving() || known.asked().next().is_none() {
                 let command = Command::Stop { plan, task: None };
@@ -505,7 +539,7 @@ impl Headless {
         Ok(())
     }
 
-    /// Says whom we wait for: to whoever watches, and to whoever reads the lines.
+    /// Reports which silent model the run waits for: to a user who watches, and in the stream.
     fn tell_of_silence(&self, session: SessionId, vigil: &mut Vigil) -> anyhow::Result<()> {
         for silence in vigil.silences(Instant::now()) {
             if self.is_watched() {
@@ -516,7 +550,7 @@ impl Headless {
         Ok(())
     }
 
-    /// Whether somebody sees what is said beside the answer, and wants to know more than the end.
+    /// Whether the user sees standard error and wants to follow the run.
     fn is_watched(&self) -> bool {
         self.verbose || (self.format == Format::Text && std::io::stderr().is_terminal())
     }
@@ -529,30 +563,29 @@ impl Headless {
         event: &Event,
         tally: &mut Tally,
     ) -> anyhow::Result<()> {
+        tally.hear(from, event);
         if let Some(plan) = from.plan {
-            self.note_plan(plan, from, event, tally).await?;
+            self.note_plan(plan, event, tally).await?;
         }
         match event {
             Event::Steered(steered) => tally.steered(from, steered),
             Event::TurnStarted(started) => tally.begins(from, started),
             Event::Interrupted(interrupted) if from.lead && interrupted.by == TIME_OVER => {
-                tally.is_out_of_time = true;
+                tally.turn.is_out_of_time = true;
                 talk(self.lang.lead_out_of_time());
             }
-            Event::Interrupted(Interrupted { held: Some(held), .. }) if self.is_told_now(from, tally).await? => {
+            // A stop from before the run is no end of it.
+            Event::Interrupted(Interrupted { held: Some(held), .. }) if tally.agents.counts(held) => {
                 tally.holds(from, held);
             }
-            Event::AgentEnded(ended) => tally.joining.retain(|name| *name != ended.name),
             Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => {
-                (tally.unjoined, tally.joining) = (true, Vec::new());
+                tally.teammates.unjoined = true;
                 talk(&self.lang.not_joined(&refused.why));
             }
             Event::Mailed(letter) => self.lang.came_to_nothing(letter).iter().for_each(|words| talk(words)),
-            Event::PlanAnswered(answered) => drop(tally.sent.remove(&answered.question)),
+            Event::PlanAnswered(answered) => drop(tally.questions.sent.remove(&answered.question)),
             Event::TurnEnded(_) | Event::PlanEnded(_) => self.is_over(from, event, tally),
-            Event::QuestionAnswered(answered) => tally.answered(answered.question),
-            // A teammate's plan is its lead's to answer.
-            Event::QuestionAsked(asked) if from.lead || asked.action.deed != Deed::Propose => {
+            Event::QuestionAsked(asked) if from.lead || self.answers_here(asked.action.deed) => {
                 self.question(session, at_ms, from, asked, tally).await?;
             }
             Event::LlmEnded(ended) => self.tell_of_retry(from, &ended.outcome, tally),
@@ -580,51 +613,35 @@ impl Headless {
         }
         match event {
             Event::TurnStarted(started) => {
-                tally.rounds = 0;
+                tally.turn.rounds = 0;
                 self.tell_of_files(&started.input);
             }
-            Event::LlmIntent(intent) if intent.attempt == 1 && intent.summary.is_none() => tally.rounds += 1,
+            Event::LlmIntent(intent) if intent.attempt == 1 && intent.summary.is_none() => tally.turn.rounds += 1,
             Event::LlmEnded(ended) => {
-                tally.api_ms += ended.ms;
+                tally.turn.api_ms += ended.ms;
                 self.end_pieces(session, tally)?;
             }
             Event::ToolDone(done) if done.ending == Ending::Refused => tally.refused(done),
             Event::TurnEnded(ended) => tally.ends(ended),
             _ => {}
         }
-        tally.lines.hear(event);
+        tally.output.lines.hear(event);
         if self.format != Format::StreamJson {
             return Ok(());
         }
-        tally.lines.line(at_ms, event).map_or(Ok(()), |line| self.print_line(&line))
+        tally.output.lines.line(at_ms, event).map_or(Ok(()), |line| self.print_line(&line))
     }
 
     /// Something happened to a plan.
-    async fn note_plan(&self, plan: PlanId, from: &Origin, event: &Event, tally: &mut Tally) -> anyhow::Result<()> {
+    async fn note_plan(&self, plan: PlanId, event: &Event, tally: &mut Tally) -> anyhow::Result<()> {
         tally.plan(plan, event);
-        if let (Task::Plan { .. }, Event::PlanAsked(asked)) = (&self.task, event) {
-            // The plan goes into a file, so no person needs to approve it here.
-            let say = Say::Reject(String::new());
-            tally.sent.insert(asked.question);
-            tally.asked_by.insert(asked.question, from.name.to_string());
-            self.heard(Command::Decide { question: asked.question, say }).await?;
-        }
-        let is_approved = self.yes && matches!(event, Event::PlanAsked(asked) if asked.about == About::Proposal);
-        if let Event::PlanAsked(_) = event
-            && !is_approved
-            && !matches!(self.task, Task::Plan { .. })
+        if let Event::PlanAsked(asked) = event
+            && let Some(say) = self.say_beforehand(plan, &asked.about, tally)
         {
-            self.lang
-                .answered_with(&*self.handle.ask(query::Plan { plan }).await?)
-                .iter()
-                .for_each(|words| talk(words));
-        }
-        if let (true, Event::PlanAsked(asked)) = (is_approved, event) {
-            let command = Command::Decide { question: asked.question, say: Say::Approve };
-            tally.sent.insert(asked.question);
-            tally.asked_by.insert(asked.question, from.name.to_string());
-            if !self.heard(command).await? {
-                tally.sent.remove(&asked.question);
+            self.show_demo_plan(plan, &say).await?;
+            tally.questions.sent.insert(asked.question, Some(plan));
+            if !self.heard(Command::Decide { question: asked.question, say }).await? {
+                tally.questions.sent.remove(&asked.question);
             }
         }
         // A plan that is only written to a file cannot be refused.
@@ -633,12 +650,6 @@ impl Headless {
             self.tell(event);
         }
         Ok(())
-    }
-
-    /// Whether somebody was stopped during the run, and has not only read now what was said before it.
-    async fn is_told_now(&self, from: &Origin, tally: &mut Tally) -> anyhow::Result<bool> {
-        let Some(agent) = tally.told_before(from) else { return Ok(true) };
-        Ok(!tally.reads_old(agent, &self.handle.ask(query::Unread { agent }).await?))
     }
 
     /// A file that the message mentions and the model does not get is said.
@@ -661,7 +672,7 @@ impl Headless {
         talk(&format!("{words}{}", last_lines(&result)));
     }
 
-    /// A call that is made again is said; a member's only where somebody watches.
+    /// Reports a retried call; a member's only to a user who watches.
     fn tell_of_retry(&self, from: &Origin, outcome: &Outcome, tally: &mut Tally) {
         if let Outcome::Failed { detail, parked: true, .. } = outcome {
             tally.outage = Some(detail.clone());
@@ -676,20 +687,20 @@ impl Headless {
     /// A call that a rule or the mode refuses is named, with the reason: the model's answer may not mention it.
     fn tell_of_refusal(&self, from: &Origin, refusal: &Refusal, tally: &mut Tally) {
         let By::Rule(rule) = &refusal.by else { return };
-        tally.refusals_told += 1;
-        if tally.refusals_told <= REFUSALS_TOLD_MAX {
+        tally.refused_calls.refusals_told += 1;
+        if tally.refused_calls.refusals_told <= REFUSALS_TOLD_MAX {
             talk(&self.lang.refused_call(&from.name, &called(&refusal.tool, &refusal.target), rule, refusal.recourse));
         }
     }
 
     /// How many refused calls were not named.
     fn tell_of_more_refusals(&self, tally: &Tally) {
-        if let Some(more) = tally.refusals_told.checked_sub(REFUSALS_TOLD_MAX).filter(|more| *more > 0) {
+        if let Some(more) = tally.refused_calls.refusals_told.checked_sub(REFUSALS_TOLD_MAX).filter(|more| *more > 0) {
             talk(&self.lang.more_refused(more));
         }
     }
 
-    /// One line per step of a plan, for whoever watches.
+    /// Prints one line per step of a plan.
     fn tell(&self, event: &Event) {
         if self.format == Format::Text
             && let Some(line) = sheet::step(event, self.lang)
@@ -700,7 +711,7 @@ impl Headless {
 
     /// What the log tells of the team since the last time.
     fn emit_team(&self, tally: &mut Tally) -> anyhow::Result<()> {
-        let Some(stream) = &mut tally.stream else { return Ok(()) };
+        let Some(stream) = &mut tally.output.stream else { return Ok(()) };
         while let Some(event) = stream.try_next()? {
             stream_json::of_stream(&event).map_or(Ok(()), |line| self.print_line(&line))?;
         }
@@ -738,8 +749,8 @@ async fn within<T>(patience: Option<Duration>, began: Instant, work: impl Future
 /// What a lead is told that is to go on without words: it was stopped, or what was said to it waits since then.
 fn unsaid(is_stopped: bool, goes_on: bool, held: usize) -> Option<&'static str> {
     let words = if is_stopped { CONTINUE } else { READ_ON };
-    // What a stop has left waiting begins nothing by itself, whatever else goes on; and whatever others go on with, a lead that
-    // was stopped does not unless it is told.
+    // Messages that a stop left unread start no turn by themselves, and a stopped lead resumes only when told, even if
+    // other agents go on.
     ((is_stopped && !goes_on) || held > 0).then_some(words)
 }
 

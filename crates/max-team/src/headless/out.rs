@@ -1,7 +1,7 @@
 //! Lines on their way to standard output.
 //!
-//! A thread of its own writes them: whoever reads slowly keeps nobody from working, and still gets every line before the
-//! program ends. One that went away is an error at the next line.
+//! A thread of its own writes them, so that a slow reader does not delay the agents and still gets every line before
+//! the program ends. If the reader is gone, the next line fails.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -32,7 +32,7 @@ impl Out {
         writer.lines.send(line).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 
-    /// Waits until every line is read, or nobody reads any more.
+    /// Waits until every line is written, or the reader is gone.
     pub(super) async fn close(&self) -> io::Result<()> {
         let Some(writer) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() else { return Ok(()) };
         drop(writer.lines);

@@ -5,14 +5,22 @@
 //! `core::unattended` decides which questions wait; this carries it out.
 
 use max_team_core::event::{QuestionAsked, Refusal};
-use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId};
+use max_team_core::id::{EnvelopeId, PlanId, QuestionId, SessionId};
+use max_team_core::plan::event::{About, Ruling, Say};
 use max_team_core::policy::{Answer, By, Deed};
 use max_team_core::unattended::{Question, on_question, on_reopening};
+use max_team_runtime::query;
 use max_team_runtime::{Asked, Command, Opened, Order, Origin, RuntimeError, new_id};
 
 use super::tally::{Tally, denial};
-use super::{Headless, Task, called, talk};
+use super::{Consent, Headless, Task, called, talk};
 use crate::commands::short;
+use max_team_terminal::sheet::{self, Depth};
+
+/// The source of a yes that was given before the run.
+const YES: &str = "--yes";
+/// The source of a no that was given before the run.
+const STDIN: &str = "standard input";
 
 impl Headless {
     /// Takes in the questions that were open when the session was opened, and gives them the user's words, if there are some.
@@ -27,10 +35,10 @@ impl Headless {
             Task::Say(text) => text.as_str(),
             _ => "",
         };
-        let brings_words = !words.is_empty() || matches!(self.task, Task::Listen);
+        let brings_words = !words.is_empty() || matches!(self.task, Task::Listen(_));
         for asked in &opened.asked {
             match on_reopening(asked.action.deed, brings_words) {
-                Question::Waits => tally.waiting.push(Waiting::new(asked, asked.agent == Some(opened.agent))),
+                Question::Waits => tally.questions.waiting.push(Waiting::new(asked, asked.agent == Some(opened.agent))),
                 Question::Refused => self.refuse(session, asked, None, tally).await?,
                 Question::Left => {}
             }
@@ -46,19 +54,23 @@ impl Headless {
         tally: &mut Tally,
     ) -> anyhow::Result<Words> {
         let mut heard = Words::Unheard;
-        for Waiting { question, deed, who, what, is_leads, .. } in std::mem::take(&mut tally.waiting) {
+        for Waiting { question, deed, what, is_leads } in std::mem::take(&mut tally.questions.waiting) {
             let answer = Answer::in_words(deed, words.to_owned(), By::person(&self.by));
             let is_put_off = answer.put_off;
-            tally.sent.insert(question);
-            tally.asked_by.insert(question, who);
+            tally.questions.sent.insert(question, None);
             if !self.heard(Command::Answer { session, question, answer }).await? {
-                tally.sent.remove(&question);
+                tally.questions.sent.remove(&question);
                 continue;
             }
             talk(&if is_put_off { self.lang.call_put_off(&what) } else { self.lang.words_answer(&what) });
             heard = if is_leads || heard == Words::ByLead { Words::ByLead } else { Words::ByAnother };
         }
         Ok(heard)
+    }
+
+    /// Whether questions of a kind are for the user here. The plan of a teammate is its lead's to answer, except in a demo.
+    pub(super) fn answers_here(&self, deed: Deed) -> bool {
+        deed != Deed::Propose || matches!(self.consent, Consent::Everything { .. })
     }
 
     /// An agent asks.
@@ -72,12 +84,19 @@ impl Headless {
     ) -> anyhow::Result<()> {
         let key = from.lead.then_some(asked.key.as_str());
         let asked = asked_by(from, at_ms, asked);
-        match on_question(asked.action.deed, matches!(self.task, Task::Listen)) {
+        if let Consent::Everything { refuses, .. } = self.consent {
+            // A yes is no answer to a question in words.
+            let by = if refuses { By::Person(STDIN.to_owned()) } else { By::Rule(YES.to_owned()) };
+            let answer = Answer::new(!refuses && asked.action.deed != Deed::Ask, by);
+            tally.questions.sent.insert(asked.question, None);
+            return self.heard(Command::Answer { session, question: asked.question, answer }).await.map(drop);
+        }
+        match on_question(asked.action.deed, matches!(self.task, Task::Listen(_))) {
             Question::Waits => {
                 let waiting = Waiting::new(&asked, from.lead);
                 let id = short(&asked.question);
                 talk(&self.lang.question_waits(&from.name, &waiting.what, &id, asked.action.deed == Deed::Ask));
-                tally.waiting.push(waiting);
+                tally.questions.waiting.push(waiting);
                 Ok(())
             }
             Question::Refused => self.refuse(session, &asked, key, tally).await,
@@ -85,12 +104,39 @@ impl Headless {
         }
     }
 
+    /// The user's answer to a question about a plan, if it was given before the run.
+    pub(super) fn say_beforehand(&self, plan: PlanId, about: &About, tally: &Tally) -> Option<Say> {
+        let is_first = tally.plans.known.first().is_some_and(|(first, ..)| *first == plan);
+        match (self.consent, about) {
+            // The plan goes into a file, so no person needs to approve it here.
+            _ if matches!(self.task, Task::Plan { .. }) => Some(Say::Reject(String::new())),
+            (Consent::Plans, About::Proposal) => Some(Say::Approve),
+            (Consent::Nothing | Consent::Plans, _) => None,
+            (Consent::Everything { refuses: true, .. }, _) | (_, About::Budget) => Some(Say::Reject(String::new())),
+            (Consent::Everything { objection: Some(words), .. }, About::Proposal) if is_first => {
+                Some(Say::Changes(words.to_owned()))
+            }
+            (_, About::Proposal | About::Rest | About::Start { .. }) => Some(Say::Approve),
+            (_, About::Failure { .. }) => Some(Say::Rule(Ruling::GiveUp)),
+        }
+    }
+
+    /// Prints a plan of a demo, with the answer that it gets.
+    pub(super) async fn show_demo_plan(&self, plan: PlanId, say: &Say) -> anyhow::Result<()> {
+        let Consent::Everything { refuses, .. } = self.consent else { return Ok(()) };
+        let state = self.handle.ask(query::Plan { plan }).await?;
+        let command = format!("max-team plans show {plan} --full");
+        let sheet = sheet::sheet(&state, sheet::WIDTH, Depth::Brief(&command), self.lang);
+        let source = if refuses { STDIN } else { YES };
+        Ok(self.out.put(format!("{}\n{} ({source})\n", sheet.trim_end(), self.lang.said(say)))?)
+    }
+
     /// Says which questions wait and how to go on; nothing where none does.
     pub(super) fn tell_of_questions(&self, session: SessionId, tally: &Tally) {
-        if let Some((first, more)) = tally.waiting.split_first() {
+        if let Some((first, more)) = tally.questions.waiting.split_first() {
             talk(&self.lang.questions_wait(&first.what, more.len(), &session.to_string()));
         }
-        self.lang.nobody_asked(&tally.unasked).iter().for_each(|words| talk(words));
+        self.lang.nobody_asked(&tally.refused_calls.unasked).iter().for_each(|words| talk(words));
     }
 
     async fn refuse(
@@ -103,19 +149,18 @@ impl Headless {
         // Changes in a worktree stay there, and nothing was refused: how they are taken is said at the end.
         let merges = asked.action.deed == Deed::Merge;
         if !merges {
-            tally.unasked.push((called(&asked.tool, &asked.action.target), asked.recourse));
+            tally.refused_calls.unasked.push((called(&asked.tool, &asked.action.target), asked.recourse));
         }
-        tally.sent.insert(asked.question);
-        tally.asked_by.insert(asked.question, asked.by.clone());
+        tally.questions.sent.insert(asked.question, None);
         if key.is_none() && !merges {
             let (tool, target) = (asked.tool.clone(), asked.action.target.clone());
             let (by, recourse) = (By::Nobody("headless".to_owned()), asked.recourse);
-            tally.denials.push(denial(&asked.tool, None, Some(&Refusal { tool, target, by, recourse })));
+            tally.refused_calls.denials.push(denial(&asked.tool, None, Some(&Refusal { tool, target, by, recourse })));
         }
         let answer = Answer::unattended(asked.action.deed, asked.recourse);
         let command = Command::Answer { session, question: asked.question, answer };
         if !self.heard(command).await? {
-            tally.sent.remove(&asked.question);
+            tally.questions.sent.remove(&asked.question);
         }
         Ok(())
     }
@@ -142,7 +187,6 @@ impl Headless {
 pub(super) enum Words {
     /// None: no question waited.
     Unheard,
-    /// The lead.
     ByLead,
     /// Another agent, and not the lead.
     ByAnother,
@@ -152,10 +196,7 @@ pub(super) enum Words {
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) question: QuestionId,
-    pub(super) agent: Option<AgentId>,
     deed: Deed,
-    /// The agent that asks.
-    who: String,
     /// The call that it is about, for people.
     what: String,
     is_leads: bool,
@@ -164,8 +205,7 @@ pub(super) struct Waiting {
 impl Waiting {
     fn new(asked: &Asked, is_leads: bool) -> Self {
         let what = called(&asked.tool, &asked.action.target);
-        let (question, agent, deed, who) = (asked.question, asked.agent, asked.action.deed, asked.by.clone());
-        Self { question, agent, deed, who, what, is_leads }
+        Self { question: asked.question, deed: asked.action.deed, what, is_leads }
     }
 }
 

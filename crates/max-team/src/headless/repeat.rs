@@ -2,7 +2,6 @@
 //!
 //! The outcome follows from the journal: the last turn, and the refusals and plans since the user last spoke.
 
-use max_team_core::ledger::dollars;
 use max_team_core::verdict::{Denied, Refusals, is_outlived};
 use max_team_runtime::Opened;
 use max_team_runtime::query;
@@ -30,16 +29,16 @@ impl Headless {
             .into_iter()
             .filter(|line| line.row.at_ms >= since_ms)
         {
-            let Some(end) = line.end.filter(|_| !tally.plans.iter().any(|(known, ..)| *known == line.row.plan)) else {
+            let Some(end) = line.end.filter(|_| !tally.plans.known.iter().any(|(known, ..)| *known == line.row.plan))
+            else {
                 continue;
             };
-            tally.plans.push((line.row.plan, None, Some(end.end)));
+            tally.plans.known.push((line.row.plan, None, Some(end.end)));
             if is_outlived(end.end, opened.last.as_ref().map(|last| &last.end)) {
-                tally.outlived.insert(line.row.plan);
+                tally.plans.outlived.insert(line.row.plan);
             }
             if self.format == Format::Text {
-                let money = format!("${:.4}", dollars(end.tally.spent.nano));
-                talk(&format!("{}: {}", self.lang.plan_word(), self.lang.came_to(end.end, &end.tally, &money)));
+                talk(&format!("{}: {}", self.lang.plan_word(), self.lang.came_to(end.end, &end.tally)));
             }
         }
         Ok(())
@@ -52,20 +51,22 @@ impl Headless {
             let events = self.handle.ask(query::AgentEvents { agent: row.agent }).await?;
             for (_, event) in events.into_iter().filter(|(at_ms, _)| *at_ms >= since_ms) {
                 if is_lead {
-                    tally.lines.hear(&event);
+                    tally.output.lines.hear(&event);
                 }
                 refusals.hear(is_lead, event);
                 // A call of the lead's is known by its id only until its turn is over.
                 for denied in refusals.denied.drain(..) {
                     match denied {
                         Denied::Lead(done) => tally.refused(&done),
-                        Denied::Other(refusal) => tally.denials.push(denial(&refusal.tool, None, Some(&refusal))),
+                        Denied::Other(refusal) => {
+                            tally.refused_calls.denials.push(denial(&refusal.tool, None, Some(&refusal)))
+                        }
                     }
                 }
             }
             for question in &refusals.unasked {
                 let call = called(&question.tool, &question.action.target);
-                tally.unasked.push((call, question.recourse));
+                tally.refused_calls.unasked.push((call, question.recourse));
             }
         }
         Ok(())

@@ -4,15 +4,17 @@ use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use max_team_core::chat::Part;
+use max_team_core::cost::SessionCost;
 use max_team_core::event::{Event, Refusal, Steered, ToolDone, TurnEnded, TurnStarted};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::plan::event::PlanEnd;
 use max_team_core::policy::Recourse;
 use max_team_core::rewind::MovedFile;
 use max_team_core::secret::Redactor;
-use max_team_core::stop::Held;
+use max_team_core::status::SessionStatus;
+use max_team_core::stop::Hold;
 use max_team_core::verdict::{Others, counts};
-use max_team_runtime::{Opened, Origin, StreamReader};
+use max_team_runtime::{Opened, Origin, StreamReader, now_ms};
 use serde_json::{Value, json};
 
 use super::questions::Waiting;
@@ -21,200 +23,210 @@ use max_team_workspace::exit::Exit;
 
 /// What is known when it is over.
 pub(super) struct Tally {
+    pub(super) output: Output,
+    pub(super) turn: LeadTurn,
+    pub(super) refused_calls: RefusedCalls,
+    pub(super) questions: OpenQuestions,
+    pub(super) plans: PlanTally,
+    pub(super) teammates: TeammateTally,
+    /// Which agents work or were stopped since the session was opened, and which teammates are to begin.
+    pub(super) agents: SessionStatus,
+    lead: Option<AgentId>,
+    /// Protected files that commands made without approval, and that were moved away.
+    pub(super) moved: Vec<MovedFile>,
+    /// The last error of a model server that a plan waits for.
+    pub(super) outage: Option<String>,
+    /// Whether the session has a team, and so more than one turn may belong to the answer.
+    pub(super) team: bool,
+    /// Running commands, by agent and call.
+    pub(super) commands: HashMap<(Option<AgentId>, String), String>,
+    /// Messages that a turn has begun with.
+    pub(super) heard: Vec<EnvelopeId>,
+    /// Messages of this run that no agent has read.
+    pub(super) unheard: HashSet<EnvelopeId>,
+    /// Whether it was told that worktrees are being made.
+    pub(super) copying: bool,
+    /// The cost of all agents of the session.
+    pub(super) cost: SessionCost,
+}
+
+pub(super) struct Output {
     pub(super) lines: stream_json::Lines,
-    /// What the log tells, for whoever reads lines.
+    /// The events of the log, for JSON lines.
     pub(super) stream: Option<StreamReader>,
-    /// The lines of those who were called.
-    pub(super) called: HashMap<AgentId, stream_json::Lines>,
+    /// The lines of called agents.
+    called: HashMap<AgentId, stream_json::Lines>,
+    /// The lead's words and thoughts on their way to standard output, which may end in half a secret.
+    pub(super) said: Redactor,
+    pub(super) thought: Redactor,
+}
+
+/// The lead's turn, and how the last one ended.
+pub(super) struct LeadTurn {
     /// When the run began; where it listens, the lead's turn.
     pub(super) began: Instant,
     pub(super) rounds: u32,
     pub(super) api_ms: u64,
     pub(super) first_ms: Option<u64>,
-    /// The lead's words and thoughts on their way to standard output, which may end in half a secret.
-    pub(super) said: Redactor,
-    pub(super) thought: Redactor,
-    pub(super) denials: Vec<Value>,
-    /// Protected files that commands made without approval, and that were moved away.
-    pub(super) moved: Vec<MovedFile>,
-    /// The last error of a model server that a plan waits for.
-    pub(super) outage: Option<String>,
-    /// Calls that needed an approval that a headless run cannot get, and whether they always do.
-    pub(super) unasked: Vec<(String, Recourse)>,
-    /// Questions that wait in the user's inbox.
-    pub(super) waiting: Vec<Waiting>,
-    /// Refused calls that were named on standard error.
-    pub(super) refusals_told: usize,
     pub(super) ended: Option<TurnEnded>,
-    /// Whether the lead has begun a turn that is not over.
-    is_open: bool,
-    /// Whether the session has a team, and so more than one turn may belong to the answer.
-    pub(super) team: bool,
-    /// Somebody whom the user wanted on the team could not join.
-    pub(super) unjoined: bool,
+    /// Whether the answer was given before this run.
+    pub(super) repeats: bool,
     /// The lead has worked as long as its definition lets it.
     pub(super) is_out_of_time: bool,
-    /// Running commands, by agent and call.
-    pub(super) commands: HashMap<(Option<AgentId>, String), String>,
-    /// Who asked them.
-    pub(super) asked_by: HashMap<QuestionId, String>,
-    /// Questions that we have answered and whose answer is on its way.
-    pub(super) sent: HashSet<QuestionId>,
-    /// Letters that a turn has begun with.
-    pub(super) heard: Vec<EnvelopeId>,
-    /// Letters that a stop has left waiting.
-    held: Vec<EnvelopeId>,
-    /// Those whom a person has stopped and who have begun nothing since.
-    stopped: Vec<Halt>,
-    /// Stops that were said before the run, by whoever has still to read them: what the run comes to is not cut short by those.
-    before: HashMap<AgentId, Before>,
+}
+
+/// Calls that were refused.
+#[derive(Default)]
+pub(super) struct RefusedCalls {
+    pub(super) denials: Vec<Value>,
+    /// Calls that needed an approval that a headless run cannot get, and whether they always do.
+    pub(super) unasked: Vec<(String, Recourse)>,
+    /// How many were named on standard error.
+    pub(super) refusals_told: usize,
+}
+
+/// Questions to the user.
+#[derive(Default)]
+pub(super) struct OpenQuestions {
+    /// Those that wait in the user's inbox.
+    pub(super) waiting: Vec<Waiting>,
+    /// Those that the run has answered, with the answer on its way; questions of a plan with the plan.
+    pub(super) sent: HashMap<QuestionId, Option<PlanId>>,
+}
+
+/// The plans of the session.
+#[derive(Default)]
+pub(super) struct PlanTally {
+    /// Plans by id: the last question that is open, and how it ended.
+    pub(super) known: Vec<(PlanId, Option<QuestionId>, Option<PlanEnd>)>,
+    /// How many of them were open when the run began.
+    pub(super) before: usize,
     /// Plans whose end the lead's turn begins with.
     pub(super) reports: Vec<PlanId>,
-    /// Those that one has begun with.
+    /// Those that a turn has begun with.
     reported: HashSet<PlanId>,
     /// Plans that were stopped before the run, or before the lead's last answer.
     pub(super) outlived: HashSet<PlanId>,
-    /// Those who are at something that a person has asked them for, besides the lead.
-    pub(super) for_user: HashSet<AgentId>,
-    /// Whether somebody who works for the person here has written to them, and whether all of them had done what they were to.
-    pub(super) written: Option<bool>,
-    /// Agents other than the lead whose last turn the budget stopped, unless the lead has answered since.
-    pub(super) unpaid: HashSet<AgentId>,
-    /// Whether what there is to tell was answered before this run.
-    pub(super) repeats: bool,
-    /// What was said and nobody has taken up.
-    pub(super) unheard: HashSet<EnvelopeId>,
-    /// Those who are to go on and have not begun.
-    pub(super) awaited: HashSet<AgentId>,
-    /// Those who are to be on the team and have not begun, by name.
-    pub(super) joining: Vec<String>,
-    /// Whether it was told that copies of the project are being made.
-    pub(super) copying: bool,
-    /// Plans by id: the last question that is open, and how it ended.
-    pub(super) plans: Vec<(PlanId, Option<QuestionId>, Option<PlanEnd>)>,
-    /// How many of them were open when the run began: what we asked for is none of those.
-    pub(super) plans_before: usize,
 }
 
-/// The stops of before the run that somebody had not read when it began.
+/// The agents besides the lead.
 #[derive(Default)]
-struct Before {
-    unread: Vec<EnvelopeId>,
-    /// Those that it has read, and of which it was not heard yet that it has: several may be read before the first is heard of.
-    unsaid: usize,
-}
-
-/// Somebody whom a person has stopped.
-struct Halt {
-    agent: Option<AgentId>,
-    name: String,
-    /// The lead has come to an answer since, without them.
-    answered: bool,
+pub(super) struct TeammateTally {
+    /// Agents that work on a request of the user.
+    pub(super) for_user: HashSet<AgentId>,
+    /// Whether such an agent has answered, and whether all of them did what they were asked for.
+    pub(super) written: Option<bool>,
+    /// Agents whose last turn the budget stopped, unless the lead has answered since.
+    pub(super) unpaid: HashSet<AgentId>,
+    /// Stopped agents without which the lead has answered since.
+    answered: HashSet<AgentId>,
+    /// A teammate that the user asked for could not begin.
+    pub(super) unjoined: bool,
+    /// Agents that are to go on and have not begun.
+    pub(super) awaited: HashSet<AgentId>,
+    /// Plans that are to go on and have recorded nothing since.
+    pub(super) awaited_plans: HashSet<PlanId>,
 }
 
 impl Tally {
     /// What went wrong with agents besides the lead.
     pub(super) fn others(&self) -> Others {
         Others {
-            is_stopped: self.stopped.iter().any(|halt| !halt.answered),
-            is_unpaid: !self.unpaid.is_empty(),
-            is_unjoined: self.unjoined,
-            has_failed: self.ended.is_none() && self.written == Some(false),
+            is_stopped: self.agents.stopped().any(|(agent, _)| !self.teammates.answered.contains(&agent)),
+            is_unpaid: !self.teammates.unpaid.is_empty(),
+            is_unjoined: self.teammates.unjoined,
+            has_failed: self.turn.ended.is_none() && self.teammates.written == Some(false),
         }
     }
 
     pub(super) fn new(session: SessionId, retries_max: u32) -> Self {
         Self {
-            lines: stream_json::Lines::new(session, retries_max),
-            stream: None,
-            called: HashMap::new(),
-            began: Instant::now(),
-            rounds: 0,
-            api_ms: 0,
-            first_ms: None,
-            said: Redactor::default(),
-            thought: Redactor::default(),
-            denials: Vec::new(),
+            output: Output {
+                lines: stream_json::Lines::new(session, retries_max),
+                stream: None,
+                called: HashMap::new(),
+                said: Redactor::default(),
+                thought: Redactor::default(),
+            },
+            turn: LeadTurn {
+                began: Instant::now(),
+                rounds: 0,
+                api_ms: 0,
+                first_ms: None,
+                ended: None,
+                repeats: false,
+                is_out_of_time: false,
+            },
+            refused_calls: RefusedCalls::default(),
+            questions: OpenQuestions::default(),
+            plans: PlanTally::default(),
+            teammates: TeammateTally::default(),
+            agents: SessionStatus::since(now_ms()),
+            lead: None,
             moved: Vec::new(),
             outage: None,
-            unasked: Vec::new(),
-            waiting: Vec::new(),
-            refusals_told: 0,
-            ended: None,
-            is_open: false,
             team: false,
-            unjoined: false,
-            is_out_of_time: false,
             commands: HashMap::new(),
-            asked_by: HashMap::new(),
-            sent: HashSet::new(),
             heard: Vec::new(),
-            held: Vec::new(),
-            stopped: Vec::new(),
-            before: HashMap::new(),
-            reports: Vec::new(),
-            reported: HashSet::new(),
-            outlived: HashSet::new(),
-            for_user: HashSet::new(),
-            written: None,
-            unpaid: HashSet::new(),
-            repeats: false,
             unheard: HashSet::new(),
-            awaited: HashSet::new(),
-            joining: Vec::new(),
             copying: false,
-            plans: Vec::new(),
-            plans_before: 0,
+            cost: SessionCost::default(),
         }
     }
 
-    /// What was open when the session was opened.
+    /// The state of the session when it was opened.
     pub(super) fn open(&mut self, opened: &Opened) {
-        for (agent, stop) in &opened.stops {
-            self.before.entry(*agent).or_default().unread.push(*stop);
+        (self.cost, self.lead) = (opened.cost.clone(), Some(opened.agent));
+        opened.asked.iter().for_each(|asked| self.agents.resume(asked.question, asked.agent));
+    }
+
+    /// Takes an event of an agent into the folds of the session.
+    pub(super) fn hear(&mut self, from: &Origin, event: &Event) {
+        if let Some(agent) = from.agent {
+            self.cost.hear(agent, event);
+            self.agents.hear(agent, &from.name, event);
         }
+        let ended = from.plan.filter(|_| matches!(event, Event::PlanEnded(_)));
+        let is_asked = |question: &QuestionId| self.agents.is_asked(*question);
+        self.questions.sent.retain(|question, plan| if plan.is_some() { *plan != ended } else { is_asked(question) });
+        self.questions.waiting.retain(|waiting| is_asked(&waiting.question));
     }
 
     /// What counts for one turn is counted anew.
     pub(super) fn next_turn(&mut self) {
-        (self.api_ms, self.first_ms) = (0, None);
-        self.denials.clear();
-        self.unasked.clear();
+        (self.turn.api_ms, self.turn.first_ms) = (0, None);
+        self.refused_calls.denials.clear();
+        self.refused_calls.unasked.clear();
     }
 
-    /// The line for what somebody did who works for a call, if it is one like the lead's.
+    /// The line for an event of an agent that works for a call, if events of this kind have one.
     pub(super) fn of_call(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Option<Value> {
         let (agent, (caller, key)) = (from.agent?, from.call.as_ref()?);
-        let parent = self.called.get(caller).unwrap_or(&self.lines).id(key);
-        let fresh = self.lines.of_call(parent);
-        let lines = self.called.entry(agent).or_insert(fresh);
+        let parent = self.output.called.get(caller).unwrap_or(&self.output.lines).id(key);
+        let fresh = self.output.lines.of_call(parent);
+        let lines = self.output.called.entry(agent).or_insert(fresh);
         lines.hear(event);
         if let Event::TurnEnded(_) = event {
-            self.called.remove(&agent);
+            self.output.called.remove(&agent);
             return None;
         }
-        stream_json::Lines::tells(event).then(|| self.called.get(&agent)?.line(at_ms, event)).flatten()
+        stream_json::Lines::tells(event).then(|| self.output.called.get(&agent)?.line(at_ms, event)).flatten()
     }
 
-    /// Somebody has begun with something.
+    /// An agent has started a turn.
     pub(super) fn begins(&mut self, from: &Origin, started: &TurnStarted) {
         self.heard.push(started.envelope);
         self.heard.extend(&started.letters);
         if from.lead {
-            self.held.clear();
-            self.is_open = true;
-            self.reports =
+            self.plans.reports =
                 if self.unheard.contains(&started.envelope) { Vec::new() } else { self.reports_in(&started.input) };
-            self.reported.extend(&self.reports);
+            self.plans.reported.extend(&self.plans.reports);
         }
         let is_users = started.assignment.as_ref().is_some_and(|given| given.is_for_user());
-        self.for_user.extend(from.agent.filter(|_| is_users));
-        self.stopped.retain(|halt| halt.agent != from.agent);
-        self.unpaid.retain(|agent| from.agent != Some(*agent));
-        from.agent.iter().for_each(|agent| drop(self.before.remove(agent)));
+        self.teammates.for_user.extend(from.agent.filter(|_| is_users));
+        self.teammates.unpaid.retain(|agent| from.agent != Some(*agent));
         self.unheard.retain(|key| *key != started.envelope && !started.letters.contains(key));
-        self.awaited.retain(|agent| from.agent != Some(*agent));
-        self.joining.retain(|name| **name != *from.name);
+        self.teammates.awaited.retain(|agent| from.agent != Some(*agent));
     }
 
     /// An agent was told something on its way.
@@ -222,8 +234,8 @@ impl Tally {
         self.unheard.retain(|key| !steered.envelopes.contains(key));
         if from.lead && !steered.letters.is_empty() {
             let reports = self.reports_in(&steered.input);
-            self.reported.extend(&reports);
-            self.reports.extend(reports);
+            self.plans.reported.extend(&reports);
+            self.plans.reports.extend(reports);
         }
     }
 
@@ -232,112 +244,84 @@ impl Tally {
     fn reports_in(&self, told: &[Part]) -> Vec<PlanId> {
         let is_named =
             |name: String| told.iter().any(|part| matches!(part, Part::Text { text } if text.contains(&name)));
-        let over = self.plans.iter().filter(|(.., end)| end.is_some()).map(|(plan, ..)| *plan);
+        let over = self.plans.known.iter().filter(|(.., end)| end.is_some()).map(|(plan, ..)| *plan);
         over.filter(|plan| is_named(plan.to_string())).collect()
     }
 
     /// Whether the lead has begun to say how a plan ended.
     pub(super) fn is_reported(&self, plan: PlanId) -> bool {
-        self.reported.contains(&plan)
+        self.plans.reported.contains(&plan)
     }
 
-    /// Whoever this is, if there may be stops of before that it has still to read.
-    pub(super) fn told_before(&self, from: &Origin) -> Option<AgentId> {
-        from.agent.filter(|agent| self.before.contains_key(agent))
-    }
-
-    /// Whether it is one of them that somebody was stopped by, by what it has not read: each that it has is said once.
-    pub(super) fn reads_old(&mut self, agent: AgentId, unread: &[EnvelopeId]) -> bool {
-        let Some(before) = self.before.get_mut(&agent) else { return false };
-        let count = before.unread.len();
-        before.unread.retain(|stop| unread.contains(stop));
-        before.unsaid += count - before.unread.len();
-        let is_old = before.unsaid > 0;
-        before.unsaid = before.unsaid.saturating_sub(1);
-        is_old
-    }
-
-    /// Somebody was stopped: what that has left waiting is for whoever goes on.
-    pub(super) fn holds(&mut self, from: &Origin, held: &Held) {
-        if from.lead {
-            self.held.extend(&held.letters);
-        }
-        self.stopped.retain(|halt| halt.agent != from.agent);
-        self.stopped.push(Halt { agent: from.agent, name: from.name.to_string(), answered: false });
+    /// An agent was stopped: the messages that it has not read are for the next run.
+    pub(super) fn holds(&mut self, from: &Origin, held: &Hold) {
         self.unheard.retain(|key| !held.letters.contains(key));
-        self.awaited.retain(|agent| from.agent != Some(*agent));
-        self.joining.retain(|name| **name != *from.name);
+        self.teammates.awaited.retain(|agent| from.agent != Some(*agent));
+        self.teammates.answered.retain(|agent| from.agent != Some(*agent));
     }
 
-    /// A turn of the lead's is over. Whoever was stopped before is none of what it leaves undone, if it came to an answer.
+    /// A turn of the lead is over. If it came to an answer, agents that were stopped before do not count as
+    /// unfinished.
     pub(super) fn ends(&mut self, ended: &TurnEnded) {
         if Exit::of(&ended.end) == Exit::Ok {
-            self.stopped.iter_mut().for_each(|halt| halt.answered = true);
-            self.unpaid.clear();
-            let stopped = self.plans.iter().filter(|(.., end)| *end == Some(PlanEnd::Stopped));
-            self.outlived.extend(stopped.map(|(plan, ..)| *plan));
+            self.teammates.answered.extend(self.agents.stopped().map(|(agent, _)| agent));
+            self.teammates.unpaid.clear();
+            let stopped = self.plans.known.iter().filter(|(.., end)| *end == Some(PlanEnd::Stopped));
+            self.plans.outlived.extend(stopped.map(|(plan, ..)| *plan));
         }
-        (self.ended, self.repeats, self.is_open) = (Some(ended.clone()), false, false);
+        (self.turn.ended, self.turn.repeats) = (Some(ended.clone()), false);
     }
 
-    /// Whether a result is owed to whoever has listened to those of the turns that are over.
+    /// Whether a result line is still owed after those of the finished turns.
     pub(super) fn owes_result(&self) -> bool {
-        self.is_open || self.ended.is_none() || !self.unheard.is_empty()
+        let is_open = self.lead.is_some_and(|lead| self.agents.is_working(lead));
+        is_open || self.turn.ended.is_none() || !self.unheard.is_empty()
     }
 
     /// Nothing new came of the run: what there is was answered before. Whether there is an answer to repeat.
     pub(super) fn repeat(&mut self, opened: &Opened) -> bool {
-        if self.ended.is_none() && self.written.is_none() {
-            self.ended.clone_from(&opened.last);
-            self.repeats = self.ended.is_some();
+        if self.turn.ended.is_none() && self.teammates.written.is_none() {
+            self.turn.ended.clone_from(&opened.last);
+            self.turn.repeats = self.turn.ended.is_some();
         }
-        self.repeats
+        self.turn.repeats
     }
 
-    /// Whether the plan that is spoken of was stopped, which nobody else says anything of.
+    /// Whether the plan to report was stopped; the lead gives no answer about such a plan.
     pub(super) fn has_stopped_plan(&self) -> bool {
         self.plan_to_tell().is_some_and(|(.., end)| *end == Some(PlanEnd::Stopped))
     }
 
     /// The names of those who were stopped.
     pub(super) fn stopped(&self) -> Vec<&str> {
-        self.stopped.iter().map(|halt| halt.name.as_str()).collect()
+        self.agents.stopped().map(|(_, name)| name).collect()
     }
 
-    /// Whether what we asked for waits for whoever goes on.
+    /// Whether the session was stopped during the run: the lead is on hold, and our message, its answer or a plan waits for that.
     pub(super) fn is_held(&self, waits_for: Option<EnvelopeId>) -> bool {
-        waits_for.is_some_and(|key| self.held.contains(&key))
+        let Some(hold) = self.lead.and_then(|lead| self.agents.hold(lead)) else { return false };
+        let is_unread = waits_for.is_some_and(|key| hold.letters.contains(&key));
+        is_unread || self.turn.ended.is_none() || self.plans.known.iter().any(|(.., end)| end.is_none())
     }
 
     /// Whether something that we have said ourselves is still to be heard.
     pub(super) fn is_awaiting(&self) -> bool {
-        !self.sent.is_empty() || !self.awaited.is_empty() || !self.joining.is_empty()
+        let TeammateTally { awaited, awaited_plans, .. } = &self.teammates;
+        !self.questions.sent.is_empty() || !awaited.is_empty() || !awaited_plans.is_empty() || self.agents.is_joining()
     }
 
     /// Whether what we asked for has been taken up.
     pub(super) fn begun(&self, waits_for: Option<EnvelopeId>) -> bool {
-        self.plans.len() > self.plans_before || waits_for.is_some_and(|key| self.heard.contains(&key))
-    }
-
-    /// Whoever this is has no open questions any more.
-    pub(super) fn forget(&mut self, from: &Origin) {
-        let asked_by = &self.asked_by;
-        self.sent.retain(|question| asked_by.get(question).is_none_or(|by| **by != *from.name));
-        self.waiting.retain(|waiting| waiting.agent != from.agent);
-    }
-
-    /// A question has its answer.
-    pub(super) fn answered(&mut self, question: QuestionId) {
-        self.sent.remove(&question);
-        self.waiting.retain(|waiting| waiting.question != question);
+        self.plans.known.len() > self.plans.before || waits_for.is_some_and(|key| self.heard.contains(&key))
     }
 
     /// What is known of a plan.
     pub(super) fn plan(&mut self, plan: PlanId, event: &Event) {
-        if !self.plans.iter().any(|(known, ..)| *known == plan) {
-            self.plans.push((plan, None, None));
+        self.teammates.awaited_plans.remove(&plan);
+        if !self.plans.known.iter().any(|(known, ..)| *known == plan) {
+            self.plans.known.push((plan, None, None));
         }
-        let Some((_, asked, end)) = self.plans.iter_mut().find(|(known, ..)| *known == plan) else { return };
+        let Some((_, asked, end)) = self.plans.known.iter_mut().find(|(known, ..)| *known == plan) else { return };
         match event {
             Event::PlanAsked(question) => *asked = Some(question.question),
             Event::PlanAnswered(answered) if *asked == Some(answered.question) => *asked = None,
@@ -347,26 +331,26 @@ impl Tally {
         }
         // A plan that goes on after its revision was rejected is what the run came to.
         if matches!(event, Event::PlanEnded(ended) if ended.end != PlanEnd::Replaced) {
-            self.plans.sort_by_key(|(known, ..)| *known == plan);
+            self.plans.known.sort_by_key(|(known, ..)| *known == plan);
         }
     }
 
     /// The plan that is spoken of at the end: the last that waits, else the one that ended last.
     pub(super) fn plan_to_tell(&self) -> Option<&(PlanId, Option<QuestionId>, Option<PlanEnd>)> {
-        self.plans.iter().rfind(|(_, asked, _)| asked.is_some()).or(self.plans.last())
+        self.plans.known.iter().rfind(|(_, asked, _)| asked.is_some()).or(self.plans.known.last())
     }
 
     /// A call of the lead was refused, by a rule or because no person could be asked.
     pub(super) fn refused(&mut self, done: &ToolDone) {
-        let (id, tool) = (self.lines.id(&done.key), self.lines.tool(&done.key));
-        self.denials.push(denial(&tool, Some(&id), done.refused.as_deref()));
+        let (id, tool) = (self.output.lines.id(&done.key), self.output.lines.tool(&done.key));
+        self.refused_calls.denials.push(denial(&tool, Some(&id), done.refused.as_deref()));
     }
 
     /// Lists a call of another agent that its tool refuses also with an approval.
     pub(super) fn denied(&mut self, event: &Event) {
         let Event::ToolDone(ToolDone { refused: Some(refusal), .. }) = event else { return };
         if counts(refusal) {
-            self.denials.push(denial(&refusal.tool, None, Some(refusal)));
+            self.refused_calls.denials.push(denial(&refusal.tool, None, Some(refusal)));
         }
     }
 }
@@ -386,28 +370,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_stop_of_before_is_said_once_however_many_are_read_at_once() {
-        let [agent, other] = [2, 3].map(|number| AgentId::new(Uuid::from_u128(number)));
-        let [first, second, third] = [4, 5, 6].map(|number| EnvelopeId::new(Uuid::from_u128(number)));
-        let mut tally = Tally::new(SessionId::new(Uuid::from_u128(1)), 0);
-        tally.before.insert(agent, Before { unread: vec![first, second, third], unsaid: 0 });
-        assert!(!tally.reads_old(agent, &[first, second, third]), "none was read: this one is new");
-        assert!(tally.reads_old(agent, &[third]), "two were read");
-        assert!(tally.reads_old(agent, &[third]), "and are said one after the other");
-        assert!(!tally.reads_old(agent, &[third]), "a third is new");
-        assert!(tally.reads_old(agent, &[]));
-        assert!(!tally.reads_old(agent, &[]) && !tally.reads_old(other, &[]));
-    }
-
-    #[test]
     fn a_question_that_nobody_asks_any_more_is_not_open() {
         let mut tally = Tally::new(SessionId::new(Uuid::from_u128(1)), 0);
         let plan = PlanId::new(Uuid::from_u128(2));
         let [open, other] = [3, 4].map(|number| QuestionId::new(Uuid::from_u128(number)));
         tally.plan(plan, &Event::PlanAsked(PlanAsked { question: open, about: About::Rest }));
         tally.plan(plan, &Event::PlanUnasked(PlanUnasked { questions: vec![other], replaced_by: None }));
-        assert_eq!(tally.plans, [(plan, Some(open), None)]);
+        assert_eq!(tally.plans.known, [(plan, Some(open), None)]);
         tally.plan(plan, &Event::PlanUnasked(PlanUnasked { questions: vec![other, open], replaced_by: None }));
-        assert_eq!(tally.plans, [(plan, None, None)]);
+        assert_eq!(tally.plans.known, [(plan, None, None)]);
     }
 }

@@ -26,10 +26,10 @@ impl Headless {
         Ok(Verdict::of(&Facts {
             ended: ended.map(|ended| (&ended.end, Lang::En.ended_because(&ended.end))),
             stopped: stopped.map(|exit| (exit, self.late(Some(exit), Lang::En))),
-            is_asked: !tally.waiting.is_empty(),
-            out_of_time: tally.is_out_of_time.then(|| Lang::En.lead_out_of_time()),
-            listens: matches!(self.task, Task::Listen),
-            plans: plans.iter().map(|(plan, state)| (*plan, state, tally.outlived.contains(plan))).collect(),
+            is_asked: !tally.questions.waiting.is_empty(),
+            out_of_time: tally.turn.is_out_of_time.then(|| Lang::En.lead_out_of_time()),
+            listens: matches!(self.task, Task::Listen(_)),
+            plans: plans.iter().map(|(plan, state)| (*plan, state, tally.plans.outlived.contains(plan))).collect(),
             others: tally.others(),
         }))
     }
@@ -45,8 +45,8 @@ impl Headless {
     fn plans_that_count(&self, tally: &Tally, of_turn: bool) -> Vec<PlanId> {
         let last = tally.plan_to_tell().map(|(plan, ..)| *plan);
         match self.task {
-            Task::Listen if of_turn => tally.reports.clone(),
-            Task::Listen => last.into_iter().filter(|plan| !tally.is_reported(*plan)).collect(),
+            Task::Listen(_) if of_turn => tally.plans.reports.clone(),
+            Task::Listen(_) => last.into_iter().filter(|plan| !tally.is_reported(*plan)).collect(),
             _ => last.into_iter().collect(),
         }
     }

@@ -1,6 +1,6 @@
-//! Whom a run waits for: a model that says nothing must not be taken for a program that hangs.
+//! Silent models: a model that takes long to answer must not look like a program that hangs.
 //!
-//! It only keeps the time; whoever has it says something when it is due.
+//! It only keeps the time; the caller reports when it is due.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ struct Call {
     due: Instant,
 }
 
-/// Somebody whose model has said nothing for a while.
+/// An agent whose model has sent nothing for a while.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Silence {
     pub(super) who: String,

@@ -1,5 +1,5 @@
-//! `fork`: goes on from a point of a run, in a session of its own and, unless somebody says otherwise, in a copy of the
-//! project, with files as they were then. The run and the project are only read.
+//! `fork`: goes on from a point of a run, in a session of its own and, by default, in a worktree with the files as
+//! they were then. The run and the project are only read.
 
 use std::path::{Path, PathBuf};
 
@@ -8,14 +8,14 @@ use max_team_core::policy::Sight;
 use max_team_core::team::Constraints;
 use max_team_runtime::replay::{Fork as Forking, Site, Tape};
 use max_team_runtime::rewind::Rewind;
-use max_team_runtime::{Open, Sessions, Which, new_id};
+use max_team_runtime::{Open, TeamReader, Which, new_id, query};
 use max_team_tools::copy::{Copies, Copy, Order};
 use tokio_util::sync::CancellationToken;
 
-use super::{Seating, asked_for, chat, drive, is_terminal, warm};
+use super::{Seating, asked_for, chat, drive, has_screen, warm};
 use crate::args::{Fork, Talk, TeamFlags};
 use crate::flags;
-use crate::headless::{self, Headless, Out, Task};
+use crate::headless::{self, Headless, Task};
 use crate::record;
 use max_team_terminal::text::clean_line;
 use max_team_workspace::config::choice::Strength;
@@ -40,7 +40,7 @@ struct Copied {
 enum Back {
     /// So many are; these are not, and why.
     Done(usize, Vec<(String, String)>),
-    /// Nobody here knows how they were.
+    /// The journal here does not know how they were.
     Unknown,
 }
 
@@ -87,27 +87,18 @@ pub(crate) fn fork(place: &Place, options: &Fork) -> anyhow::Result<Exit> {
         ..workspace.request(Which::Fork(Box::new(forked), bound))
     };
     warm(&workspace.chosen);
-    let chats = !options.print && is_terminal();
+    let chats = !options.print && has_screen(place);
     let house = workspace.start(place, place.begin(&workspace.config)?, "a fork", chats)?;
     let Workspace { config, chosen, .. } = workspace;
     if chats {
         return chat(place, &config, &house, Some(chosen), open, Seating { first, record, ..Seating::at(work) });
     }
     let face = Headless {
-        handle: house.clone(),
-        by: place.principal("headless"),
-        cwd: work,
-        task: Task::Say(first.unwrap_or_default()),
         format: options.output_format,
-        partial: false,
         key_source: chosen.key_source.clone(),
-        yes: false,
-        lang,
         verbose: options.team.verbose,
-        out: Out::default(),
-        mates: Vec::new(),
         record,
-        limit: None,
+        ..Headless::new(place, &house, work, Task::Say(first.unwrap_or_default()), lang)
     };
     drive(&house, |signals| face.run(open, signals))
 }
@@ -119,7 +110,7 @@ fn as_chosen(tape: &Tape, talk: Talk) -> Talk {
     Talk { coordinator: talk.coordinator || coordinator, team: TeamFlags { agents, ..talk.team }, ..talk }
 }
 
-/// A copy of the project to go on in, with the rules that lie in it, whatever git thinks of them.
+/// A worktree of the project to go on in, with its permission files even if git ignores them.
 fn copy(place: &Place, root: &Path, tape: &Tape) -> Result<Copy, Stop> {
     let rules = permissions::load(place, root, &permissions::Flags::default())?.permissions;
     let sight = Sight::under(&Constraints::default(), &rules);
@@ -134,12 +125,12 @@ fn copy(place: &Place, root: &Path, tape: &Tape) -> Result<Copy, Stop> {
 /// Puts the files of a copy as they were behind an entry, as far as the journal knows how that was.
 fn back(place: &Place, tape: &Tape, behind: u64, project: &Path, copy: &mut Copy) -> Result<Back, Stop> {
     let journal = place.journal(Strength::Normal).map_err(|error| setup::stop(&error))?;
-    if Sessions::new(&journal).row(tape.session).is_err() {
+    if TeamReader::new(journal.clone()).ask(query::Session { session: tape.session }).is_err() {
         return Ok(Back::Unknown);
     }
     let rewind = Rewind::new(&journal, &place.home, tape.session);
     let (plan, outcome) = rewind.restore(behind, project, &copy.root()).map_err(setup::failed)?;
-    // Whoever takes what the fork has done does not take this with it.
+    // Restored files count as the worktree's starting point, so that they are not merged with the fork's own changes.
     let done: Vec<String> = outcome.done.iter().map(|put| put.change.path.clone()).collect();
     copy.put_back(&done).map_err(|error| Stop::said(Exit::Failed, |lang| lang.no_fork_copy(&error.to_string())))?;
     let lang = place.speaks();

@@ -1,15 +1,16 @@
 //! Files of agents that are changed while somebody talks: the lead, members and experts are what is written when the next
 //! message comes.
 
-use std::io::{BufRead as _, BufReader, Lines, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use max_team_testkit::{ModelServer, Recorded, Reply, Script};
 use serde_json::{Value, json};
 
+use crate::chat::Terminal;
 use crate::program::Program;
 
-/// A chat that somebody types into.
+/// A run that reads a message per line; its answers and messages come in one stream.
 struct Chat {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -18,19 +19,14 @@ struct Chat {
 
 impl Chat {
     fn start(program: &Program, arguments: &[&str]) -> Self {
-        let mut child = program.command(arguments).stdin(Stdio::piped()).spawn().unwrap();
+        let mut child = program.merged(arguments).stdin(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         Self { stdin: child.stdin.take(), child, lines }
     }
 
-    /// Gives an order that nobody answers.
-    fn order(&mut self, words: &str) {
-        writeln!(self.stdin.as_mut().unwrap(), "{words}").unwrap();
-    }
-
     /// Says something, and hears everything up to the answer.
     fn say(&mut self, words: &str) -> String {
-        self.order(words);
+        writeln!(self.stdin.as_mut().unwrap(), "{words}").unwrap();
         let mut heard = String::new();
         for line in self.lines.by_ref() {
             let line = line.unwrap();
@@ -40,9 +36,7 @@ impl Chat {
                 return heard;
             }
         }
-        let mut told = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
-        panic!("no answer to {words}: {heard}{told}");
+        panic!("no answer to {words}: {heard}");
     }
 
     fn leave(mut self) {
@@ -149,27 +143,32 @@ fn another_session_is_opened_with_what_is_written_now() {
     let server = model();
     let file = |lead: &str, more: &str| team(&format!("{lead}{more}"), LEO);
     let program = Program::team(&server).file(".max-team/agents.yaml", file("LEAD one", ", model: sonnet"));
-    let mut chat = Chat::start(&program, &[]);
-    chat.say("first");
+    let mut terminal = Terminal::open(&program, &[]);
+    let say = |terminal: &mut Terminal, orders: &[&str], words: &str| {
+        for order in orders {
+            terminal.keys(&[order, "Enter"]);
+            terminal.wait(if order.starts_with("/model") { "model:" } else { "new session" });
+        }
+        terminal.keys(&[words, "Enter"]);
+        terminal.wait("tokens in");
+    };
+    terminal.wait("or give a task");
+    say(&mut terminal, &[], "first");
     let limits = ", model: haiku, constraints: {max_tokens: 777}";
     let program = program.file(".max-team/agents.yaml", file("LEAD two", limits));
-    chat.order("/clear");
-    chat.say("second");
+    say(&mut terminal, &["/clear"], "second");
     let request = server.requests().pop().unwrap();
     assert!(system(&request).contains("LEAD two") && !request.contains("heard first"), "{}", request.body);
     let (model, most) = (request.body["model"].to_string(), &request.body["max_tokens"]);
     assert!(model.contains("haiku") && *most == 777, "{model}, {most}");
     // What the user chooses stays, until another model is written.
-    chat.order("/model sonnet");
-    chat.order("/clear");
-    chat.say("third");
+    say(&mut terminal, &["/model sonnet", "/clear"], "third");
     let model = server.requests().pop().unwrap().body["model"].to_string();
     assert!(model.contains("sonnet"), "{model}");
     std::fs::write(program.project().join(".max-team/agents.yaml"), "agents:\n  - {name: max}\n").unwrap();
-    chat.order("/clear");
-    let heard = chat.say("fourth");
-    assert_eq!(heard.matches("what was last read there counts").count(), 1, "{heard}");
-    chat.leave();
+    say(&mut terminal, &["/clear"], "fourth");
+    let screen = terminal.screen();
+    assert_eq!(screen.matches("correct that line").count(), 1, "{screen}");
 }
 
 #[test]

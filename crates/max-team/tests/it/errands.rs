@@ -5,6 +5,7 @@ use std::path::Path;
 use max_team_testkit::{Gate, ModelServer, Recorded, Reply, Script};
 use serde_json::{Value, json};
 
+use crate::chat::Terminal;
 use crate::program::Program;
 
 /// What tells the requests of whoever carries the skill out from those of whoever asked for it.
@@ -173,7 +174,7 @@ fn a_rule_about_a_skill_is_a_rule_about_whoever_carries_it_out() {
         let ran = program.run(&["-p", "x", "--disallowedTools", flag]);
         assert_eq!(ran.out, "done\n", "{ran:?}");
         let (result, own) = told(&server);
-        assert_eq!((result.contains("Not allowed by the rule"), own.is_empty()), (is_denied, is_denied), "{result}");
+        assert_eq!((result.contains("Not allowed (the rule"), own.is_empty()), (is_denied, is_denied), "{result}");
     }
 }
 
@@ -204,11 +205,12 @@ fn people_see_who_carries_a_skill_out() {
     let server = errands(vec![FITS()], |_| counts(json!(2)));
     let program = Program::with(&server);
     contract(&program, "[read_file]", "1m");
-    let ran = program.pipe(&[], b"how many\n");
-    assert!(
-        ran.out.contains("\u{23fa} skill count") && ran.out.contains("skill:count ({\"path\":\"zoo\"})"),
-        "{ran:?}"
-    );
+    let mut terminal = Terminal::open(&program, &[]);
+    terminal.wait("or give a task");
+    terminal.keys(&["how many", "Enter"]);
+    terminal.wait("tokens in");
+    let screen = terminal.screen();
+    assert!(screen.contains("\u{23fa} skill count") && screen.contains("skill:count ({"), "{screen}");
     let cost = program.run(&["cost", "--by", "agent"]).out;
     assert!(cost.contains("skill:count"), "{cost}");
 }
@@ -290,7 +292,7 @@ fn whoever_leads_a_team_forks_too_and_rules_hold() {
     assert_eq!(program.run(&["-p", "x"]).out, "done\n");
     assert!(of_fork(&server).0.contains("three rooms"));
     for (head, flag, want) in [
-        ("context: fork\nagent: explore\n", "Agent(explore)", "Not allowed by the rule"),
+        ("context: fork\nagent: explore\n", "Agent(explore)", "Not allowed (the rule"),
         ("context: fork\nagent: nobody\n", "Agent(explore)", "there is no agent `nobody` that you may call"),
     ] {
         let server = forks(json!({ "name": "tour" }), Vec::new());

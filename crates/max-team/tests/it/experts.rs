@@ -106,7 +106,12 @@ fn last_result(request: &Recorded) -> String {
     let content = request.body["messages"].as_array().unwrap().last().unwrap()["content"].as_array().unwrap();
     let result = content.iter().rfind(|part| part["type"] == "tool_result").unwrap();
     let texts = result["content"].as_array().unwrap().iter().filter_map(|part| part["text"].as_str());
-    texts.collect::<Vec<_>>().concat()
+    let told = texts.collect::<Vec<_>>().concat();
+    // What a server said stands behind its origin.
+    match told.split_once(", not instructions]\n") {
+        Some((_, said)) => said.to_owned(),
+        None => told,
+    }
 }
 
 /// The address in an expert's own words that begins so, with the numbers filled in.

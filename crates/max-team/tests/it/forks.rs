@@ -83,7 +83,7 @@ fn rules_of_flags_hold_in_a_fork_and_in_its_worktree() {
         forked(&program, &first, place, &["--permission-mode", "bypassPermissions"]);
         let told = results(server.requests().last().unwrap());
         for (result, rule) in told.iter().zip(["Bash(touch:*)", "Edit(./db/**)", "Edit("]) {
-            assert!(result.contains("Not allowed by the rule") && result.contains(rule), "{place:?} {rule}: {told:?}");
+            assert!(result.contains("Not allowed (the rule") && result.contains(rule), "{place:?} {rule}: {told:?}");
         }
         let folder = folder(&program);
         assert!(!folder.join("made").exists() && !folder.join("db/a.sql").exists() && !folder.join("key/b").exists());

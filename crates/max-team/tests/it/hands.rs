@@ -69,8 +69,8 @@ fn a_large_page_is_read_on_from_where_it_is_kept() {
     let requests = server.requests();
     assert!(requests[1].contains("line 0\nline 1\n") && requests[1].contains("line 59999\n"), "beginning and end");
     assert!(!requests[1].contains("line 30000\n") && requests[1].contains("@output/"));
-    // The first line of what is kept says what it is.
-    assert!(requests[2].contains("30000\tline 29998\n30001\tline 29999\n"), "{}", requests[2].body);
+    // The first lines of what is kept say where it is from and what it is.
+    assert!(requests[2].contains("30000\tline 29997\n30001\tline 29998\n"), "{}", requests[2].body);
     let shelves: Vec<_> = std::fs::read_dir(program.home().join("output")).unwrap().collect();
     assert_eq!(shelves.len(), 1);
     assert!(!program.project().join("output").exists() && !program.project().join("@output").exists());

@@ -134,7 +134,7 @@ fn a_change_waits_in_the_inbox_and_the_run_goes_on_with_the_answer() {
     assert_eq!((ran.code, &result["terminal_reason"]), (5, &json!("needs_approval")), "{ran:?}");
     assert!(ran.err.contains("waits for your answer: write_file") && ran.err.contains("max-team inbox"), "{ran:?}");
     assert!(!program.project().join("notes").exists());
-    assert!(server.requests()[0].contains("You cannot ask the user during this run."), "{}", server.requests()[0].body);
+    assert!(server.requests()[0].contains("The user is away during this run:"), "{}", server.requests()[0].body);
     let again = program.run(&["-c", "-p", ""]);
     assert!(again.code == 5 && again.err.contains("waits for your answer"), "{again:?}");
     let question = result["question"].as_str().unwrap();
@@ -353,7 +353,7 @@ fn a_member_of_the_built_in_team_keeps_its_constraints() {
     let requests = server.requests();
     assert!(requests[0].body["system"].to_string().contains("You are Leo"));
     let told = requests[1].body["messages"][2].to_string();
-    assert!(told.contains("Not allowed by the member's `blocked_patterns` (`*.env`)"), "{told}");
+    assert!(told.contains("Not allowed (the member's `blocked_patterns` (`*.env`)"), "{told}");
     assert!(told.contains("a.txt") && told.contains("1 name not for you to see") && !told.contains("needle"), "{told}");
     let ran = program.run(&["-p", "hi", "--agent", "bob"]);
     assert!(ran.code == 3 && ran.err.contains("`max`, `leo`, `ada`, `ray`, `sam`"), "{ran:?}");

@@ -538,7 +538,7 @@ fn evidence_says_what_was_refused_and_on_whose_word() {
     assert!(shown.out.contains("refused: run_shell curl evil.example\n"), "{shown:?}");
     assert!(shown.out.contains("refused: the rule `deny: Bash(curl *)` ("), "{shown:?}");
     assert!(shown.out.contains("settings.json:3)"), "{shown:?}");
-    assert!(shown.out.contains("no: run_shell make all\n") && shown.out.contains("`no` by nobody ("), "{shown:?}");
+    assert!(shown.out.contains("no: run_shell make all\n") && shown.out.contains("`no` automatically ("), "{shown:?}");
     let rows = program.run(&["audit", "show", "--json"]).lines();
     let refused: Vec<&Value> = rows.iter().filter_map(|row| row.get("refused")).collect();
     assert_eq!(refused.len(), 2, "{rows:?}");

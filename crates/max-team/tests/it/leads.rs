@@ -90,14 +90,14 @@ fn a_coordinator_keeps_its_own_prompt_and_three_tools() {
 
 #[test]
 fn a_task_is_dispatched_by_its_id_alone() {
-    let task = json!({ "id": "t1", "title": "Say hello", "description": "Greet the world.", "agent": "leo" });
+    let task = json!({ "title": "Say hello", "description": "Greet the world.", "agent": "leo" });
     let listed = json!({ "subject": "Look at the log", "description": "The newest lines." });
     let script = Script::new()
         .on(|request| request.contains("You are Leo"), Reply::text("Hello, world."))
         .on(|request| request.contains("You are Sam"), Reply::text("Nothing new."))
         .then(Reply::new().tool("a", "task_create", task).tool("b", "TaskCreate", listed))
-        .then(Reply::new().tool("c", "dispatch_task", json!({ "task_id": "t1" })))
-        .then(Reply::new().tool("d", "dispatch_task", json!({ "task_id": "1", "agent": "sam" })))
+        .then(Reply::new().tool("c", "dispatch_task", json!({ "task_id": "1" })))
+        .then(Reply::new().tool("d", "dispatch_task", json!({ "task_id": "2", "agent": "sam" })))
         .then(Reply::new().tool("e", "dispatch_task", json!({ "task_id": "t9" })))
         .then(Reply::text("done"));
     let server = ModelServer::start(script);
@@ -107,10 +107,10 @@ fn a_task_is_dispatched_by_its_id_alone() {
     let requests = server.requests();
     let of = |name: &str| requests.iter().find(|request| request.contains(name)).unwrap().user_texts().concat();
     assert!(of("You are Leo").contains("Greet the world."), "{}", of("You are Leo"));
-    assert!(of("You are Sam").contains("The newest lines.") && of("You are Sam").contains("task 1 of the shared list"));
+    assert!(of("You are Sam").contains("The newest lines.") && of("You are Sam").contains("task 2 of the shared list"));
     let told = results(requests.last().unwrap());
     assert!(told[2].contains("Hello, world.") && told[3].contains("Nothing new."), "{told:?}");
-    assert!(told[4].contains("there is no task `t9`") && told[4].contains("there are `t1`"), "{told:?}");
+    assert!(told[4].contains("there is no task `t9`") && told[4].contains("there are `1`, `2`"), "{told:?}");
     // A rule about the member holds, whether or not the call names it.
     let script = Script::new()
         .then(Reply::new().tool("a", "TaskCreate", json!({ "subject": "s", "description": "d" })))

@@ -171,7 +171,7 @@ fn more_lines_than_may_wait_are_all_told_in_order() {
 }
 
 #[test]
-fn an_interrupt_ends_the_run_and_what_waits_is_for_whoever_goes_on() {
+fn ctrl_c_pauses_the_run_and_the_next_one_goes_on_with_everything() {
     let (asked, waiting) = (Gate::new(), Gate::new());
     let (first, second) = (asked.clone(), waiting.clone());
     let answer = move |request: &Recorded| {
@@ -189,6 +189,7 @@ fn an_interrupt_ends_the_run_and_what_waits_is_for_whoever_goes_on() {
     // The next answer never comes, and is not waited for.
     let ran = finish(talker.child);
     assert_eq!(ran.code, 130, "{ran:?}");
+    asked.open();
     waiting.open();
     let ran = program.run(&["-c", "-p", ""]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "six\n"), "{ran:?}");
@@ -272,4 +273,18 @@ fn a_plan_that_failed_counts_for_the_turn_that_reports_it() {
     assert_eq!(talker.result(), well("four", "answered"));
     let (rest, ran) = talker.end();
     assert_eq!((ran.code, rest), (1, vec![]), "{ran:?}");
+}
+
+/// `echo hi | max-team` and `max-team < file`: each line is a message of its own, answered before the next one is sent.
+#[test]
+fn plain_lines_are_messages_and_answers_go_to_standard_output() {
+    let server = ModelServer::start([Reply::text("one"), Reply::text("two")]);
+    let program = Program::with(&server);
+    let ran = program.pipe(&[], "hello\n\n再见\n".as_bytes());
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "one\ntwo\n", ""), "{ran:?}");
+    let requests = server.requests();
+    assert_eq!(requests.len(), 2);
+    assert!(requests[1].contains("hello") && requests[1].contains("再见"), "{}", requests[1].body);
+    let ran = program.pipe(&[], b"");
+    assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{ran:?}");
 }

@@ -12,6 +12,7 @@ mod cache;
 mod calls;
 mod chat;
 mod command_line;
+mod corrections;
 mod crash;
 mod demos;
 mod desk;

@@ -149,15 +149,14 @@ fn a_run_whose_teammates_are_stopped_from_elsewhere_says_so() {
     }
 }
 
-/// Whoever was interrupted with the run goes on when it does, also where its lead had nothing more to say.
+/// A teammate that Ctrl-C paused with the run goes on with it, also if its lead had nothing more to say.
 #[test]
-fn an_interrupted_teammate_goes_on_with_the_run() {
+fn a_paused_teammate_goes_on_with_the_run() {
     let gate = Gate::new();
     let held = gate.clone();
     let server = ModelServer::start(Script::new().when(move |request| {
         Some(if is(request, "alice") {
-            let goes_on = request.last_user().contains("Go on with what you were doing");
-            if goes_on { Reply::text("The schema is made.") } else { Reply::text("…").gate_before(&held) }
+            Reply::text("The schema is made.").gate_before(&held)
         } else if request.tool_results() == 0 {
             Reply::new().tool("s1", "spawn_teammate", spawn("alice", "Make a schema."))
         } else if request.last_user().contains("The schema is made.") {
@@ -274,9 +273,9 @@ fn one_at_rest_is_woken_from_another_terminal() {
     wait_for(&program, "turn_ended", "pong");
     // Its mode is set, and it ends when it is asked to, while its lead is still at it.
     let mode = |mode: &str| ok(program.run(&["team", "mode", "alice", mode])).out;
-    assert_eq!(mode("bypassPermissions"), "alice: stays at default; nobody is freer than the session\n");
+    assert_eq!(mode("bypassPermissions"), "alice: stays at default; no teammate is freer than the session\n");
     assert_eq!(mode("plan"), "alice: plan, from the next decision on\n");
-    let bounded = "alice: default, from the next decision on; nobody is freer than the session\n";
+    let bounded = "alice: default, from the next decision on; no teammate is freer than the session\n";
     assert_eq!(mode("acceptEdits"), bounded);
     assert_eq!(ok(program.run(&["team", "show", "--json"])).json()["members"][0]["mode"], "default");
     assert_eq!(mode("plan"), "alice: plan, from the next decision on\n");
@@ -347,7 +346,7 @@ fn what_was_written_to_one_who_ended_comes_back() {
     gate.open();
     done.open();
     let ran = ok(finish(child));
-    let words = "your letter to hal came back (it is no more): please look at the blue file";
+    let words = "your message to hal came back (it is no more): please look at the blue file";
     assert_eq!(ran.err.matches(words).count(), 1, "{ran:?}");
 }
 

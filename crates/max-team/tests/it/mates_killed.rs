@@ -181,7 +181,7 @@ fn six(request: &Recorded, mark: &str, gate: &Gate) -> Option<Reply> {
 enum When {
     /// Once there were so many requests.
     Requests(usize),
-    /// Once a letter waits for its reader, somebody holds the task and a command runs; and so many ask.
+    /// Once a message waits for its reader, somebody holds the task and a command runs; and so many ask.
     Asked(usize),
 }
 

@@ -190,7 +190,7 @@ fn a_parked_plan_is_approved_later() {
 #[test]
 fn a_risky_plan_waits_though_nobody_is_to_be_asked() {
     let tasks = json!([{ "id": "note", "title": "note", "agent": "leo", "description": "Write it.",
-        "outputs": ["note.txt"], "verify": ["cmp note.txt note.txt"] }]);
+        "outputs": ["note.txt"], "owns": ["note.txt", ".github/workflows/ci.yml"] }]);
     let server = ModelServer::start(
         Script::new()
             .when(voice(task("note"), vec![write("note.txt", "hello\n"), Reply::text("Written.")]))
@@ -200,7 +200,7 @@ fn a_risky_plan_waits_though_nobody_is_to_be_asked() {
     let program = Program::team(&server);
     let ran = program.run(&["-p", "a note, please", "--approve", "never"]);
     assert_eq!(ran.code, 5, "{ran:?}");
-    assert!(ran.out.contains("! task `note` runs `cmp note.txt note.txt` as a check"), "{}", ran.out);
+    assert!(ran.out.contains("! task `note` changes `.github/workflows/ci.yml`"), "{}", ran.out);
     assert!(
         ran.err.contains("`--approve never` does not cover") && ran.err.contains("max-team approve pln_"),
         "{}",
@@ -210,8 +210,41 @@ fn a_risky_plan_waits_though_nobody_is_to_be_asked() {
     assert_eq!(program.run(&["approve", &format!("pln_{plan}")]).code, 0);
     let ran = program.run(&["-c", "-p", "", "--approve", "never"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "Written and verified.\n"), "{ran:?}");
-    let told = "It waits because it is risky: task `note` runs `cmp note.txt note.txt` as a check.";
-    assert!(server.requests().iter().any(|request| request.contains(told)), "the lead is told which check it is");
+    let told = "It waits because it is risky: task `note` changes `.github/workflows/ci.yml`";
+    assert!(server.requests().iter().any(|request| request.contains(told)), "the lead is told why");
+}
+
+/// A check that needs approval is refused with the plan where no person can be asked: the lead writes another one, and it runs.
+#[test]
+fn a_check_that_needs_approval_is_refused_where_no_person_can_be_asked() {
+    let tasks = |verify: &str| {
+        json!([{ "id": "note", "title": "note", "agent": "leo", "description": "Write it.", "owns": ["note.txt"],
+            "outputs": ["note.txt"], "verify": [verify] }])
+    };
+    let inline = "python3 -c 'import sys; sys.exit(0)'";
+    let server = ModelServer::start(
+        Script::new()
+            .when(voice(task("note"), vec![write("note.txt", "hello\n"), Reply::text("Written.")]))
+            .when(|request| request.last_user().contains("is over:").then(|| Reply::text("Written and verified.")))
+            .when(voice(
+                news("please"),
+                vec![plan(tasks(inline)), plan(tasks("sh check.sh")), Reply::text("Written.")],
+            )),
+    );
+    let program = Program::team(&server).file("check.sh", "#!/bin/sh\ntest -s note.txt\n");
+    let ran = program.run(&["-p", "a note, please", "--approve", "never"]);
+    let refused = server
+        .requests()
+        .iter()
+        .map(|request| request.body.to_string())
+        .find(|body| body.contains("cannot be asked in this run"));
+    let refused = refused.unwrap_or_default();
+    assert!(
+        refused.contains("task `note`: the check `python3 -c 'import sys; sys.exit(0)'` needs the user's approval"),
+        "{ran:?} {refused}"
+    );
+    assert!(refused.contains("another command that `leo` may run without approval"), "{refused}");
+    assert_eq!(ran.code, 0, "{ran:?}");
 }
 
 /// A plan that stopped for want of money goes on where there is more.

@@ -14,7 +14,7 @@ fn shell(command: &str) -> Reply {
     Reply::new().tool("s", "run_shell", json!({ "command": command }))
 }
 
-fn events(program: &Program, name: &str) -> Vec<Value> {
+pub(crate) fn events(program: &Program, name: &str) -> Vec<Value> {
     let all = program.journal().into_iter().filter(|entry| entry["event"] == name);
     all.map(|entry| entry["payload"][name].clone()).collect()
 }

@@ -145,6 +145,11 @@ impl Program {
         finish(self.command(arguments).spawn().unwrap())
     }
 
+    /// A command whose messages and answers come in one stream, in their order.
+    pub(crate) fn merged(&self, arguments: &[&str]) -> Command {
+        self.prefixed(&["sh", "-c", "exec \"$0\" \"$@\" 2>&1"], arguments)
+    }
+
     pub(crate) fn pipe(&self, arguments: &[&str], input: &[u8]) -> Ran {
         pipe(self.command(arguments), input)
     }

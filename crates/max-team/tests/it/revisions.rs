@@ -154,7 +154,7 @@ fn an_approved_revision_keeps_what_was_done_meanwhile() {
     assert!(report.contains(&words), "{report}");
     assert!(report.contains(&format!("It revises plan {old}, of which 0 of 3 tasks are done")), "{report}");
     assert!(report.contains("that you drop or change wait: b."), "{report}");
-    assert!(report.contains(&format!("Plan {old} has stopped: the user approved plan {new} in its place")), "{report}");
+    assert!(report.contains(&format!("Plan {old} has stopped: plan {new} was approved in its place")), "{report}");
     assert!(report.contains("A is done."), "{report}");
 }
 

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use max_team_testkit::{Gate, ModelServer, Reply};
 use serde_json::json;
 
+use crate::chat::Terminal;
 use crate::program::{Program, Ran, finish, kill, kill_points, killed_at, signal};
 
 mod meanwhile;
+mod parallel;
 mod unknown;
 
 /// Everything goes, the first time and whenever it goes on.
@@ -375,20 +377,30 @@ fn nothing_is_put_back_under_somebody_who_works() {
 fn in_the_chat_it_is_listed_shown_and_done() {
     let server = ModelServer::start([write(Reply::new(), "a", "agent\n"), Reply::text("done"), Reply::text("I see")]);
     let program = Program::with(&server).file("a", "user\n");
-    let typed = b"begin\n/rewind yes\n/rewind\n/rewind 1\n/rewind yes\nwhat now\n";
-    let ran = program.pipe(&FREE, typed);
-    assert_eq!(ran.code, 0, "{ran:?}");
-    let at = |words: &str| ran.out.find(words).unwrap_or_else(|| panic!("no `{words}`: {ran:?}"));
-    let order =
-        ["`/rewind N` shows first", "~a", "- agent", "+ user", "`/rewind yes` puts", "1 file put back", "I see"];
-    assert!(order.map(at).is_sorted(), "{ran:?}");
+    let mut terminal = Terminal::open(&program, &FREE);
+    terminal.wait("or give a task");
+    for (typed, shown) in [
+        ("begin", "tokens in"),
+        ("/rewind yes", "shows first"),
+        ("/rewind", "~a"),
+        ("/rewind 1", "`/rewind yes` puts"),
+        ("/rewind yes", "1 file put back"),
+        ("what now", "I see"),
+    ] {
+        terminal.keys(&[typed, "Enter"]);
+        terminal.wait(shown);
+    }
+    let screen = terminal.screen();
+    assert!(screen.contains("- agent") && screen.contains("+ user"), "{screen}");
+    terminal.keys(&["C-d"]);
+    terminal.wait_end();
     assert_eq!(program.read("a"), "user\n");
     let told = server.requests().last().unwrap().body.to_string();
     assert!(told.contains("what now") && told.contains("has put files back"), "{told}");
     // What the program tells is not what the user said, and people read it in their own language.
     let shown = program.run(&["sessions", "show"]);
     assert!(shown.out.contains("the lead is told that you put 1 file back: a"), "{shown:?}");
-    assert!(!ran.out.contains("From the program") && !shown.out.contains("From the program"), "{ran:?} {shown:?}");
+    assert!(!screen.contains("From the program") && !shown.out.contains("From the program"), "{screen} {shown:?}");
 }
 
 /// Numbers that look like chance and are the same every time.

@@ -2,6 +2,7 @@
 
 use max_team_testkit::{Gate, ModelServer, Reply};
 
+use crate::chat::Terminal;
 use crate::program::{Program, finish, pipe};
 
 #[test]
@@ -69,9 +70,9 @@ fn a_session_is_not_resumed_from_another_folder() {
     let ran = elsewhere(&["-r", &session, "-p", "more"], "");
     assert_eq!((ran.code, server.count()), (2, 1), "{ran:?}");
     assert!(ran.err.contains(&project) && ran.err.contains(&format!("then `max-team -r {session}`")), "{ran:?}");
-    // The same in a chat, which goes on where it is.
-    let ran = elsewhere(&[], &format!("/resume {session}\nmore\n"));
-    assert!(ran.code == 0 && ran.out.contains(&project) && ran.out.contains("two"), "{ran:?}");
+    // The same in lines from a pipe, which begin a session of their own.
+    let ran = elsewhere(&[], "more\n");
+    assert_eq!((ran.code, ran.out.as_str()), (0, "two\n"), "{ran:?}");
     assert!(!server.requests()[1].contains("marmalade"));
     assert_eq!(program.run(&["-r", &session, "-p", "more"]).out, "three\n");
     assert!(server.requests()[2].contains("marmalade"));
@@ -110,9 +111,20 @@ fn a_conversation_is_compacted_and_resumed_as_it_was_before() {
     let replies = ["Four apples.", "They counted apples.", "Four.", "Still four."].map(Reply::text);
     let server = ModelServer::start(replies);
     let program = Program::with(&server);
-    let ran = pipe(program.command(&[]), b"How many apples?\n/compact the number\nHow many?\n");
-    assert!(ran.code == 0 && ran.out.contains("context compacted: 2 → 1 messages"), "{ran:?}");
-    assert!(!ran.out.contains("They counted apples."), "a summary is no answer: {ran:?}");
+    let mut terminal = Terminal::open(&program, &[]);
+    terminal.wait("or give a task");
+    for (typed, shown) in [
+        ("How many apples?", "tokens in"),
+        ("/compact the number", "context compacted: 2 → 1 messages"),
+        ("How many?", "tokens in"),
+    ] {
+        terminal.keys(&[typed, "Enter"]);
+        terminal.wait(shown);
+    }
+    let screen = terminal.screen();
+    assert!(!screen.contains("They counted apples."), "a summary is no answer: {screen}");
+    terminal.keys(&["C-d"]);
+    terminal.wait_end();
     let requests = server.requests();
     let (summary, after) = (&requests[1], &requests[2]);
     assert!(summary.body.get("tools").is_none(), "{:?}", summary.body);

@@ -5,6 +5,7 @@ use std::path::Path;
 use max_team_testkit::{ModelServer, Recorded, Reply, Script};
 use serde_json::{Value, json};
 
+use crate::chat::Terminal;
 use crate::program::{Program, Ran};
 
 /// A skill in the user's own folder.
@@ -268,12 +269,15 @@ fn a_slash_in_the_chat_is_a_skill_where_it_is_no_command() {
     let server = ModelServer::start(Script::new().when(|_: &Recorded| Some(Reply::text("done"))));
     let program = Program::with(&server);
     own(&program, "tone", "", "Write briefly. $ARGUMENTS");
-    let ran = program.pipe(&[], b"/tone in verse\n/tune in verse\n");
-    assert_eq!(ran.code, 0, "{ran:?}");
+    let mut terminal = Terminal::open(&program, &[]);
+    terminal.wait("or give a task");
+    terminal.keys(&["/tone in verse", "Enter"]);
+    terminal.wait("tokens in");
+    terminal.keys(&["/tune in verse", "Enter"]);
+    terminal.wait("There is no command /tune");
     let requests = server.requests();
-    assert_eq!(requests.len(), 1, "{ran:?}");
+    assert_eq!(requests.len(), 1, "{}", terminal.screen());
     assert!(requests[0].contains("Write briefly. in verse") && requests[0].contains("/tone in verse"));
-    assert!(ran.out.contains("/tune"), "{ran:?}");
 }
 
 #[test]

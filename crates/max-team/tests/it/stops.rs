@@ -70,15 +70,18 @@ fn a_run_that_max_answers_without_somebody_names_them() {
     }
 }
 
-/// Max rests, and is stopped by his name: so are those who work for him, and they stand as stopped until they are gone on with.
+/// Max is idle and his teammates work: a session stop stops them, and `-c -p ""` continues them.
 #[test]
-fn whoever_works_for_a_max_who_rests_is_stopped_with_him() {
+fn a_session_stop_stops_teammates_of_an_idle_max() {
     let (alice, bert) = (Gate::new(), Gate::new());
     let server = two(&alice, &bert);
     let program = Program::team(&server);
     let child = program.team_command(&["-p", "go", "--output-format", "json"]).spawn().unwrap();
     at_it(&program, [&alice, &bert]);
-    ok(program.run(&["stop", "max"]));
+    let refused = program.run(&["stop", "max"]);
+    assert!(refused.code == 1 && refused.err.contains("does nothing"), "a name stops one agent: {refused:?}");
+    let session = ok(program.run(&["ps", "--json"])).json()[0]["session"].as_str().unwrap().to_owned();
+    ok(program.run(&["stop", &session]));
     let ran = finish(child);
     let (code, is_error, reason, _) = stands(&ran);
     assert_eq!((code, is_error, reason.as_str()), (130, true, "stopped"), "{ran:?}");
@@ -268,7 +271,7 @@ fn nobody_is_told_to_go_on_with_a_plan_that_was_stopped() {
     gate.open();
 }
 
-/// Somebody is at work beside a plan that waits for a yes, and Ctrl-C stops them: the code and the object say so, and the plan waits.
+/// A teammate works beside a plan that waits for approval, and Ctrl-C pauses the run: the plan goes on waiting.
 #[test]
 fn a_run_that_was_stopped_while_a_plan_waits_was_stopped() {
     let gate = Gate::new();

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use max_team_journal::{Death, Journal};
 use max_team_llm::Replay;
@@ -30,6 +30,9 @@ use serde_json::json;
 
 use crate::oracle::Outcomes;
 use crate::plants::{PLANTS, Plant};
+
+/// How long a dead process waits for its tools.
+const TOOLS_END_MAX: Duration = Duration::from_secs(10);
 use crate::play::World;
 use crate::stories::{STORIES, Story};
 use crate::team::Ledger;
@@ -229,8 +232,9 @@ fn live(
             played = world.live(journal, replay) => played.map(|()| true),
         }
     });
-    // Everything stops where it stands; only what a tool has begun is carried to its end.
-    drop(runtime);
+    // Everything stops where it stands; only what a tool has begun is carried to its end. A thread that waits for a commit of
+    // the dead process waits for ever.
+    runtime.shutdown_timeout(TOOLS_END_MAX);
     over
 }
 

@@ -82,6 +82,7 @@ pub(crate) fn house(journal: &Journal, root: &Path, worker: WorkerId, replay: Re
         worker: journal.worker(info).unwrap(),
         router: Router::replay(replay),
         tools: tools(ledger),
+        sources: Vec::new(),
         reach: Reach::default(),
         home: root.join("home"),
         others: Vec::new(),

@@ -1,31 +1,28 @@
-//! What an agent does to the team itself: proposes, asks a colleague, notes a task; `calls` lets others work for it.
+//! Calls of an agent that act on the team itself: proposing, asking, noting a task; `calls` starts other agents.
 //!
-//! Such a call has no effect outside the journal: what it does is committed together with its result, so it can be
-//! made again after a crash without harm.
-//! Nothing here runs anything that was not approved.
+//! Such a call has no effect outside the journal: its effect is committed together with its result, so that it can be
+//! repeated after a crash without harm. Nothing here runs anything that was not approved.
 
 use max_team_core::chat::Part;
 use max_team_core::event::{Ending, Event};
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::near::candidates;
 use max_team_core::policy::{Action, Deed, Verdict};
-use max_team_core::tasks::{Input as ListInput, Status, Update as Change};
-use max_team_core::team::Isolation;
+use max_team_core::tasks::Status;
 use max_team_core::turn::Input;
 use max_team_journal::JournalError;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::flight::Flight;
 use super::mail::derived;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::plan::{propose, query};
 use crate::shared::now_ms;
-use crate::tasks::{Ask, TaskLists};
-use crate::team_tools::{self, Act, Call, DISPATCH_TASK, Way};
+use crate::tasks::TaskLists;
+use crate::team_tools::{self, Act, Ask, Call, DISPATCH_TASK, Way};
 
-/// What a call came to.
+/// The outcome of a call.
 pub(super) struct Done {
     pub(super) words: String,
     pub(super) is_error: bool,
@@ -44,7 +41,7 @@ impl Done {
 }
 
 impl Agent {
-    /// Starts what is pending; `true` if something was done to the team and there may be more.
+    /// Starts pending effects; `true` if a call acted on the team and more may be pending.
     pub(super) async fn launch_and_act(&mut self) -> Result<bool, RuntimeError> {
         let mut acts = self.launch();
         let any = !acts.is_empty();
@@ -69,14 +66,13 @@ impl Agent {
         let done = match Act::read(&tool, (*call.input).clone()) {
             Err(words) => Done::wrong(words),
             Ok(Act::SubmitPlan(submit)) => self.submit(&key, submit),
-            Ok(Act::Create(task)) => self.note(task),
-            Ok(Act::Update(update)) => match self.listed(&update)? {
-                Some(ask) => return self.tend(&key, &ask).await,
-                None => self.update(&key, &update)?,
-            },
+            Ok(Act::Create(create)) => return self.tend(&key, &Ask::Write(create.into())).await,
+            Ok(Act::Update(update)) if self.is_listed(&update)? => {
+                return self.tend(&key, &Ask::Write(update.change())).await;
+            }
+            Ok(Act::Update(update)) => self.update(&key, &update)?,
             Ok(Act::Query(query)) => self.query(&key, &query)?,
             Ok(Act::Memory(ask)) => return self.recollect(&key, &ask).await,
-            Ok(Act::Tasks(ask)) => return self.tend(&key, &ask).await,
             Ok(Act::Dispatch(dispatch)) => match self.dispatch(&key, &dispatch).await? {
                 None => return Ok(()),
                 Some(done) => done,
@@ -106,10 +102,9 @@ impl Agent {
         self.end_act(&key, done).await
     }
 
-    /// What came of it is committed together with its result.
+    /// Commits the effects of a call together with its result.
     pub(super) async fn end_act(&mut self, key: &str, done: Done) -> Result<(), RuntimeError> {
-        self.in_flight.remove(&Flight::Tool(key.to_owned()));
-        self.is_over(key);
+        self.running.end_call(key);
         let (key, content) = (key.to_owned(), vec![Part::text(done.words)]);
         let ended = Input::ToolEnded { key, content, is_error: done.is_error, ending: Ending::Ran, fatal: None, ms: 0 };
         let mut events = done.events;
@@ -117,57 +112,35 @@ impl Agent {
         self.commit(events, done.extra).await
     }
 
-    /// The same where it was decided by a stream that others write to; `false`: somebody else was first, nothing has
-    /// happened, and it is to be decided anew.
+    /// Like `end_act`, if the decision depends on a stream with other writers; `false`: another writer was first,
+    /// nothing was committed, and the call must be decided again.
     pub(super) async fn end_first(&mut self, key: &str, done: Done) -> Result<bool, RuntimeError> {
         let committed = self.end_act(key, done).await;
         self.was_first(committed)
     }
 
-    /// Whether a commit that was decided by a stream of others was the first to be; one that was not has not happened.
+    /// Whether a commit that depended on a stream with other writers succeeded; one that did not has changed nothing.
     pub(super) fn was_first(&mut self, committed: Result<(), RuntimeError>) -> Result<bool, RuntimeError> {
         match committed {
-            Err(RuntimeError::Journal(JournalError::Conflict { stream, .. })) if stream != self.stream => {
-                // What was decided was not stored, so nothing is held for it.
-                self.purse.settle(std::mem::take(&mut self.held), (0, 0));
+            Err(RuntimeError::Journal(JournalError::Conflict { stream, .. })) if stream != self.turn.stream => {
+                // The decision was not stored, so its reservation is released.
+                self.money.release();
                 Ok(false)
             }
             ended => ended.map(|()| true),
         }
     }
 
-    fn note(&self, mut task: max_team_core::plan::Task) -> Done {
-        if task.id.is_empty() {
-            task.id = format!("t{}", self.turn.drafts().len() + 1);
+    /// Whether an update is about a task of the shared list. For a lead, a plan's task of that name comes first.
+    fn is_listed(&self, update: &team_tools::Update) -> Result<bool, RuntimeError> {
+        if !self.turn.origin.lead {
+            return Ok(true);
         }
-        let words = format!(
-            "Noted as `{}`; nothing runs yet. Call `submit_plan` when all tasks are written down, or `dispatch_task` \
-             for this one alone.",
-            task.id
-        );
-        Done { events: vec![Event::TaskDrafted(task)], ..Done::said(words) }
-    }
-
-    /// A change of a task of the shared list, if that is the task that is meant: a plan's task of the same name comes first.
-    fn listed(&self, update: &team_tools::Update) -> Result<Option<Ask>, RuntimeError> {
-        let is_draft = self.turn.drafts().iter().any(|draft| draft.id == update.task_id);
-        if is_draft || propose::find(&self.floor, update.plan, &update.task_id)?.is_some() {
-            return Ok(None);
+        if propose::find(&self.floor, update.plan, &update.task_id)?.is_some() {
+            return Ok(false);
         }
         let lists = TaskLists::new(&self.floor.shared.journal);
-        if lists.tasks(self.floor.session)?.find(&update.task_id).is_err() {
-            return Ok(None);
-        }
-        let change = Change {
-            id: update.task_id.clone(),
-            status: update.status,
-            owner: update.agent.clone(),
-            subject: update.title.clone(),
-            description: update.description.clone(),
-            blocked_by: update.depends_on.clone().unwrap_or_default(),
-            ..Change::default()
-        };
-        Ok(Some(Ask::Write(ListInput::Update(Box::new(change)))))
+        Ok(lists.tasks(self.floor.session)?.find(&update.task_id).is_ok())
     }
 
     pub(super) fn no_member(&self, name: &str) -> String {
@@ -176,8 +149,12 @@ impl Agent {
         format!("there is no member `{name}`{}", candidates(name, members))
     }
 
-    /// How tasks stand: those of plans, then those of the shared list and those in the background, where there are any.
+    /// The state of tasks. A lead is shown plans, the shared list and background tasks; other agents the list and
+    /// running plans.
     fn query(&self, key: &str, asked: &team_tools::Query) -> Result<Done, RuntimeError> {
+        if !self.turn.origin.lead {
+            return self.tended(&asked.task_id.clone().map_or(Ask::List, Ask::Get));
+        }
         if let Some(id) = asked.task_id.as_deref().filter(|_| asked.plan.is_none()) {
             let is_planned = propose::find(&self.floor, None, id)?.is_some();
             if !is_planned && self.is_apart(id)? {
@@ -188,23 +165,24 @@ impl Agent {
                 return self.tended(&Ask::Get(id.to_owned()));
             }
         }
-        let mut text = query::describe(&self.floor, asked, self.turn.drafts())?;
+        let mut sections = vec![query::describe(&self.floor, asked)?.trim_end().to_owned()];
         if asked.task_id.is_none() && asked.plan.is_none() && asked.status.is_none() {
             let lines = TaskLists::new(&self.floor.shared.journal).lines(self.floor.session)?;
             let own: Vec<String> =
                 lines.iter().filter(|line| line.in_plan.is_none()).map(|line| line.short()).collect();
             if !own.is_empty() {
-                text = format!("{}\nThe shared list:\n{}", text.trim_end(), own.join("\n"));
+                sections.push(format!("The shared list:\n{}", own.join("\n")));
             }
             if self.has_apart()? {
                 let apart = self.spawned(key, &team_tools::Spawned::default())?.words;
-                text = format!("{}\nIn the background:\n{apart}", text.trim_end());
+                sections.push(format!("In the background:\n{apart}"));
             }
         }
-        Ok(Done::said(text))
+        sections.retain(|section| !section.is_empty());
+        Ok(Done::said(if sections.is_empty() { "There are no tasks.".to_owned() } else { sections.join("\n") }))
     }
 
-    /// Gives one member something to do. The result comes by mail.
+    /// Gives a member a task. The result comes by mail.
     async fn dispatch(&mut self, key: &str, dispatch: &team_tools::Dispatch) -> Result<Option<Done>, RuntimeError> {
         let task = match self.written_task(dispatch)? {
             Ok(task) => task,
@@ -217,7 +195,7 @@ impl Agent {
                 return Ok(Some(Done::wrong(words)));
             }
             ("", Some(owner)) if !self.may_dispatch(owner) => {
-                // The gate judged a call that names no member; with the name it asks or refuses as its rules say.
+                // The policy judged a call without a member's name; with the name it asks or refuses by its rules.
                 return Ok(Some(Done::wrong(format!("that task is `{owner}`'s: call again with `agent: {owner}`"))));
             }
             ("", Some(owner)) => owner.to_owned(),
@@ -227,16 +205,12 @@ impl Agent {
             }
             (named, _) => named.to_owned(),
         };
-        let (text, isolation) = match task {
-            Some(task) => (task.text, task.isolation),
-            None => (dispatch.description.clone(), Isolation::default()),
-        };
+        let text = task.map_or_else(|| dispatch.description.clone(), |task| task.text);
         let title = team_tools::title(&text);
-        self.call(key, &Call { way: Way::Dispatch, who, title, text, isolation, ..Call::default() }).await
+        self.call(key, &Call { way: Way::Dispatch, who, title, text, ..Call::default() }).await
     }
 
-    /// The task that a dispatch names: one written down with `task_create`, or one of the shared list. `None`: it names no
-    /// task that there is, and says itself what to do.
+    /// The task of the shared list that a dispatch names. `None`: it names none, and contains the task itself.
     fn written_task(
         &self,
         dispatch: &team_tools::Dispatch,
@@ -244,11 +218,6 @@ impl Agent {
         let Some(id) = dispatch.task_id.as_deref().map(str::trim).filter(|id| !id.is_empty()) else {
             return Ok(Ok(None));
         };
-        if let Some(draft) = self.turn.drafts().iter().find(|draft| draft.id == id) {
-            let text = if draft.description.trim().is_empty() { &draft.title } else { &draft.description };
-            let (owner, text) = (draft.agent.clone(), text.clone());
-            return Ok(Ok(Some(WrittenTask { owner, text, isolation: draft.isolation })));
-        }
         let listed = TaskLists::new(&self.floor.shared.journal).tasks(self.floor.session)?;
         if let Some(item) = id.parse().ok().and_then(|number| listed.get(number)) {
             if item.state.status != Status::Pending {
@@ -256,10 +225,9 @@ impl Agent {
             }
             let told = [item.text.subject.as_str(), item.text.description.as_str()];
             let told: Vec<&str> = told.into_iter().filter(|text| !text.trim().is_empty()).collect();
-            let rule = "of the shared list: set it to `completed` with `TaskUpdate` when it is done.";
+            let rule = "of the shared list: set it to `completed` with `task_update` when it is done.";
             let text = format!("{}\n\nThis is task {} {rule}", told.join("\n\n"), item.id);
-            let owner = item.state.owner.clone();
-            return Ok(Ok(Some(WrittenTask { owner, text, isolation: Isolation::default() })));
+            return Ok(Ok(Some(WrittenTask { owner: item.state.owner.clone(), text })));
         }
         if let Some((plan, _)) = propose::find(&self.floor, None, id)? {
             return Ok(Err(format!(
@@ -268,8 +236,8 @@ impl Agent {
             )));
         }
         if dispatch.description.trim().is_empty() {
-            let drafts = self.turn.drafts().iter().map(|draft| draft.id.as_str());
-            return Ok(Err(format!("there is no task `{id}`{}", candidates(id, drafts))));
+            let known: Vec<String> = listed.items().map(|item| item.id.to_string()).collect();
+            return Ok(Err(format!("there is no task `{id}`{}", candidates(id, known.iter().map(String::as_str)))));
         }
         Ok(Ok(None))
     }
@@ -280,33 +248,32 @@ impl Agent {
         self.gate().judge(DISPATCH_TASK, &action).verdict == Verdict::Allow
     }
 
-    /// Asks whoever gave the task. The answer comes by mail.
+    /// Asks the author of the task. The answer comes by mail.
     async fn clarify(&mut self, key: &str, question: &str) -> Result<Option<Done>, RuntimeError> {
         let assignment = self.turn.assignment().filter(|assignment| assignment.plan.is_some()).cloned();
         let Some(assignment) = assignment else {
             return Ok(Some(Done::said("Your question is your answer: you go on from here when it is answered.")));
         };
         let letter = Envelope::new(
-            derived(&[self.stream.as_bytes(), key.as_bytes(), b"clarify"]),
-            &self.stream,
+            derived(&[self.turn.stream.as_bytes(), key.as_bytes(), b"clarify"]),
+            &self.turn.stream,
             &assignment.reply_to,
             Kind::NeedClarify,
-            json!({ "assignment": assignment, "question": question, "call": key, "from": &*self.origin.name }),
+            json!({ "assignment": assignment, "question": question, "call": key, "from": &*self.turn.origin.name }),
             now_ms(),
         );
         if !self.floor.shared.journal.has_mail(letter.id)? {
             self.commit(Vec::new(), Extra::send(letter)).await?;
         }
-        self.flights.push(self.cancelled(key.to_owned(), None, CancellationToken::new()));
+        self.running.flights.push(self.cancelled(key.to_owned(), None, CancellationToken::new()));
         Ok(None)
     }
 }
 
-/// A task that was written down before it is given to a member.
+/// A task of the shared list that is about to be given to a member.
 struct WrittenTask {
     owner: String,
     text: String,
-    isolation: Isolation,
 }
 
 /// The fields of a JSON object that are strings, for people.

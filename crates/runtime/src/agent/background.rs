@@ -1,30 +1,25 @@
-//! Whoever works for somebody without being waited for: what was given to them, how it stands, and how it is stopped.
+//! Agents that work in the background for another agent: their tasks, their state, and how they are stopped.
 //!
-//! They are called like anybody else; only that the call has its result at once, and what comes of it is a letter. So only those
-//! who stay to read it have something done like this.
+//! They are called like any other agent, but the call returns at once, and the answer comes as a message. So only
+//! agents that stay to read it may start them.
 
-use std::collections::BTreeSet;
-
+use max_team_core::body::{Body, Stop};
 use max_team_core::calling::answer::{Told, quoted};
 use max_team_core::calling::ending::not_done;
-use max_team_core::event::{End, Stopper};
-use max_team_core::id::{AgentId, EnvelopeId};
+use max_team_core::event::End;
+use max_team_core::id::AgentId;
 use max_team_core::limits::{BACKGROUND_TASKS_MAX, TOOL_RESULT_BYTES_MAX};
 use max_team_core::mates::Life;
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::near::candidates;
 use max_team_core::policy::By;
-use max_team_core::stop::Held;
-use serde_json::json;
 
 use super::acts::Done;
 use super::calls::clip;
 use super::commit::Guest;
-use super::hold::Halt;
 use super::mail::derived;
 use super::report::outcome;
 use super::{Agent, Extra};
-use crate::census::Census;
 use crate::error::RuntimeError;
 use crate::handle::Mate;
 use crate::rows::{self, AgentRow};
@@ -33,12 +28,12 @@ use crate::shared::now_ms;
 use crate::team_tools::Spawned;
 
 impl Agent {
-    /// Whether it is there to read what comes later.
+    /// Whether it stays and can read later messages.
     pub(super) fn stays(&self) -> bool {
-        self.lead || self.turn.mate().is_some()
+        self.turn.origin.lead || self.turn.mate().is_some()
     }
 
-    /// Lets somebody begin whom nobody waits for.
+    /// Starts a background agent.
     pub(super) fn begin_apart(
         &self,
         id: AgentId,
@@ -52,7 +47,7 @@ impl Agent {
                 "{BACKGROUND_TASKS_MAX} tasks run in the background already: wait for one, or stop one with `task_update` (`decision` give_up)"
             )));
         }
-        self.floor.bind(&self.stream, self.frame.settings());
+        self.floor.bind(&self.turn.stream, self.frame.settings());
         let handle = rows::handle(&mate.definition.name, id);
         let assignment = Assignment { life: Life::Background, ..assignment };
         let letter = self.assigning(id, &assignment, text, b"dispatch");
@@ -63,12 +58,14 @@ impl Agent {
         Ok(Done { extra: Extra { guests, ..Extra::default() }, ..Done::said(words) })
     }
 
-    /// Whoever works for this agent in the background, or did, oldest first; and whether they still do.
+    /// The agents that work for this one in the background, or did, oldest first; and whether they still do.
     fn apart_from_us(&self) -> Result<Vec<(AgentRow, bool)>, RuntimeError> {
         let journal = &self.floor.shared.journal;
         let all = rows::rows::<AgentRow>(journal, &rows::agents_of(&self.floor.session.to_string()))?;
         let is_ours = |row: &AgentRow| {
-            row.assignment.as_ref().is_some_and(|given| given.life == Life::Background && given.reply_to == self.stream)
+            row.assignment
+                .as_ref()
+                .is_some_and(|given| given.life == Life::Background && given.reply_to == self.turn.stream)
         };
         let mut ours = Vec::new();
         for (key, row) in all.into_iter().rev().filter(|(_, row)| is_ours(row)) {
@@ -88,7 +85,7 @@ impl Agent {
         Ok(self.apart_from_us()?.iter().any(|(row, _)| row.handle() == id || row.agent.to_string() == id))
     }
 
-    /// How what runs in the background stands; or the end of one.
+    /// Describes the state of background tasks, and stops one if asked to.
     pub(super) fn spawned(&self, key: &str, asked: &Spawned) -> Result<Done, RuntimeError> {
         let mut ours = self.apart_from_us()?;
         if let Some(id) = asked.id.as_deref().map(str::trim).filter(|id| !id.is_empty()) {
@@ -159,43 +156,16 @@ impl Agent {
     fn stop_letter(&self, key: &str, agent: AgentId) -> Envelope {
         let to = session::agent_stream(agent);
         Envelope::new(
-            derived(&[self.stream.as_bytes(), key.as_bytes(), to.as_bytes(), b"stop"]),
-            &self.stream,
+            derived(&[self.turn.stream.as_bytes(), key.as_bytes(), to.as_bytes(), b"stop"]),
+            &self.turn.stream,
             to,
             Kind::Shutdown,
-            json!({ "by": &*self.origin.name, "who": By::Lead(self.origin.name.to_string()) }),
+            Body::Stop(Stop {
+                by: &self.turn.origin.name,
+                who: Some(By::Lead(self.turn.origin.name.to_string())),
+                ..Stop::default()
+            }),
             now_ms(),
         )
-    }
-
-    /// Where all are at work for this agent without being waited for. Whoever works aside does so for no turn of its.
-    pub(super) fn stopped_apart(&self) -> Result<BTreeSet<String>, RuntimeError> {
-        if !self.lead {
-            return Ok(BTreeSet::new());
-        }
-        let stored = Census::new(&self.floor.shared.journal).stopped_with(self.floor.session)?;
-        let all = stored.into_iter().map(session::agent_stream).chain(self.floor.mates_working()?);
-        Ok(all.filter(|address| !self.floor.is_aside(address)).collect())
-    }
-
-    /// The letters that stop them. Where it was stopped by one itself that lay here when the session was opened, whoever has begun since
-    /// that was said is not meant, nor is whoever was told so then: it may have been told to go on. Where that was said just now, only
-    /// whoever a user has written to since is not: the others may have begun because it was not read yet.
-    pub(super) fn stopping_apart(&self, by: &Stopper, read: &[EnvelopeId]) -> Result<Vec<Envelope>, RuntimeError> {
-        let Held { since, listed, .. } = by.held.clone().unwrap_or_default();
-        let halt = Halt { from: &self.stream, by: &by.name, who: by.who.as_ref(), since, listed, at_ms: now_ms() };
-        let all = self.stopped_apart()?.into_iter();
-        let Some(since) = since.filter(|_| !read.is_empty()) else {
-            return Ok(all.map(|address| halt.letter(address)).collect());
-        };
-        let is_old = read.iter().any(|letter| self.floor.old_stop(*letter).is_some());
-        let mut letters = Vec::new();
-        for address in all {
-            let has_begun = self.floor.has_begun_since(since, &address, is_old);
-            let letter = halt.letter(address);
-            let is_told = is_old && self.floor.shared.journal.has_mail(letter.id)?;
-            letters.extend((!has_begun && !is_told).then_some(letter));
-        }
-        Ok(letters)
     }
 }

@@ -1,7 +1,7 @@
-//! What is over at once is done between a decision and its commit, so that one commit tells both.
+//! Runs quick read-only calls between a decision and its commit, so that one commit holds both.
 //!
-//! Only what looks and changes nothing: if the process dies before the commit, nothing has happened, and whoever goes on
-//! looks again. The gate has judged it by then, as for everything else.
+//! They change nothing: if the process dies before the commit, nothing has happened, and the next process runs them
+//! again. The policy has judged them first, like all calls.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
@@ -12,32 +12,25 @@ use max_team_core::turn::{Effect, Input};
 
 use super::flight::tool_ended;
 use super::{Agent, millis};
+use crate::shared::now_ms;
 
 impl Agent {
-    /// Does what of a decision is over at once, and adds what follows from it. How many of the events the turn has seen then:
-    /// all that others were decided upon.
-    pub(super) fn do_briefly(&mut self, events: &mut Vec<Event>) -> usize {
-        let mut seen = 0;
-        if self.resumed || !only_looks(events) {
-            return seen;
+    /// Does what of a decision is over at once, and adds what follows from it.
+    pub(super) fn do_briefly(&mut self, events: &mut Vec<Event>) {
+        if self.restart.resumed || !only_looks(events) {
+            return;
         }
-        self.see(events, &mut seen);
+        self.turn.look_ahead(events, now_ms());
         for effect in self.turn.pending() {
             let Effect::RunTool { key, action, attended } = effect else { continue };
             let Some(input) = self.over_at_once(key, &action, attended) else { continue };
-            self.see(events, &mut seen);
+            self.turn.look_ahead(events, now_ms());
             events.extend(self.decide(input));
             if events.iter().any(|event| matches!(event, Event::TurnEnded(_))) {
-                // Whose turn it was is still to be written.
+                // The end of the turn must be committed first, with the turn's assignment.
                 break;
             }
         }
-        seen
-    }
-
-    fn see(&mut self, events: &[Event], seen: &mut usize) {
-        events.iter().skip(*seen).for_each(|event| self.turn.apply(event));
-        *seen = events.len();
     }
 
     fn over_at_once(&mut self, key: String, action: &Action, attended: bool) -> Option<Input> {
@@ -45,13 +38,13 @@ impl Agent {
         let cx = self.tool_context(&key, attended);
         let call = self.turn.call(&key)?;
         let brief = || self.frame.registry.run_at_once(&cx, &call.tool, &call.input, action);
-        // One that breaks here breaks on a thread of its own, too, and is told then.
+        // A tool that panics here panics on a thread of its own, too, and is reported then.
         let ended = catch_unwind(AssertUnwindSafe(brief)).ok().flatten()?;
         Some(tool_ended(key, ended, false, millis(started)))
     }
 }
 
-/// Whether everything that a decision is about to do only looks.
+/// Whether all effects of a decision are read-only.
 fn only_looks(events: &[Event]) -> bool {
     let mut intents = events.iter().filter_map(|event| match event {
         Event::ToolIntent(intent) => Some(intent.class == Class::Pure),

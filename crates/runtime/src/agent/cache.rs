@@ -1,8 +1,8 @@
-//! Answers that serve again: a call that was made before, or is being made, is not made once more.
+//! Reuses answers: a call that was made before, or is being made, is not made again.
 //!
-//! Whoever calls looks first (for the tasks of a plan, `plan/serve.rs` does); whoever answers keeps the answer in the
-//! commit that ends its turn. What a model is told about it is only that it is from the cache, and how old; what was
-//! found never reaches it.
+//! The caller searches first (for the tasks of a plan, `plan/serve.rs` does); the called agent's answer is kept in the
+//! commit that ends its turn. The model is told only that an answer is from the cache, and how old it is; it never
+//! sees the cache itself.
 
 use max_team_core::calling::answer::{Told, quoted};
 use max_team_core::calling::cache::{self, Age, Asked, CacheKept, Found};
@@ -23,32 +23,32 @@ use crate::handle::Mate;
 use crate::shared::now_ms;
 use crate::team_tools::{Call, Way};
 
-/// What a look into the cache came to.
+/// The result of a search in the cache.
 pub(super) enum Looked {
     /// The call has its result.
     Answered(Done),
-    /// Somebody makes the same call; once they are done it is looked again.
+    /// An equal call runs; this one is decided again when that has ended.
     Awaited,
-    /// The call is to be made, with these words; what its answer is kept under, if it is.
+    /// The call must be made, with this text; the key under which its answer is kept, if it is.
     Make(String, Option<(Asked, Claim)>),
 }
 
 impl Agent {
-    /// Looks whether a call has to be made.
+    /// Decides whether a call has to be made.
     pub(super) fn look(&mut self, key: &str, mate: &Mate, call: &Call) -> Result<Looked, RuntimeError> {
         let args = cache::arguments(&call.text).filter(|_| call.way == Way::Arguments);
         let Some(args) = args else { return Ok(Looked::Make(call.text.clone(), None)) };
-        // What is so in a copy of the project, or as far as one caller may look, need not be so elsewhere.
+        // Answers about a worktree, or under a caller's limits, need not hold elsewhere.
         let Settings { permissions, constraints, .. } = &mate.settings;
         let place = json!([self.floor.root, permissions.copy, constraints]).to_string();
         let Some(asked) = Asked::of(&mate.definition, &place, &args) else {
             return Ok(Looked::Make(call.text.clone(), None));
         };
-        // Claimed before it is looked up: an answer that came in between would be missed.
-        let claim = match self.floor.claim(&self.stream, asked.call)? {
+        // Claimed before the search: an answer that came in between would be missed.
+        let claim = match self.floor.claim(&self.turn.stream, asked.call)? {
             Claimed::Ours(claim) => claim,
             Claimed::Theirs(over) => {
-                self.flights.push(self.awaiting(key, over));
+                self.running.flights.push(self.awaiting(key, over));
                 return Ok(Looked::Awaited);
             }
         };
@@ -69,7 +69,7 @@ impl Agent {
         })
     }
 
-    /// Lands when what stands in a call's way is over: it is looked again. Or when the turn is stopped.
+    /// Completes when the obstacle of a call is gone, and the call is decided again; or when the turn is stopped.
     pub(super) fn awaiting(&self, key: &str, over: CancellationToken) -> flight::Future {
         let (stopped, flight) =
             (self.cancelled(key.to_owned(), None, CancellationToken::new()), Flight::Tool(key.to_owned()));
@@ -82,7 +82,7 @@ impl Agent {
         })
     }
 
-    /// What keeps the answer of a turn that is over, if it serves again: for the commit that says that it is over.
+    /// The event that keeps the answer of an ended turn, if it can be reused: for the commit that ends the turn.
     pub(super) fn keeping(
         &self,
         given: &Assignment,
@@ -92,22 +92,22 @@ impl Agent {
         let is_answer = ended.end == End::Answered && not_done(&ended.text).is_none();
         let Some(asked) = given.cache.as_ref().filter(|_| is_answer) else { return Ok(None) };
         let Some((raw, told)) = self.said(asked, &ended.text) else { return Ok(None) };
-        let expert = &self.origin.name;
+        let expert = &self.turn.origin.name;
         let entries = Caches::new(&self.floor.shared.journal).entries(expert)?;
         let Some(entry) = asked.keep(raw, told, &entries, at_ms) else { return Ok(None) };
         let dropped = cache::dropped(&entries, &entry, at_ms);
         Ok(Some((stream(expert), Event::CacheKept(CacheKept { entry, dropped }))))
     }
 
-    /// What was asked, and what is kept of the answer. Of a task whose owner has changed something, or asked somebody,
-    /// nothing is: its words are not all that came of it, or follow from more than it was given.
+    /// What was asked, and the part of the answer to keep. Nothing is kept of a task whose owner has changed something
+    /// or asked a question: then the text is not the whole result, or depends on more than the task.
     fn said(&self, asked: &Asked, answer: &str) -> Option<(Value, Told)> {
         match &asked.step {
             Some(step) if self.turn.only_looked() => {
                 Some((step.clone(), Told { text: answer.to_owned(), ..Told::default() }))
             }
             Some(_) => None,
-            // It began to exist with this call.
+            // It was started with this call.
             None => Some((cache::arguments(&self.turn.history().first()?.text())?, Told::read(answer))),
         }
     }

@@ -1,82 +1,84 @@
-//! Commands that run on in the background of somebody who stays: it is told when one is over.
+//! Background commands of an agent that stays: the agent is told when one has ended.
 //!
-//! That one began is written down with the result of the call that began it, that it is over with the turn that is told so,
-//! or with the word of whoever stops it, before it is stopped. One that was running when its process ended is over too; how, nobody knows.
+//! The beginning of a command is recorded with the result of the call that began it, its end with the turn that is
+//! told of it, or before it is stopped. A command that ran when its process ended has ended, too, with an unknown
+//! outcome.
+
+use std::sync::{Arc, Mutex};
 
 use max_team_core::event::{Event, Stopper};
-use max_team_core::id::EnvelopeId;
 use max_team_core::mates::{CommandBegun, CommandOver};
-use max_team_core::turn::Input;
-use max_team_tools::shell::Known;
+use max_team_core::rewind::FilesChanged;
+use max_team_core::turn::{Input, Turn};
+use max_team_tools::shell::{Background, Known};
+use tokio::sync::Notify;
 
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
+use crate::shared::lock;
 
-impl Agent {
-    /// The commands that began since this was last asked.
-    pub(super) fn commands_begun(&self) -> Vec<Event> {
-        if !self.background.is_used() || !self.stays() {
+/// An agent's background commands, and the file changes that scans found.
+pub(super) struct Commands {
+    /// They end with the agent's loop.
+    pub(super) background: Arc<Background>,
+    /// Changes that are not in the journal yet.
+    pub(super) seen: Arc<Mutex<Vec<FilesChanged>>>,
+}
+
+impl Commands {
+    /// `bell` rings when a command has ended.
+    pub(super) fn new(bell: &Arc<Notify>) -> Self {
+        let (background, bell) = (Arc::new(Background::default()), Arc::clone(bell));
+        background.listen(move || bell.notify_one());
+        Self { background, seen: Arc::default() }
+    }
+
+    /// Ends all commands.
+    pub(super) async fn close(&self) {
+        if self.background.is_used() {
+            let background = Arc::clone(&self.background);
+            // If the async runtime itself ends, the supervisors of the commands notice that this process is gone.
+            drop(tokio::task::spawn_blocking(move || background.close()).await);
+        }
+    }
+
+    /// The commands that began since the last call.
+    fn begun(&self, turn: &Turn) -> Vec<Event> {
+        if !self.background.is_used() {
             return Vec::new();
         }
-        let written = self.turn.commands();
-        // One that is over before anybody looked is told like the others.
+        let written = turn.commands();
         let is_new = |known: &Known| {
+            // A command that ended before its beginning was recorded is recorded like the others.
             let is_told = known.is_over && known.is_seen;
-            // One that was stopped was written down as over before it was.
+            // A stopped command was recorded as ended before it was stopped.
             !is_told && !known.is_stopped && written.iter().all(|begun| begun.id != known.id)
         };
         let new = self.background.known().into_iter().filter(is_new);
         new.map(|known| Event::CommandBegun(CommandBegun { id: known.id, name: known.name })).collect()
     }
 
-    /// That each of its commands is over, for whoever brings all to an end that runs.
-    pub(super) fn commands_ended(&self) -> impl Iterator<Item = CommandOver> {
+    /// The end of each command of an agent that ends.
+    pub(super) fn ended(&self, turn: &Turn) -> impl Iterator<Item = CommandOver> {
         let known = self.background.known();
-        self.turn.commands().iter().map(move |CommandBegun { id, name }| {
+        turn.commands().iter().map(move |CommandBegun { id, name }| {
             let known = known.iter().find(|known| known.id == *id);
             let stopped = known.is_none_or(|known| !known.is_over);
             CommandOver { id: id.clone(), lost: known.is_none(), stopped, name: name.clone() }
         })
     }
 
-    /// That its commands are stopped, to be written down before they are: if nobody comes to it, nobody is woken by them either.
-    /// What was over before somebody said stop is told as ever.
-    fn commands_stopped(&self) -> Vec<Event> {
-        self.commands_ended().filter(|over| over.stopped).map(Event::CommandOver).collect()
+    /// The events for stopped commands, committed before they are killed: after a crash no turn begins because of
+    /// them. A command that had already ended is reported as usual.
+    fn stopped(&self, turn: &Turn) -> Vec<Event> {
+        self.ended(turn).filter(|over| over.stopped).map(Event::CommandOver).collect()
     }
 
-    /// Stops the turn that runs, if one does, and what it left running; for a lead, also while it rests, whoever works for it.
-    pub(super) async fn interrupt(&mut self, by: Stopper, acks: Vec<EnvelopeId>) -> Result<(), RuntimeError> {
-        self.follow().await?;
-        let mut events = self.commands_stopped();
-        events.extend(self.turned_down(by.held.as_ref())?);
-        let stopped = self.decide(Input::Interrupt { by: by.clone() });
-        // Where that is an event, the commit that says so stops the others.
-        let sends = if stopped.is_empty() { self.stopping_apart(&by, &acks)? } else { Vec::new() };
-        events.extend(stopped);
-        self.commit(events, Extra { sends, ..Extra::acks(acks) }).await?;
-        self.background.stop_all();
-        Ok(())
-    }
-
-    /// Begins a turn about commands that are over, once there is none; whether it did.
-    pub(super) async fn hear_commands(&mut self) -> Result<bool, RuntimeError> {
-        if self.turn.is_busy() || self.turn.gone().is_some() {
-            return Ok(false);
-        }
-        if self.turn.commands().is_empty() {
-            // What one did that was stopped is known once it has ended.
-            let seen = self.files_seen();
-            self.commit(seen, Extra::default()).await?;
-            return Ok(false);
-        }
-        // It is told once whoever was stopped has begun something.
-        if self.turn.held().is_some() {
-            return Ok(false);
-        }
+    /// The commands that have ended, and the texts about them for the agent.
+    fn over(&self, turn: &Turn) -> (Vec<Event>, Vec<String>) {
         let known = self.background.known();
         let (mut events, mut told) = (Vec::new(), Vec::new());
-        for CommandBegun { id, name } in self.turn.commands() {
+        for CommandBegun { id, name } in turn.commands() {
             let known = known.iter().find(|known| known.id == *id);
             let stopped = known.is_some_and(|known| known.is_stopped);
             let lost = match known {
@@ -97,10 +99,56 @@ impl Agent {
             let (id, name) = (id.clone(), if lost { name.clone() } else { String::new() });
             events.push(Event::CommandOver(CommandOver { id, lost, stopped, name }));
         }
+        (events, told)
+    }
+
+    /// Unknown changes of commands, and protected files that were moved away.
+    pub(super) fn files_changed(&self) -> Vec<Event> {
+        std::mem::take(&mut *lock(&self.seen)).into_iter().map(Event::FilesChanged).collect()
+    }
+}
+
+impl Agent {
+    /// The commands that began since the last call. An agent that does not stay is not told of their ends.
+    pub(super) fn commands_begun(&self) -> Vec<Event> {
+        if self.stays() { self.commands.begun(&self.turn) } else { Vec::new() }
+    }
+
+    /// Stops the turn, if one runs, and the agents that it called. A person's stop and the agent's end stop its background
+    /// commands, too.
+    pub(super) async fn interrupt(&mut self, by: Stopper, extra: Extra) -> Result<(), RuntimeError> {
+        self.follow().await?;
+        let stops_commands = by.held.is_some() || by.ends;
+        let mut events = if stops_commands { self.commands.stopped(&self.turn) } else { Vec::new() };
+        events.extend(self.turned_down(by.held.as_ref())?);
+        events.extend(self.decide(Input::Interrupt { by }));
+        self.commit(events, extra).await?;
+        if stops_commands {
+            self.commands.background.stop_all();
+        }
+        Ok(())
+    }
+
+    /// Begins a turn about ended commands, if none runs; whether it did.
+    pub(super) async fn hear_commands(&mut self) -> Result<bool, RuntimeError> {
+        if self.turn.is_busy() || self.turn.gone().is_some() {
+            return Ok(false);
+        }
+        if self.turn.commands().is_empty() {
+            // The changes of a stopped command are known once it has ended.
+            let seen = self.commands.files_changed();
+            self.commit(seen, Extra::default()).await?;
+            return Ok(false);
+        }
+        // A stopped agent is told of it only after it has begun a turn again.
+        if self.turn.held().is_some() {
+            return Ok(false);
+        }
+        let (mut events, told) = self.commands.over(&self.turn);
         if events.is_empty() {
             return Ok(false);
         }
-        events.extend(self.files_seen());
+        events.extend(self.commands.files_changed());
         let begins = !told.is_empty();
         if begins {
             let words = format!("What you had left running in the background is over:\n\n{}", told.join("\n\n"));
@@ -109,7 +157,7 @@ impl Agent {
             events.extend(self.decide(begin));
         }
         self.commit(events, Extra::default()).await?;
-        // Where no turn begins, nothing else would say so for long.
+        // If no turn begins, no other event would publish it soon.
         self.tell().await;
         self.know_task();
         Ok(begins)

@@ -1,26 +1,26 @@
-//! What an agent has decided goes into the journal; then whoever watches is told.
+//! Commits an agent's decisions; then subscribers are told.
 
 use std::sync::Arc;
 
-use max_team_core::event::{End, Event, Interrupted, Replied, Stopper};
+use max_team_core::event::{End, Event, Replied, TurnEnded};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId};
-use max_team_core::limits::SNAPSHOT_ENTRIES_MIN;
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::policy::Class;
 use max_team_core::tasks::Why;
 use max_team_journal::{Commit, Expect, Projection, Strength};
 
 use super::mail::answering;
+use super::memory::LookBack;
 use super::parting::to_people;
 use super::review::decided;
-use super::{Agent, Newcomer, SNAPSHOT_VERSION};
+use super::{Agent, Newcomer};
+use crate::driver::Part;
 use crate::error::RuntimeError;
-use crate::handle::{Mate, Notice};
-use crate::herald::Word;
-use crate::shared::{append, commit_at, now_ms};
+use crate::handle::Mate;
+use crate::shared::{append, now_ms};
 use crate::tasks::Change;
-use crate::{rows, session};
+use crate::{outbox, rows, session};
 
 /// What goes into a commit besides the agent's own events.
 #[derive(Default)]
@@ -29,16 +29,14 @@ pub(super) struct Extra {
     pub(super) sends: Vec<Envelope>,
     /// Events of other streams.
     pub(super) others: Vec<(String, Event)>,
-    /// Where such a stream must stand, for whoever has decided by what is in it.
+    /// The heads that other streams must have, because the decision depends on them.
     pub(super) expect: Vec<(String, u64)>,
     pub(super) projections: Vec<Projection>,
-    /// Whoever begins to exist with it.
+    /// The agents that start with this commit.
     pub(super) guests: Vec<Guest>,
-    /// How many of the agent's events its turn has seen already.
-    pub(super) seen: usize,
 }
 
-/// Somebody who begins to exist, with what they are given.
+/// An agent that starts, with its assignment.
 pub(super) struct Guest {
     pub(super) id: AgentId,
     pub(super) mate: Mate,
@@ -55,7 +53,7 @@ impl Extra {
         Self { sends: vec![letter], ..Self::default() }
     }
 
-    /// A change of the shared list goes with it, unless somebody else is first.
+    /// Adds a change of the shared list to the commit, which fails if another writer was first.
     pub(super) fn change(&mut self, change: Change) {
         let Change { stream, head, events, .. } = change;
         if !events.is_empty() {
@@ -64,7 +62,7 @@ impl Extra {
         }
     }
 
-    /// What of it whoever watches the session is told.
+    /// The events of other streams that subscribers are told of.
     fn shown(&self) -> Vec<Event> {
         let is_shown =
             |event: &&Event| matches!(event, Event::ItemAdded(_) | Event::ItemWritten(_) | Event::ItemMoved(_));
@@ -75,14 +73,14 @@ impl Extra {
 /// A commit that has been put together.
 struct Written {
     commit: Commit,
-    /// What the session is told.
+    /// Events for the session's stream.
     replies: Vec<Event>,
-    /// The call of which an answer is kept with it.
+    /// The call whose answer is kept with this commit.
     answered: Option<Hash>,
 }
 
 impl Agent {
-    /// Writes down what was decided, with all that goes with it, and applies it.
+    /// Commits a decision with everything that belongs to it, and applies it.
     pub(super) async fn commit(&mut self, events: Vec<Event>, extra: Extra) -> Result<(), RuntimeError> {
         if events.is_empty() && extra.acks.is_empty() && extra.sends.is_empty() && extra.others.is_empty() {
             return Ok(());
@@ -90,14 +88,14 @@ impl Agent {
         let ended = events.iter().any(|event| matches!(event, Event::TurnEnded(_)));
         let reviewed = ended && self.turn.reviewing().is_some();
         if ended && !self.keeps_tasks() {
-            // Before its answer: whoever reads that may take up what it held.
-            self.floor.give_back(&self.doer(), Why::Ended, false, Arc::clone(&self.origin)).await?;
+            // Before its answer: an agent that reads the answer may claim the tasks that it held.
+            self.floor.give_back(&self.doer(), Why::Ended, false, Arc::clone(&self.turn.origin)).await?;
         }
         let (mut events, images) = self.imaged(events).await;
         let at_ms = now_ms();
         events.extend(self.review_after(&events, at_ms));
         let mut extra = extra;
-        let (guests, seen) = (std::mem::take(&mut extra.guests), extra.seen);
+        let guests = std::mem::take(&mut extra.guests);
         let shown = extra.shown();
         let Written { mut commit, replies, answered } = self.write(&events, extra, at_ms)?;
         commit.blobs.extend(images);
@@ -117,65 +115,45 @@ impl Agent {
             newcomers.extend(newcomer);
         }
         let word = self.floor.shared.herald.word();
-        let prepare = || newcomers.iter_mut().for_each(|newcomer| newcomer.prepare(at_ms));
-        self.floor.commit(commit, prepare).await?;
-        newcomers.into_iter().for_each(|newcomer| newcomer.begin(&self.floor));
+        let part = Part::hand_in(&self.floor, commit, newcomers, events.len()).await?;
+        self.turn.stored(&self.floor, part, at_ms).await?;
         answered.iter().for_each(|call| self.floor.release(call));
-        self.head += events.len() as u64;
         self.reviewed |= reviewed;
-        self.tries_first &= !events.iter().any(|event| matches!(event, Event::LlmEnded(_)));
-        events.iter().skip(seen).for_each(|event| self.turn.apply(event));
+        self.restart.tries_first &= !events.iter().any(|event| matches!(event, Event::LlmEnded(_)));
+        self.turn.catch_up(&events, at_ms);
         for event in &events {
             if let Event::Steered(steered) = event {
                 self.steered(steered);
             }
         }
-        self.will_tell(word, at_ms, events.into_iter().chain(replies).chain(shown));
+        let events = events.into_iter().chain(replies).chain(shown);
+        self.turn.will_tell(&self.floor, word, at_ms, events);
         if ended {
-            self.look_back = self.lead && !self.turn.is_stopped();
-            self.answered = self.look_back;
-            self.snapshot().await?;
+            let looks_back = self.turn.origin.lead && !self.turn.is_stopped();
+            self.look_back = if looks_back { LookBack::AfterTurn } else { LookBack::No };
+            self.turn.snapshot(&self.floor).await?;
         }
-        Ok(())
-    }
-
-    /// That it was stopped, for all whom that is for.
-    fn spread(&self, interrupted: &Interrupted, extra: &mut Extra, commit: &mut Commit) -> Result<(), RuntimeError> {
-        let Interrupted { by, who, held, .. } = interrupted.clone();
-        let since = held.as_ref().and_then(|held| held.since);
-        // The user is about to be told what waits. Whoever was stopped by a letter would read that again.
-        if held.is_some() && (self.lead || extra.acks.is_empty()) {
-            commit.strength = Strength::Full;
-        }
-        let by = Stopper { name: by, who, ends: false, held };
-        extra.sends.extend(self.stopping(&by));
-        extra.sends.extend(self.stopping_apart(&by, &extra.acks)?);
-        since.filter(|_| self.lead).into_iter().for_each(|since| self.floor.know_stop(since));
         Ok(())
     }
 
     /// Puts a commit together.
     fn write(&self, events: &[Event], mut extra: Extra, at_ms: i64) -> Result<Written, RuntimeError> {
-        let mut commit = commit_at(at_ms);
-        commit.fence = Some(self.floor.fence.clone());
+        let mut commit = self.turn.commit_at(&self.floor, at_ms, 0);
         commit.patient = self.floor.is_crowded();
-        commit.expect.push((self.stream.clone(), Expect::At(self.head)));
-        let actor = format!("agent:{}", self.origin.name);
-        commit.actor.clone_from(&actor);
+        let actor = commit.actor.clone();
         let (mut replies, mut answered) = (Vec::new(), None);
         let is_reviewed = events.iter().any(|event| matches!(event, Event::ReviewBegun(_)));
-        // A turn may end in the same decision that begins it, before anybody knows whose it was.
+        // A turn may end in the same decision that begins it, before its assignment is known.
         let mut assignment = self.turn.assignment();
         let mut stopped_by = self.turn.stopped_by();
         let mut quiet = self.turn.is_quiet();
         let mut asked = self.turn.began_with();
         for event in events {
-            commit.appends.push(append(&self.stream, event, &actor)?);
-            commit.projections.extend(rows::project(&self.stream, at_ms, event));
+            self.turn.append(event, &mut commit)?;
             extra.sends.extend(self.held_letter(event, at_ms));
             match event {
                 Event::Interrupted(interrupted) => {
-                    self.spread(interrupted, &mut extra, &mut commit)?;
+                    extra.sends.extend(self.stopping(&interrupted.by, interrupted.who.as_ref()));
                     stopped_by = Some(&interrupted.by);
                 }
                 Event::QuestionAnswered(answered) => extra.sends.extend(self.answered_letters(answered, at_ms)?),
@@ -186,15 +164,12 @@ impl Agent {
                     quiet = started.quiet;
                 }
                 Event::TurnEnded(over) => {
-                    if self.lead && !self.turn.is_compacting() {
-                        let whole = over.end == End::Answered;
-                        replies.push(Event::Replied(Replied { turn: over.turn, text: over.text.clone(), whole }));
-                        // The answer is about to be shown.
-                        commit.strength = Strength::Full;
+                    if self.turn.origin.lead && !self.turn.is_compacting() {
+                        replies.push(self.reply(over, &mut commit)?);
                     }
                     extra.sends.extend(self.turn.reviewing().and_then(|letter| decided(letter, &over.text, at_ms)));
                     if let Some(given) = assignment {
-                        // Where its changes are decided about first, it goes with what came of that.
+                        // If its changes are decided about first, the result is sent with that decision.
                         let letters = self.result_letters(given, over, stopped_by, quiet, at_ms).into_iter();
                         extra.sends.extend(letters.map(|letter| answering(letter, asked)).filter(|_| !is_reviewed));
                         extra.others.extend(self.keeping(given, over, at_ms)?);
@@ -202,16 +177,17 @@ impl Agent {
                     }
                 }
                 Event::LlmIntent(_) => commit.blobs.extend(self.frame.unstored(&self.floor.shared)),
-                // It is about to leave us, and nobody could tell afterwards whether it had.
+                // The call acts outside this process, and afterwards it could not be found out whether it ran.
                 Event::ToolIntent(intent) if matches!(intent.class, Class::Keyed | Class::Opaque) => {
                     commit.strength = Strength::Full;
                 }
                 _ => {}
             }
         }
+        let session = self.session_stream();
         for reply in &replies {
-            commit.projections.extend(rows::project(&self.session_stream, at_ms, reply));
-            commit.appends.push(append(&self.session_stream, reply, &actor)?);
+            commit.projections.extend(rows::project(&session, at_ms, reply));
+            commit.appends.push(append(&session, reply, &actor)?);
         }
         commit.expect.extend(extra.expect.into_iter().map(|(stream, head)| (stream, Expect::At(head))));
         commit.acks = extra.acks;
@@ -221,7 +197,7 @@ impl Agent {
         commit.sends = self.counted(extra.sends, events);
         for (stream, event) in &extra.others {
             if let Event::Withdrawn(_) = event {
-                // The user is about to be told that nobody will read it.
+                // The user is told that the message was taken back, so it must survive a power cut.
                 commit.strength = Strength::Full;
             }
             commit.projections.extend(rows::project(stream, at_ms, event));
@@ -231,14 +207,24 @@ impl Agent {
         Ok(Written { commit, replies, answered })
     }
 
-    /// The letters of a teammate say how many led to them; those of everybody who works for others, in which turn they were written.
+    /// The answer of a lead's turn. In a session of a chat it is put into the outbox by the same commit.
+    fn reply(&self, over: &TurnEnded, commit: &mut Commit) -> Result<Event, RuntimeError> {
+        // The answer is shown to the user, so it must survive a power cut.
+        commit.strength = Strength::Full;
+        commit.outbox.extend(self.floor.chat.as_ref().map(|chat| outbox::reply(chat, over)).transpose()?);
+        let whole = over.end == End::Answered;
+        Ok(Event::Replied(Replied { turn: over.turn, text: over.text.clone(), whole }))
+    }
+
+    /// Adds the number of preceding messages to messages of a teammate, and to messages of all agents but the lead the
+    /// turn in which they were written.
     fn counted(&self, mut letters: Vec<Envelope>, events: &[Event]) -> Vec<Envelope> {
         let hops = if self.turn.mate().is_some() { self.turn.hops().saturating_add(1) } else { 0 };
         let begun = events.iter().find_map(|event| match event {
             Event::TurnStarted(started) => Some(started.turn),
             _ => None,
         });
-        let turn = begun.or(self.turn.current()).filter(|_| !self.lead && !letters.is_empty());
+        let turn = begun.or(self.turn.current()).filter(|_| !self.turn.origin.lead && !letters.is_empty());
         let cause = turn.map(|turn| turn.to_string());
         for letter in &mut letters {
             (letter.hops, letter.cause) = (hops, cause.clone());
@@ -246,50 +232,20 @@ impl Agent {
         letters
     }
 
-    /// Tells whoever watches what has happened since they were last told. What is under way comes first: its bytes
-    /// are on the wire before anybody hears of it.
+    /// Publishes the events since the last call. Running effects go first: their requests are sent before subscribers
+    /// are told.
     pub(super) async fn tell(&mut self) {
-        if self.untold.is_empty() && self.begun.is_none() {
-            return;
+        if self.turn.has_untold() || self.running.begun.is_some() {
+            if !self.running.flights.is_empty() {
+                tokio::task::yield_now().await;
+            }
+            self.running.begun.take().iter().for_each(|assignment| self.floor.begun(assignment));
+            self.turn.tell();
         }
-        if !self.flights.is_empty() {
-            tokio::task::yield_now().await;
-        }
-        if let Some(assignment) = self.begun.take() {
-            self.floor.begun(&assignment);
-        }
-        for (word, notices) in std::mem::take(&mut self.untold) {
-            word.tell(notices);
-        }
-    }
-
-    pub(super) fn will_tell(&mut self, word: Word, at_ms: i64, events: impl IntoIterator<Item = Event>) {
-        let (session, from) = (self.floor.session, &self.origin);
-        let notice = |event| Notice::Event { session, from: Arc::clone(from), at_ms, event: Arc::new(event) };
-        let notices = events.into_iter().map(notice).collect();
-        self.untold.push((word, notices));
-    }
-
-    /// Keeps folding short without ever writing more than the log itself: at most one snapshot per doubling.
-    async fn snapshot(&mut self) -> Result<(), RuntimeError> {
-        if self.head < SNAPSHOT_ENTRIES_MIN.max(self.snapshot_at.saturating_mul(2)) {
-            return Ok(());
-        }
-        let Ok(state) = serde_json::to_vec(&self.turn) else { return Ok(()) };
-        let mut commit = commit_at(now_ms());
-        commit.fence = Some(self.floor.fence.clone());
-        commit.projections.push(Projection::Snapshot {
-            stream: self.stream.clone(),
-            stream_seq: self.head,
-            version: SNAPSHOT_VERSION,
-            state,
-        });
-        self.snapshot_at = self.head;
-        self.floor.shared.keep(commit).await
     }
 }
 
-/// Whether people read a letter as soon as it is sent: what they have read must not come undone by a power cut.
+/// Whether people read a message as soon as it is sent: a power cut must not undo what they have read.
 fn is_read_at_once(letter: &Envelope) -> bool {
     letter.to.starts_with("user/") && matches!(letter.kind, Kind::Text | Kind::Undelivered | Kind::ShutdownRejected)
 }

@@ -1,7 +1,7 @@
-//! Making room in a window: the call that sums up, and what is kept without asking a model.
+//! Frees space in the context window: the call for a summary, and the facts that are kept without a model.
 //!
-//! Facts are written from state at the moment the summary is there: open plans, questions that wait, drafts, files,
-//! skills, the last words. Whatever the model forgets, these are in the window.
+//! Facts are written from state when the summary arrives: open plans, waiting questions, files, skills, the last
+//! messages. They are in the window even if the model leaves them out.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,7 +14,6 @@ use max_team_core::event::LlmIntent;
 use max_team_core::limits::{FACTS_BYTES_MAX, SUMMARY_WORDS_BYTES_MAX};
 use max_team_core::turn::Input;
 use max_team_llm::{Call, Head, Request, Transcript};
-use tokio_util::sync::CancellationToken;
 
 use super::{Agent, Extra};
 use crate::census::Census;
@@ -25,13 +24,13 @@ use crate::post::Post;
 use crate::rows::Matter;
 use crate::skills;
 
-/// What whoever sums up is told.
+/// Prompt for a summary.
 pub(crate) const PROMPT: &str = include_str!("../../../../prompts/compact.md");
-/// Files that are named, the last touched first.
+/// Files that are listed, the last touched first.
 const FILES_MAX: usize = 60;
 
 impl Agent {
-    /// The request for a summary: a conversation of its own, in which nothing can be called.
+    /// The request for a summary: a conversation of its own, without tools.
     pub(super) fn summary_request(&self, intent: &LlmIntent, about: &Summary) -> Request {
         let mut transcript = Transcript::new(self.floor.shared.router.wire(&intent.model));
         transcript.instruct(Arc::new(Head::new(transcript.wire().dialect, PROMPT, &[])));
@@ -41,32 +40,34 @@ impl Agent {
         transcript.request(&Call { number, max_tokens, tools_off: false, window, upto: 1 })
     }
 
-    /// Sums up what was said so far; whether there is anything to sum up, and time for it.
+    /// Summarizes the conversation so far; whether there is anything to summarize, and no turn runs.
     pub(super) async fn compact(&mut self, keep: String) -> Result<bool, RuntimeError> {
         if self.turn.is_busy() {
             return Ok(false);
         }
-        self.cancel = CancellationToken::new();
+        self.running.begin_turn();
         self.step(Input::Compact { turn: self.floor.fresh_turn(), keep }, Extra::default()).await?;
         Ok(self.turn.is_busy())
     }
 
     /// Takes the last compaction back; whether there was one.
     pub(super) async fn uncompact(&mut self) -> Result<bool, RuntimeError> {
-        let head = self.head;
+        let head = self.turn.head;
         self.step(Input::Uncompact, Extra::default()).await?;
-        Ok(self.head > head)
+        Ok(self.turn.head > head)
     }
 
-    /// What a compaction keeps without asking a model. What cannot be read is not told; if it is the journal, the next
-    /// commit says so.
+    /// Facts that a compaction keeps without a model. Those that cannot be read are left out; if the journal is
+    /// broken, the next commit reports it.
     pub(super) fn facts(&self, about: &Summary) -> String {
         let mut facts = String::new();
         let sections = [
             ("Your task", self.task_told()),
-            ("Plans that are not over", if self.lead { self.plans_told().unwrap_or_default() } else { Vec::new() }),
+            (
+                "Plans that are not over",
+                if self.turn.origin.lead { self.plans_told().unwrap_or_default() } else { Vec::new() },
+            ),
             ("Questions that wait for the user", self.questions_told().unwrap_or_default()),
-            ("Tasks written down and not proposed yet", self.drafts_told()),
             ("Skills that were loaded (load one again if you need its text)", self.skills_told()),
             ("Files in this conversation (read one again before you rely on it)", self.files_told()),
         ];
@@ -75,7 +76,7 @@ impl Agent {
         for (title, lines) in sections.into_iter().filter(|(_, lines)| !lines.is_empty()) {
             let _ = writeln!(facts, "{title}:");
             for line in lines {
-                // The last words below are always told.
+                // The last messages below always have room.
                 if facts.len() + line.len() + words.len() > FACTS_BYTES_MAX {
                     facts.push_str("- [more is left out]\n");
                     break;
@@ -118,12 +119,8 @@ impl Agent {
         Ok(told.collect())
     }
 
-    fn drafts_told(&self) -> Vec<String> {
-        self.turn.drafts().iter().map(|task| format!("`{}` for {}: {}", task.id, task.agent, task.caption())).collect()
-    }
-
     fn skills_told(&self) -> Vec<String> {
-        let mut names = skills::loaded(self.turn.history(), self.lead);
+        let mut names = skills::loaded(self.turn.history(), self.turn.origin.lead);
         names.sort_unstable();
         names.dedup();
         names

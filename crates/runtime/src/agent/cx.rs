@@ -1,7 +1,7 @@
-//! What the tools of an agent work with.
+//! The context of an agent's tools.
 //!
-//! It follows from settings, grants and the skills that a conversation has brought in, and is made again when one of them
-//! has changed: a call costs no more because an agent is bound by many rules.
+//! It follows from settings, grants and the skills that a conversation has loaded, and is made again only when one of
+//! them has changed: so a call does not cost more for an agent with many rules.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,14 +11,25 @@ use max_team_core::team::Settings;
 use max_team_tools::command::Walls;
 use max_team_tools::{Cx, Gate, Store};
 
+use super::flight::Wire;
 use super::{Agent, Frame};
 use crate::skills::{self, State};
 
 /// Skills whose folders one agent can read.
 const SKILL_FOLDERS_MAX: usize = 32;
 
-/// What tools work with, and what it was made from.
-pub(super) struct Known {
+/// Values that follow from an agent's history, settings and grants, kept until those change.
+#[derive(Default)]
+pub(super) struct Memo {
+    /// The history as it is sent, each message encoded once.
+    pub(super) wire: Option<Wire>,
+    cx: Option<Box<Known>>,
+    /// The skills that the conversation has loaded, and how many of its messages were searched.
+    skills: (usize, Vec<String>),
+}
+
+/// The context of tools, and what it was made from.
+struct Known {
     settings: Arc<Settings>,
     grants: Vec<Grant>,
     folders: Vec<(String, PathBuf)>,
@@ -37,19 +48,19 @@ impl Known {
 impl Agent {
     pub(super) fn context(&mut self) -> Cx {
         let folders = self.skill_folders();
-        let fits = self.cx.take().filter(|known| known.is_of(&self.frame, self.turn.grants(), &folders));
+        let fits = self.memo.cx.take().filter(|known| known.is_of(&self.frame, self.turn.grants(), &folders));
         let known = fits.unwrap_or_else(|| self.made_of(folders));
-        let cx = Cx { cancel: self.cancel.clone(), ..known.cx.clone() };
-        self.cx = Some(known);
+        let cx = Cx { cancel: self.running.cancel.clone(), ..known.cx.clone() };
+        self.memo.cx = Some(known);
         cx
     }
 
     fn made_of(&self, folders: Vec<(String, PathBuf)>) -> Box<Known> {
-        let cx = self.frame.context(&self.floor.shared, self.origin.agent, &self.cancel);
+        let cx = self.frame.context(&self.floor.shared, self.turn.origin.agent, &self.running.cancel);
         let loaded = folders.iter().map(|(_, folder)| folder.clone());
         let reads = cx.walls.reads.iter().cloned().chain(loaded).collect();
         let cx = Cx {
-            background: Arc::clone(&self.background),
+            background: Arc::clone(&self.commands.background),
             gate: self.gate(),
             walls: Arc::new(Walls { reads, ..Walls::clone(&cx.walls) }),
             folders: folders.clone().into(),
@@ -61,25 +72,25 @@ impl Agent {
         Box::new(Known { settings, grants, folders, cx })
     }
 
-    /// The folders of its own: what its session shares, and what is kept under its name in this project.
+    /// Its own folders: the one that its session shares, and the one under its name in this project.
     fn stores(&self) -> [Store; 2] {
         let (home, floor) = (&self.floor.shared.home, &self.floor);
         [Store::files(home, floor.session), Store::data(home, &floor.root, &self.frame.definition().name)]
     }
 
-    /// Judges as the machine does, for what a tool does beyond its call.
+    /// Judges actions of a tool beyond its call, as the machine does.
     pub(super) fn gate(&self) -> Gate {
         let (settings, grants) = (Arc::clone(self.frame.settings()), self.turn.grants().to_vec());
         Gate::new(move |tool, action| judge(&Rules { grants: &grants, ..settings.rules() }, tool, action))
     }
 
-    /// The folders of the skills that the conversation has brought in, as far as they lie outside the project. It
-    /// follows from the history, so it is the same after a crash.
+    /// The folders of the skills that the conversation has loaded, as far as they lie outside the project. They follow
+    /// from the history, so they are the same after a crash.
     fn skill_folders(&mut self) -> Vec<(String, PathBuf)> {
-        let (seen, names) = &mut self.skills;
+        let (seen, names) = &mut self.memo.skills;
         let history = self.turn.history();
         let fresh = history.get(*seen..).unwrap_or_default();
-        for name in skills::loaded(fresh, self.lead) {
+        for name in skills::loaded(fresh, self.turn.origin.lead) {
             if !names.contains(&name) && names.len() < SKILL_FOLDERS_MAX {
                 names.push(name);
             }

@@ -38,16 +38,16 @@ impl Deadline {
 impl Agent {
     /// Starts the clock of a new turn, and drops the clock of a finished one.
     pub(super) fn keep_time(&mut self) {
-        let turn = self.turn.current().filter(|_| self.lead && self.turn.is_busy());
-        if self.deadline.turn == turn {
+        let turn = self.turn.current().filter(|_| self.turn.origin.lead && self.turn.is_busy());
+        if self.running.deadline.turn == turn {
             return;
         }
         let limit = turn.and_then(|_| self.frame.settings().turn_limit_ms());
         let timer = limit.map(|ms| {
-            let (floor, address) = (Arc::clone(&self.floor), self.stream.clone());
+            let (floor, address) = (Arc::clone(&self.floor), self.turn.stream.clone());
             let timer = async move { beat::worked(Duration::from_millis(ms), || floor.is_waiting(&address)).await };
             Box::pin(timer) as Timer
         });
-        self.deadline = Deadline { turn, timer };
+        self.running.deadline = Deadline { turn, timer };
     }
 }

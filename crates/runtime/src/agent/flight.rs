@@ -1,32 +1,35 @@
-//! Effects under way. Each is a future that lands as at most one input of the machine.
+//! Running effects. Each is a future that completes with at most one input of the machine.
 //!
-//! A flight is started once, whatever `pending` says in between; it knows its name so that a second look does not
-//! start it again. Nothing here writes to the journal.
+//! An effect is started once, however often `pending` lists it: its key says that it already runs. Nothing here writes
+//! to the journal.
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use max_team_core::chat::{Answer, Message, Part, Streamed};
 use max_team_core::event::{Ending, LlmIntent, Outcome};
+use max_team_core::id::SessionId;
 use max_team_core::limits::CALLS_PER_ANSWER_MAX;
 use max_team_core::policy::{Action, Class, Deed, Settled};
+use max_team_core::rewind::FilesChanged;
 use max_team_core::team::Model;
 use max_team_core::turn::{Effect, Input, Obstacle, Prepared, SETTLE, STRUCTURED_OUTPUT, call_key, json_in};
 use max_team_llm::{Call, CallError, Request, Transcript};
 use max_team_tools::command::Walls;
-use max_team_tools::{Cx, Output, Progress, Registry, ToolError};
+use max_team_tools::{Cx, Handler, Output, Progress, Registry, ToolError, run_remote};
+use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::images::{Witness, runs_on, with_moved};
 use super::{Agent, millis};
 use crate::handle::{Delta, Notice};
 use crate::rewind::Merger;
-use crate::shared::{lock, now_ms};
+use crate::shared::{Shared, lock, now_ms};
 use crate::stream::{self, Sayer};
 use crate::worktree;
 
-/// What an effect is called while it is under way.
+/// The key of a running effect.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Flight {
     Model { call: u32, attempt: u32 },
@@ -36,7 +39,7 @@ pub(super) enum Flight {
     Afford,
 }
 
-/// An effect that is over.
+/// A completed effect.
 pub(super) struct Landed {
     pub flight: Flight,
     pub input: Option<Input>,
@@ -51,7 +54,7 @@ pub(super) struct Wire {
 }
 
 impl Agent {
-    /// Starts whatever is pending and not under way; what acts on the team itself is handed back.
+    /// Starts every pending effect that does not run yet; returns the calls that act on the team itself.
     pub(super) fn launch(&mut self) -> Vec<String> {
         let mut acts = Vec::new();
         if self.is_waiting_for_model() {
@@ -70,11 +73,11 @@ impl Agent {
                 // A question was published with its event; the answer comes by mail.
                 Effect::Ask { .. } => continue,
                 Effect::CancelAll => {
-                    self.cancel.cancel();
+                    self.running.cancel.cancel();
                     continue;
                 }
             };
-            if !self.in_flight.insert(flight.clone()) {
+            if !self.running.start(&flight) {
                 continue;
             }
             let future = match effect {
@@ -91,23 +94,26 @@ impl Agent {
                 Effect::Afford => self.afford(flight),
                 Effect::Ask { .. } | Effect::CancelAll => continue,
             };
-            self.flights.push(future);
+            self.running.flights.push(future);
         }
         acts
     }
 
-    /// Whether all there is to do is under way: a request, which is what loops mostly wait for.
+    /// Whether only a model request runs, which is what loops mostly wait for.
     fn is_waiting_for_model(&self) -> bool {
         let asked = self.turn.calling().filter(|_| self.turn.stopped_by().is_none());
         asked.is_some_and(|intent| {
-            self.in_flight.contains(&Flight::Model { call: intent.call, attempt: intent.attempt })
+            self.running.has_started(&Flight::Model { call: intent.call, attempt: intent.attempt })
         })
     }
 
-    /// What the user has said becomes of what somebody did in a copy. It is carried to its end, whoever stops the turn.
+    /// Carries out the user's decision about the changes in a worktree. It is completed even if the turn is stopped.
     fn settle(&self, flight: Flight, key: String, action: Action) -> Future {
-        let (floor, actor, merged) =
-            (Arc::clone(&self.floor), format!("agent:{}", self.origin.name), format!("{} {key}", self.stream));
+        let (floor, actor, merged) = (
+            Arc::clone(&self.floor),
+            format!("agent:{}", self.turn.origin.name),
+            format!("{} {key}", self.turn.stream),
+        );
         Box::pin(async move {
             let started = Instant::now();
             floor.vacated(&action.target).await;
@@ -122,7 +128,7 @@ impl Agent {
                 let came_to = worktree::settle(&shared, &action.target, settled, action.after, &merger);
                 format!("{}\n\n{came_to}", action.said)
             });
-            // If the runtime itself ends, the next process does it.
+            // If the async runtime itself ends, the next process does it.
             let input = done.await.ok().map(|words| {
                 let (content, ms) = (vec![Part::text(words)], millis(started));
                 Input::ToolEnded { key, content, is_error: false, ending: Ending::Ran, fatal: None, ms }
@@ -137,8 +143,10 @@ impl Agent {
             None => self.request(&intent),
         };
 
-        let (shared, session, cancel) = (Arc::clone(&self.floor.shared), self.floor.session, self.cancel.clone());
-        let (from, agent, calling) = (Arc::clone(&self.origin), self.origin.agent, Arc::clone(&self.floor.calling));
+        let (shared, session, cancel) =
+            (Arc::clone(&self.floor.shared), self.floor.session, self.running.cancel.clone());
+        let (from, agent, calling) =
+            (Arc::clone(&self.turn.origin), self.turn.origin.agent, Arc::clone(&self.floor.calling));
         let (registry, cx) = (Arc::clone(&self.frame.registry), self.context());
         Box::pin(async move {
             let started = Instant::now();
@@ -189,7 +197,7 @@ impl Agent {
 
     /// Brings the wire form up to date: only new messages are encoded, unless another model answers.
     pub(super) fn encoded(&mut self, model: &Model) -> &Transcript {
-        let fits = self.wire.take().filter(|wire| wire.model == *model);
+        let fits = self.memo.wire.take().filter(|wire| wire.model == *model);
         let mut wire = fits.unwrap_or_else(|| Wire {
             model: model.clone(),
             transcript: Transcript::new(self.floor.shared.router.wire(model)),
@@ -200,16 +208,16 @@ impl Agent {
         for message in self.turn.history().iter().skip(wire.transcript.len()) {
             wire.transcript.push(message);
         }
-        &self.wire.insert(wire).transcript
+        &self.memo.wire.insert(wire).transcript
     }
 
-    /// Whose words they are: the member's, at its task, or of whoever was called, at that call.
+    /// The author of a text: a member with its task, or a called agent with its call.
     pub(super) fn speaker(&self) -> String {
         let called =
             self.turn.assignment().filter(|assignment| assignment.depth > 0).map(|assignment| &assignment.task);
-        match self.origin.task.as_ref().map(|(_, task)| task).or(called) {
-            Some(task) => format!("{}/{task}", self.origin.name),
-            None => self.origin.name.to_string(),
+        match self.turn.origin.task.as_ref().map(|(_, task)| task).or(called) {
+            Some(task) => format!("{}/{task}", self.turn.origin.name),
+            None => self.turn.origin.name.to_string(),
         }
     }
 
@@ -238,42 +246,35 @@ impl Agent {
         let Some(call) = self.turn.call(&key) else {
             return Box::pin(async move { Landed { flight, input: None } });
         };
-        let (tool, input, resumed) = (call.tool.clone(), call.input.clone(), self.resumed);
+        let (tool, input, resumed) = (call.tool.clone(), call.input.clone(), self.restart.resumed);
         let (registry, cx) = (Arc::clone(&self.frame.registry), self.tool_context(&key, attended));
-        let cancel = self.cancel.clone();
-        let (shared, seen, key_of) = (Arc::clone(&self.floor.shared), Arc::clone(&self.seen), key.clone());
-        let marked = self.floor.marks.wait(self.origin.agent.filter(|_| !action.deed.only_looks()));
+        let (session, stream) = (self.floor.session, self.turn.stream.clone());
+        let cancel = self.running.cancel.clone();
+        let (shared, seen, key_of) = (Arc::clone(&self.floor.shared), Arc::clone(&self.commands.seen), key.clone());
+        let changes = self.turn.origin.agent.filter(|_| !action.deed.only_looks());
+        let marked = self.floor.marks(|marks| marks.wait(changes));
         Box::pin(async move {
             tokio::select! {
                 () = marked => {}
                 () = cancel.cancelled() => {}
             }
             let started = Instant::now();
-            let work = move || {
-                let watch = Witness::begin(&shared, &registry, &cx, &key_of, &tool, &action);
-                let ran = registry.run(&cx, &tool, Arc::unwrap_or_clone(input), &action, resumed);
-                let (is_apart, root) = (watch.is_some() && runs_on(&action) && ran.is_ok(), Arc::clone(&cx.root));
-                let walls = Arc::clone(&cx.walls);
-                let look = move || {
-                    let changed = watch.and_then(|watch| watch.end(&root));
-                    lock(&seen).extend(with_moved(changed, walls.take_moved(), key_of, &root));
-                };
-                if is_apart {
-                    cx.background.when_over(look)
-                } else {
-                    look()
+            let input = Arc::unwrap_or_clone(input);
+            let ran = match registry.get(&tool) {
+                Some(Handler::Remote(remote)) => {
+                    run_as_task(run_remote(Arc::clone(remote), cx, input, action, resumed)).await
                 }
-                ran
+                _ => {
+                    let watched = Watched { shared, registry, cx, session, stream, key: key_of, tool, action, seen };
+                    run_on_thread(move || watched.run(input, resumed)).await
+                }
             };
-            let ran = tokio::task::spawn_blocking(work)
-                .await
-                .unwrap_or_else(|crash| Err(ToolError::correctable(format!("the tool crashed: {crash}"))));
             let interrupted = cancel.is_cancelled() && ran.is_err();
             Landed { flight, input: Some(tool_ended(key, ran, interrupted, millis(started))) }
         })
     }
 
-    /// What a call works with.
+    /// The context of a call.
     pub(super) fn tool_context(&mut self, key: &str, attended: bool) -> Cx {
         let mut cx = self.context();
         cx.progress = self.progress(key);
@@ -281,21 +282,22 @@ impl Agent {
         cx
     }
 
-    /// Where a tool says how far it is: to every face that keeps up.
+    /// Publishes the progress of a tool to every subscriber that keeps up.
     fn progress(&self, key: &str) -> Progress {
-        let (shared, session, from) = (Arc::clone(&self.floor.shared), self.floor.session, Arc::clone(&self.origin));
-        let (agent, key) = (self.origin.agent, key.to_owned());
+        let (shared, session, from) =
+            (Arc::clone(&self.floor.shared), self.floor.session, Arc::clone(&self.turn.origin));
+        let (agent, key) = (self.turn.origin.agent, key.to_owned());
         Progress::new(move |words| {
-            // The stream says it in a line.
+            // The stream has only the last line of it.
             stream::progress(&shared.pieces, session, agent, &key, words.lines().next_back().unwrap_or_default());
             let delta = Delta::Progress { key: key.clone(), words };
             shared.herald.show(&Notice::Delta { session, from: Arc::clone(&from), call: 0, delta });
         })
     }
 
-    /// Lands when something has been settled since it was last decided.
+    /// Completes when a reservation was settled since the last decision.
     fn afford(&self, flight: Flight) -> Future {
-        let (cancel, seen, mut settled) = (self.cancel.clone(), self.settled, self.purse.settled());
+        let (cancel, seen, mut settled) = (self.running.cancel.clone(), self.money.settled, self.money.purse.settled());
         Box::pin(async move {
             tokio::select! {
                 _ = settled.wait_for(|count| *count != seen) => Landed { flight, input: Some(Input::Woke) },
@@ -305,7 +307,7 @@ impl Agent {
     }
 
     fn sleep(&self, flight: Flight, until_ms: i64) -> Future {
-        let cancel = self.cancel.clone();
+        let cancel = self.running.cancel.clone();
         Box::pin(async move {
             let wait = u64::try_from(until_ms.saturating_sub(now_ms())).unwrap_or(0);
             tokio::select! {
@@ -316,10 +318,11 @@ impl Agent {
     }
 }
 
-/// Looks at the calls that an answer begins with, as long as looking is only looking: what reads nothing but a
-/// file's name and size is not worth a thread. The first call that changes something is left for later.
+/// Prepares the first calls of an answer at once, as long as they are read-only: a call that reads only a file's name
+/// and size is not worth a thread. The first call that changes something is left for later.
 ///
-/// All that are ever run of an answer, because teammates who begin with one answer begin together: the first may write to the last.
+/// All calls that one answer may run are considered, because teammates of one answer start together: the first may
+/// write to the last.
 fn look_at_once(registry: &Registry, cx: &Cx, call: u32, message: &Message) -> Vec<Prepared> {
     let is_pure = |name: &str| registry.get(name).is_some_and(|tool| tool.spec().class == Class::Pure);
     let first = message.tool_uses().enumerate().take(CALLS_PER_ANSWER_MAX);
@@ -327,7 +330,7 @@ fn look_at_once(registry: &Registry, cx: &Cx, call: u32, message: &Message) -> V
     pure.map(|(index, (_, name, input))| look_at(registry, cx, call_key(call, index), name, input)).collect()
 }
 
-/// Whether an answer in words is JSON of the shape that was agreed. Models answer so in spite of the tool for it.
+/// Whether a text answer is JSON that matches the agreed schema. Models answer so although there is a tool for it.
 pub(crate) fn look_at_words(registry: &Registry, call: u32, message: &Message) -> Option<Prepared> {
     registry.get(STRUCTURED_OUTPUT).filter(|_| message.tool_uses().next().is_none())?;
     let value = json_in(&message.text())?;
@@ -354,8 +357,8 @@ fn obstacle(error: ToolError) -> Obstacle {
     }
 }
 
-/// Looks at calls in order, up to and including the first that changes something: what it will find depends on
-/// those before it.
+/// Prepares calls in order, up to and including the first that changes something: what a later one will find depends
+/// on it.
 fn look(registry: &Registry, cx: &Cx, calls: Vec<(String, String, Arc<serde_json::Value>)>) -> Vec<Prepared> {
     let mut looked = Vec::new();
     for (key, tool, input) in calls {
@@ -367,6 +370,64 @@ fn look(registry: &Registry, cx: &Cx, calls: Vec<(String, String, Arc<serde_json
         }
     }
     looked
+}
+
+/// A call of a tool on this machine, with the file changes that scans find.
+struct Watched {
+    shared: Arc<Shared>,
+    registry: Arc<Registry>,
+    cx: Cx,
+    session: SessionId,
+    stream: String,
+    key: String,
+    tool: String,
+    action: Action,
+    seen: Arc<Mutex<Vec<FilesChanged>>>,
+}
+
+impl Watched {
+    /// Runs the call between two scans of the files. For a background command the second scan waits for its end.
+    /// Blocking.
+    fn run(self, input: serde_json::Value, resumed: bool) -> Result<Output, ToolError> {
+        let Self { shared, registry, mut cx, session, stream, key, tool, action, seen } = self;
+        let watch = Witness::begin(&shared, &registry, &cx, (session, &stream, &key), &tool, &action);
+        if let Some(end_mark) = watch.as_ref().and_then(Witness::end_mark) {
+            cx.walls = Arc::new(Walls { end_mark: Some(end_mark), ..Walls::clone(&cx.walls) });
+        }
+        let ran = registry.run(&cx, &tool, input, &action, resumed);
+        let (is_apart, root) = (watch.is_some() && runs_on(&action) && ran.is_ok(), Arc::clone(&cx.root));
+        let walls = Arc::clone(&cx.walls);
+        let look = move || {
+            let changed = watch.and_then(Witness::end);
+            lock(&seen).extend(with_moved(changed, walls.take_moved(), key, &root));
+        };
+        if is_apart {
+            cx.background.when_over(look)
+        } else {
+            look()
+        }
+        ran
+    }
+}
+
+type Ran = Result<Output, ToolError>;
+
+async fn run_on_thread(work: impl FnOnce() -> Ran + Send + 'static) -> Ran {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|crash| Err(crashed(&crash)))
+}
+
+/// Runs a call as a task of the runtime, which ends with this future.
+async fn run_as_task(call: impl std::future::Future<Output = Ran> + Send + 'static) -> Ran {
+    let mut tasks = JoinSet::new();
+    tasks.spawn(call);
+    match tasks.join_next().await {
+        Some(ended) => ended.unwrap_or_else(|crash| Err(crashed(&crash))),
+        None => Err(ToolError::correctable("stopped before it was done")),
+    }
+}
+
+fn crashed(crash: &JoinError) -> ToolError {
+    ToolError::correctable(format!("the tool crashed: {crash}"))
 }
 
 fn shown(delta: max_team_llm::Delta<'_>) -> Option<Delta> {

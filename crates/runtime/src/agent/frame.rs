@@ -1,7 +1,7 @@
-//! What every request of an agent carries besides its history: system text, tools, settings.
+//! The fixed part of an agent's requests: system text, tools, settings.
 //!
-//! Each is a blob with a content address, so that an intent can name it and a request can be made again from the
-//! journal alone, whatever the files say by then. Instruction files are read again at the start of each turn.
+//! Each is a blob with a content address, so that an intent can name it and a request can be rebuilt from the journal
+//! alone, even if the files have changed. Instruction files are read again at the start of each turn.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -18,7 +18,7 @@ use max_team_core::turn;
 use max_team_llm::{Dialect, Head, ToolSpec};
 use max_team_tools::command::{Network, Walls};
 use max_team_tools::copy::Copy;
-use max_team_tools::{Cx, Registry, Root, Shelf, Spec, Store, Structured, Tool};
+use max_team_tools::{Cx, Handler, Registry, Root, Shelf, Spec, Store, Structured, Tool};
 use tokio_util::sync::CancellationToken;
 
 use super::{notes, tool_search};
@@ -27,48 +27,50 @@ use crate::memory::{Live, Memories, Standing, project_scope};
 use crate::prompt::fill;
 use crate::shared::{Shared, lock};
 use crate::skills::{self, Asked, Hand, SKILL, SkillTool, Wish};
-use crate::team_tools::{self, Callee};
+use crate::team_tools::{self, Callee, LIST_ONLY};
 use crate::worktree;
 
-/// What whoever works on files is told about folders of its own.
+/// Prompt for agents with file tools, about folders of their own.
 const FOLDERS: &str = include_str!("../../../../prompts/folders.md");
 
-/// What a lead is told about the files of the project.
+/// Prompt for a lead, about the files of the project.
 const OUTLINE: &str = include_str!("../../../../prompts/outline.md");
 
-/// What every agent is told in a run without a chat.
+/// Prompt for every agent in a run without a chat.
 pub(crate) const UNATTENDED: &str = include_str!("../../../../prompts/unattended.md");
 
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
     root: PathBuf,
-    definition: Arc<Definition>,
+    pub(super) definition: Arc<Definition>,
     settings: Arc<Settings>,
     pub(crate) registry: Arc<Registry>,
-    /// Whom it may call, as its tools say.
+    /// The generations of the sources whose tools the registry has.
+    pub(super) generations: Vec<u64>,
+    /// The agents that its tools can call.
     callees: Arc<[Callee]>,
     beneath: Arc<Root>,
-    /// What its commands read besides the folder.
+    /// Folders that its commands may read besides the root.
     reads: Vec<PathBuf>,
-    /// Says that the folder is in use.
+    /// Marks the worktree as in use.
     occupied: Option<Arc<OwnedFd>>,
     walled: bool,
     system: Arc<str>,
     tools: Arc<[ToolSpec]>,
-    /// The two as they are sent, for whoever is told the same.
+    /// System text and tools in wire format, shared by agents with the same frame.
     heads: Arc<Mutex<HashMap<Dialect, Arc<Head>>>>,
     /// The instruction files, as they were last read.
     read: Arc<Instructions>,
-    /// What it uses skills with, if it does.
+    /// Its access to skills, if it has any.
     hand: Option<Arc<Hand>>,
-    /// Whether others can work for it.
+    /// Whether it may call other agents.
     delegates: bool,
     blobs: [Blob; 3],
-    /// The same three for a call that sums up; the settings are those above.
+    /// System text and tools for a call that makes a summary; the settings are those above.
     compact: [Blob; 2],
     /// The outline of the project's files, for a lead that cannot list them. Taken once, so that requests keep their beginning.
     outline: Arc<str>,
-    /// What a lead is always told from memory; nothing for those who are not.
+    /// The standing part of the memory in a lead's system text; `None` for other agents.
     standing: Option<Standing>,
 }
 
@@ -101,23 +103,27 @@ impl Frame {
         let own = || definition.tools.iter().map(String::as_str).filter(|tool| !settings.permissions.takes_away(tool));
         let mut registry = shared.tools.subset(own().filter(|tool| *tool != SKILL)).map_err(wrong)?;
         let hand = own().any(|tool| tool == SKILL).then(|| {
-            // A lead has no hands; what is done for it is done by others.
+            // A lead has no tools for files; the agents that it calls have them.
             let hands = if definition.place == Place::Lead { &shared.tools } else { &registry };
             let names = hands.specs().map(|spec| spec.name.clone());
             let tools = names.filter(|tool| !settings.permissions.takes_away(tool)).collect();
-            let (library, shell) = (Arc::clone(&shared.skills), registry.get("run_shell").cloned());
+            let (library, shell) =
+                (Arc::clone(&shared.skills), registry.get("run_shell").and_then(Handler::local).cloned());
             let reads = definition.place != Place::Lead;
             Arc::new(Hand { library, tools, reads, shell, wish: Mutex::default() })
         });
         if let Some(hand) = &hand {
             registry.add(SkillTool::held(Arc::clone(hand))).map_err(wrong)?;
         }
-        if let Some(schema) = schema.or_else(|| definition.output.clone()) {
+        if let Some(schema) = schema.or_else(|| definition.work.output.clone()) {
             let bad = |detail: String| RuntimeError::Schema { detail };
             let tool = Structured::new(schema).map_err(|error| bad(error.to_string()))?;
             registry.add(tool).map_err(|error| bad(error.to_string()))?;
         }
         offer(&mut registry, &callees);
+        if definition.place != Place::Lead {
+            registry.describe_as(&LIST_ONLY);
+        }
         tool_search::hide(&mut registry, &definition);
         let beneath = Arc::new(Root::open(root).map_err(|error| unusable(error.to_string()))?);
         let tools = specs(&registry);
@@ -128,6 +134,7 @@ impl Frame {
             definition,
             settings,
             registry: Arc::new(registry),
+            generations: Vec::new(),
             callees: callees.into(),
             beneath,
             reads: Vec::new(),
@@ -145,20 +152,21 @@ impl Frame {
             standing: None,
         };
         frame.refresh(shared);
-        // A session of its own may work in a copy as a whole.
+        frame.follow_sources(shared);
+        // A whole session may work in a worktree.
         Ok(match worktree::around(shared, root) {
             Some(copy) => frame.at_work_in(&copy),
             None => frame,
         })
     }
 
-    /// The same for a lead that is told what is remembered, from its next turn on.
+    /// Adds the memory to a lead's system text, from its next turn on.
     pub(crate) fn recalling(mut self) -> Self {
         self.standing = Some(Standing::default());
         self
     }
 
-    /// The same for a lead that is told which files there are, unless it can list them itself.
+    /// Adds the list of files to a lead's system text, unless it can list them itself.
     pub(crate) fn outlining(mut self) -> Self {
         if self.definition.place == Place::Lead && self.registry.get("list_dir").is_none() {
             let sight = Sight::under(&self.settings.constraints, &self.settings.permissions);
@@ -167,7 +175,7 @@ impl Frame {
         self
     }
 
-    /// The same for somebody who is as deep as calls go: what others would carry out is not offered to it.
+    /// For an agent at the greatest call depth: skills that other agents carry out are not offered to it.
     pub(crate) fn left_alone(mut self, shared: &Shared) -> Self {
         self.delegates = false;
         if self.hand.is_some() {
@@ -176,18 +184,18 @@ impl Frame {
         self
     }
 
-    /// What it is always told from memory, if anything is.
+    /// The standing part of the memory in its system text, if it has one.
     pub(crate) fn standing(&self) -> Option<&Standing> {
         self.standing.as_ref()
     }
 
-    /// Reads the instruction files again, what is remembered, and what skills there are.
+    /// Reads instruction files, memory and skills again.
     pub(crate) fn refresh(&mut self, shared: &Shared) {
         let read = shared.instructions(&self.root);
         let live = if self.standing.is_some() { Live::read(&shared.home, &self.root) } else { Live::default() };
         if let Some(standing) = &mut self.standing {
             let memories = Memories::new(&shared.journal);
-            // What cannot be read is not told; if it is the journal, the next commit says so.
+            // Facts that cannot be read are left out; if the journal is broken, the next commit reports it.
             *standing = memories.standing(&project_scope(&self.root), &live.soul).unwrap_or_default();
         }
         // Texts that change least come first: a provider's cache serves a request up to the first difference.
@@ -229,7 +237,7 @@ impl Frame {
         self.read = read;
     }
 
-    /// Others may be called from now on; the tools that call say so. One that had nobody to call has no such tool.
+    /// Updates the list of agents in the calling tools. An agent that could call no other has no such tool.
     pub(crate) fn may_call(&mut self, callees: Vec<Callee>) {
         if *self.callees == *callees || self.callees.is_empty() {
             return;
@@ -240,18 +248,19 @@ impl Frame {
         self.callees = callees.into();
     }
 
-    /// Tools are taken away while it works.
+    /// Removes tools while the agent works.
     pub(crate) fn lose(&mut self, tools: &[String]) {
         if !tools.iter().any(|tool| self.registry.get(tool).is_some()) {
             return;
         }
         let mut registry = (*self.registry).clone();
         tools.iter().for_each(|tool| registry.remove(tool));
-        // Nor is it handed on to whoever is called.
+        // Nor do agents that it calls inherit it.
         Arc::make_mut(&mut self.definition).tools.retain(|tool| !tools.contains(tool));
         if let Some(hand) = self.hand.take() {
             let left = hand.tools.iter().filter(|tool| !tools.contains(tool)).cloned().collect();
-            let (shell, wish) = (registry.get("run_shell").cloned(), Mutex::new(lock(&hand.wish).clone()));
+            let (shell, wish) =
+                (registry.get("run_shell").and_then(Handler::local).cloned(), Mutex::new(lock(&hand.wish).clone()));
             let (library, reads) = (Arc::clone(&hand.library), hand.reads);
             let hand = Arc::new(Hand { library, tools: left, reads, shell, wish });
             if registry.get(SKILL).is_some() {
@@ -262,7 +271,7 @@ impl Frame {
         self.equip(registry);
     }
 
-    /// Works with these tools from now on.
+    /// Replaces the tools.
     pub(super) fn equip(&mut self, registry: Registry) {
         self.tools = specs(&registry);
         let [_, blob, _] = &mut self.blobs;
@@ -270,13 +279,13 @@ impl Frame {
         (self.registry, self.heads) = (Arc::new(registry), Arc::default());
     }
 
-    /// What every request begins with.
+    /// The beginning of every request.
     pub(super) fn head(&self, dialect: Dialect) -> Arc<Head> {
         let make = || Arc::new(Head::new(dialect, &self.system, &self.tools));
         Arc::clone(lock(&self.heads).entry(dialect).or_insert_with(make))
     }
 
-    /// What the agent is told about skills: those that its definition names, and those that it can load.
+    /// The text about skills: those that its definition names, and those that it can load.
     fn skills(&self, shared: &Shared) -> Option<String> {
         let named = &self.definition.skills;
         if named.is_empty() && self.hand.is_none() {
@@ -290,24 +299,24 @@ impl Frame {
         Some(text).filter(|text| !text.is_empty())
     }
 
-    /// What the user wants to be done with skills from now on.
+    /// Sets the user's wishes about skills.
     pub(crate) fn wish(&self, wish: Wish) {
         if let Some(hand) = &self.hand {
             *lock(&hand.wish) = wish;
         }
     }
 
-    /// The same on top of what they wanted before.
+    /// Adds to the user's earlier wishes.
     pub(crate) fn wish_also(&self, wish: Wish) {
         if let Some(hand) = &self.hand {
             let mut known = lock(&hand.wish);
-            // The last word counts.
+            // The latest wish counts.
             known.none = wish.none || (known.none && wish.names.is_empty());
             known.names.extend(wish.names);
         }
     }
 
-    /// What it uses skills with.
+    /// Its access to skills.
     pub(crate) fn hand(&self) -> Option<&Arc<Hand>> {
         self.hand.as_ref()
     }
@@ -333,7 +342,7 @@ impl Frame {
         }
     }
 
-    /// The same for a call that sums up.
+    /// Like `address`, for a call that makes a summary.
     pub(crate) fn compact_address(&self) -> turn::Frame {
         let ([instructions, tools], [.., settings]) = (&self.compact, &self.blobs);
         turn::Frame {
@@ -344,33 +353,34 @@ impl Frame {
         }
     }
 
-    /// The system text and the tools' schemas, of a call that sums up or of any other.
+    /// The system text and the tools' schemas, of a call for a summary or of any other.
     pub(crate) fn told(&self, sums_up: bool) -> (String, Vec<u8>) {
         let ([instructions, tools, _], [summing, nothing]) = (&self.blobs, &self.compact);
         let (instructions, tools) = if sums_up { (summing, nothing) } else { (instructions, tools) };
         (String::from_utf8_lossy(&instructions.bytes).into_owned(), tools.bytes.to_vec())
     }
 
-    /// The blobs that this process has not put into the journal yet.
+    /// The blobs that this process has not stored yet.
     pub(crate) fn unstored(&self, shared: &Shared) -> Vec<Vec<u8>> {
-        let mut stored = lock(&shared.stored);
+        let stored = &mut lock(&shared.stored).blobs;
         let all = self.blobs.iter().chain(&self.compact);
         all.filter(|blob| stored.insert(blob.hash)).map(|blob| blob.bytes.to_vec()).collect()
     }
 
-    /// The same in a copy, whose commands read what it borrows. As long as it lives, others see that it is in use.
+    /// Moves the frame into a worktree, whose commands may read the objects that it borrows. While the frame lives,
+    /// the worktree is marked as in use.
     pub(crate) fn at_work_in(mut self, copy: &Copy) -> Self {
         self.reads = copy.reads();
         self.occupied = copy.occupy().map(Arc::new);
         self
     }
 
-    /// Nobody is at work any more where it reaches into: what is there can be taken and dropped.
+    /// The worktree is no longer in use: it can be merged and removed.
     pub(crate) fn vacate(&mut self) {
         self.occupied = None;
     }
 
-    /// The same for another agent of this definition.
+    /// A copy for another agent with this definition.
     pub(crate) fn under(&self, settings: &Arc<Settings>) -> Self {
         let mut frame = self.clone();
         if frame.settings != *settings {
@@ -383,12 +393,12 @@ impl Frame {
         &self.definition
     }
 
-    /// The folder that its tools reach into.
+    /// The root folder of its tools.
     pub(super) fn beneath(&self) -> &Arc<Root> {
         &self.beneath
     }
 
-    /// What the tools of one agent work with.
+    /// The context of an agent's tools.
     pub(crate) fn context(&self, shared: &Shared, agent: Option<AgentId>, cancel: &CancellationToken) -> Cx {
         let sight = Sight::under(&self.settings.constraints, &self.settings.permissions);
         let sight = Arc::new(sight.without(&shared.closed));
@@ -398,7 +408,7 @@ impl Frame {
         };
         let read_only = self.settings.constraints.read_only;
         let walls = Walls {
-            // What only looks does so within walls, also where the user has taken down those of everybody else.
+            // Read-only agents run in a sandbox even if the user has turned it off.
             on: self.walled || read_only,
             read_only,
             sight: Arc::clone(&sight),
@@ -415,6 +425,7 @@ impl Frame {
             cancel: cancel.clone(),
             shelf: agent.map(|agent| Arc::new(Shelf::of(&shared.home, agent))),
             reach: Arc::clone(&shared.reach),
+            remote: Arc::clone(&shared.remote),
             ..Cx::new(Arc::clone(&self.beneath))
         }
     }
@@ -432,7 +443,7 @@ impl Frame {
     }
 }
 
-/// The tools that call are told whom they reach; without anybody there are none.
+/// Adds the list of agents to the calling tools; without agents the tools are removed.
 fn offer(registry: &mut Registry, callees: &[Callee]) {
     for tool in team_tools::calling(callees) {
         let name = tool.spec().name.clone();

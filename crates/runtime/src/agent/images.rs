@@ -1,23 +1,28 @@
-//! How files were before an agent changed them, so that it can be taken back.
+//! Records files before an agent changes them, so that a rewind can restore them.
 //!
-//! Of a file tool, in the commit of its intent: nothing is changed whose bytes are not in the journal. Of a command, by a look at
-//! the tree before and after it.
+//! For a file tool, in the commit of its intent: no file is changed whose content is not in the journal. For a
+//! command, by a scan of the tree before and after it; its changes are committed to the session's stream during the
+//! scan.
+
+use std::sync::Arc;
 
 use max_team_core::event::{Event, ToolIntent};
+use max_team_core::id::SessionId;
 use max_team_core::limits::REWIND_FILE_BYTES_MAX;
 use max_team_core::policy::{Action, Deed};
 use max_team_core::rewind::{Change, FilesChanged, Left, MovedFile, State, Why, is_opaque};
-use max_team_tools::rewind::{Image, Seen, Watch};
+use max_team_tools::rewind::{Caller, EndMark, Image, Watch};
 use max_team_tools::{Cx, Registry, Root};
 
 use super::Agent;
-use crate::shared::{Shared, lock};
+use crate::rewind::record_tree_step;
+use crate::shared::Shared;
 
-/// What a call says of itself that runs on by itself.
+/// The parameter of a call that runs in the background.
 const BACKGROUND: (&str, &str) = ("run_in_background", "true");
 
 impl Agent {
-    /// Puts behind each intent to change a file how that file is; its bytes go with it.
+    /// Adds to each intent to change a file the present state of that file, with its content.
     pub(super) async fn imaged(&mut self, events: Vec<Event>) -> (Vec<Event>, Vec<Vec<u8>>) {
         let intents: Vec<ToolIntent> = events.iter().filter_map(changing).cloned().collect();
         if intents.is_empty() {
@@ -25,7 +30,7 @@ impl Agent {
         }
         let cx = self.context();
         let look = move || intents.iter().filter_map(|intent| image(&cx, intent)).collect::<Vec<_>>();
-        // If the runtime itself ends, nothing is committed any more, and nothing is changed.
+        // If the async runtime itself ends, nothing is committed, and nothing is changed.
         let mut images = tokio::task::spawn_blocking(look).await.unwrap_or_default().into_iter().peekable();
         let (mut all, mut blobs) = (Vec::with_capacity(events.len() + 1), Vec::new());
         for event in events {
@@ -38,14 +43,9 @@ impl Agent {
         }
         (all, blobs)
     }
-
-    /// What commands were seen to do.
-    pub(super) fn files_seen(&self) -> Vec<Event> {
-        std::mem::take(&mut *lock(&self.seen)).into_iter().map(Event::FilesChanged).collect()
-    }
 }
 
-/// Whether a call comes back before what it began is over.
+/// Whether a call returns before its command has ended.
 pub(crate) fn runs_on(action: &Action) -> bool {
     action.parameters.iter().any(|(name, value)| (name.as_str(), value.as_str()) == BACKGROUND)
 }
@@ -57,7 +57,8 @@ fn changing(event: &Event) -> Option<&ToolIntent> {
     changes.then_some(intent)
 }
 
-/// How a file is that is about to change, with its bytes. What is no longer as it was judged is not changed at all.
+/// The state of a file that is about to change, with its content. A file that differs from the judged state will not
+/// be changed.
 fn image(cx: &Cx, ToolIntent { key, action, .. }: &ToolIntent) -> Option<(FilesChanged, Option<Vec<u8>>)> {
     let Ok(Image { root, path, state, bytes }) = Image::of(cx, &action.target) else { return None };
     let (hash, program, private, mode) = match state {
@@ -72,27 +73,26 @@ fn image(cx: &Cx, ToolIntent { key, action, .. }: &ToolIntent) -> Option<(FilesC
     let is_large = bytes.as_ref().is_some_and(|bytes| bytes.len() as u64 > REWIND_FILE_BYTES_MAX);
     let left = if is_large { vec![Left { path: path.clone(), why: Why::Large }] } else { Vec::new() };
     let changes = vec![Change { path, before: state, after }];
-    let root = root.display().to_string();
-    let changed = FilesChanged { key: key.clone(), root, changes, left, seen: false, moved: Vec::new(), since_ms: 0 };
+    let changed = FilesChanged { changes, left, ..FilesChanged::new(key.clone(), &root) };
     Some((changed, bytes.filter(|_| !is_large)))
 }
 
-/// Somebody who looks at a tree before and after a call that may change anything in it.
+/// Watches a call that may change any file of a tree.
 pub(super) struct Witness {
+    shared: Arc<Shared>,
     key: String,
-    root: String,
+    root: Arc<Root>,
     watch: Watch,
-    /// Whether nobody waits for the call.
-    is_apart: bool,
+    is_background: bool,
 }
 
 impl Witness {
-    /// Looks before a call, if it may change what it does not name. Blocking.
+    /// Scans before a call that may change files that it does not name. Blocking.
     pub(super) fn begin(
-        shared: &Shared,
+        shared: &Arc<Shared>,
         registry: &Registry,
         cx: &Cx,
-        key: &str,
+        (session, stream, key): (SessionId, &str, &str),
         tool: &str,
         action: &Action,
     ) -> Option<Self> {
@@ -100,40 +100,35 @@ impl Witness {
         if !is_opaque(class, action) || cx.walls.read_only {
             return None;
         }
-        let is_apart = runs_on(action);
-        let watch = if is_apart {
-            shared.trees.watch_apart(&cx.root, &cx.cancel, &cx.progress)
-        } else {
-            shared.trees.watch(&cx.root, &cx.cancel, &cx.progress)
-        };
-        Some(Self { key: key.to_owned(), root: cx.root.path().display().to_string(), watch, is_apart })
+        let is_background = runs_on(action);
+        let caller = Caller { session, call: format!("{stream} {key}"), is_background };
+        let record = |step| record_tree_step(&shared.journal, step);
+        let watch = shared.trees.watch(&cx.root, caller, &cx.cancel, &cx.progress, &record);
+        Some(Self { shared: Arc::clone(shared), key: key.to_owned(), root: Arc::clone(&cx.root), watch, is_background })
     }
 
-    /// What has changed; nothing to say if nothing has, but that somebody has looked when a call that nobody waits for was over.
-    /// Blocking.
-    pub(super) fn end(self, root: &Root) -> Option<FilesChanged> {
-        let Seen { changes, left, since_ms } = self.watch.end(root);
-        let is_told = self.is_apart || !changes.is_empty() || !left.is_empty();
-        let (key, root) = (self.key, self.root);
-        is_told.then_some(FilesChanged { key, root, changes, left, seen: true, moved: Vec::new(), since_ms })
+    /// The file in which the supervisor of the command notes its end.
+    pub(super) fn end_mark(&self) -> Option<EndMark> {
+        self.watch.end_mark()
+    }
+
+    /// Scans after the call, whose changes are recorded at once. Returns an event for its agent if some changes are
+    /// not known, or if the call ran in the background. Blocking.
+    pub(super) fn end(self) -> Option<FilesChanged> {
+        let record = |step| record_tree_step(&self.shared.journal, step);
+        let left = self.watch.end(&self.root, &record);
+        let is_told = self.is_background || !left.is_empty();
+        is_told.then(|| FilesChanged { left, seen: true, ..FilesChanged::new(self.key, self.root.path()) })
     }
 }
 
-/// What a call did to files, with the protected ones that were moved away.
+/// The file changes of a call, with the protected files that were moved away.
 pub(super) fn with_moved(
     changed: Option<FilesChanged>,
     moved: Vec<MovedFile>,
     key: String,
     root: &Root,
 ) -> Option<FilesChanged> {
-    let nothing = || FilesChanged {
-        key,
-        root: root.path().display().to_string(),
-        changes: Vec::new(),
-        left: Vec::new(),
-        seen: true,
-        moved: Vec::new(),
-        since_ms: 0,
-    };
+    let nothing = || FilesChanged { seen: true, ..FilesChanged::new(key, root.path()) };
     if moved.is_empty() { changed } else { Some(FilesChanged { moved, ..changed.unwrap_or_else(nothing) }) }
 }

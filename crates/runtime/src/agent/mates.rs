@@ -1,7 +1,7 @@
-//! A lead's teammates: starting them, and writing to each other.
+//! A lead's teammates: starting them, and messages between them.
 //!
-//! A teammate begins to exist in the commit that says so to the lead's model; all that one answer starts are in one. A letter
-//! is in the journal with the result of the call that wrote it.
+//! A teammate is created in the commit that tells the lead's model about it; all teammates of one answer start in one
+//! commit. A message is committed with the result of the call that sent it.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use max_team_core::message::{Address, Assignment, Envelope, Kind};
 use max_team_core::near::candidates;
 use max_team_core::policy::{Answer, By, Mode};
 use max_team_core::team::{Definition, Isolation, Settings};
-use max_team_core::turn::Input;
+use max_team_core::turn::{Input, Receipt};
 use serde_json::{Value, json};
 
 use super::acts::Done;
@@ -36,36 +36,36 @@ use crate::team_tools::{self, Act, Message, Spawn, Way};
 use crate::worktree::Worker;
 use crate::{rows, session};
 
-/// What a teammate is told first.
+/// First message of a teammate.
 const TEAMMATE: &str = include_str!("../../../../prompts/teammate.md");
-/// What one is told that plans first.
+/// Addition for a teammate that plans first.
 const PLANS_FIRST: &str = "You plan first: look around, change nothing, and put what you mean to do before your lead with \
     `exit_plan_mode`. Once it is approved, carry it out.";
 
-/// What became of one call that starts a teammate.
+/// The outcome of one call that starts a teammate.
 pub(super) enum Started {
     /// It begins with this commit.
     Now(Box<Guest>, String),
-    /// Another process had let it begin.
+    /// An earlier process had started it.
     Before(String),
-    /// A copy of the project is being made for it.
+    /// A worktree is being made for it.
     Later(Box<Worker>),
 }
 
-/// Whom a letter of the team is for, by name.
+/// The readers of a message, by name.
 type Readers = Option<Vec<(String, AgentId)>>;
-/// The letter that another answers, and who wrote it.
+/// The message that another answers, and its sender.
 type Answered = Option<(EnvelopeId, Address)>;
 
-/// Those who are about to begin together.
+/// Teammates that are about to start together.
 #[derive(Default)]
 pub(super) struct Joining {
     pub(super) names: Vec<String>,
-    /// What they are painted in, or are to be.
+    /// Their colors, wanted or given.
     pub(super) colors: Vec<String>,
-    /// How many of the names are those of others, who were asked for before and for whom copies are still made.
+    /// How many of the names belong to earlier requests, whose worktrees are still being made.
     pub(super) coming: usize,
-    /// Whether a user wants them, who is told in other words than a model.
+    /// Whether a user asked for them: the texts for users differ from those for models.
     pub(super) is_users: bool,
 }
 
@@ -77,12 +77,12 @@ impl Joining {
         }
     }
 
-    /// Whose name people would take for this one.
+    /// A name among them that could be confused with this one.
     fn namesake(&self, name: &str) -> Option<&String> {
         self.names.iter().find(|other| name::looks_like(other, name))
     }
 
-    /// Why nobody can be called like somebody who is there, or will be.
+    /// Why a name is taken.
     fn taken(&self, there: &str) -> String {
         let is_coming = self.names.iter().take(self.coming).any(|name| name == there);
         let when = if is_coming { "is about to begin" } else { "is there already" };
@@ -102,9 +102,9 @@ impl Agent {
 
     /// Starts the teammates that an answer asks for, in one commit with what the model is told about it.
     pub(super) async fn spawn(&mut self, keys: Vec<String>) -> Result<(), RuntimeError> {
-        self.floor.bind(&self.stream, self.frame.settings());
-        // Whom an order that nobody has read yet is about is not known here: it will find these there.
-        let mut new = if self.copying.is_making() { self.coming(None)? } else { Joining::default() };
+        self.floor.bind(&self.turn.stream, self.frame.settings());
+        // Unread requests are not considered here: they will find these names taken.
+        let mut new = if self.running.copying.is_making() { self.coming(None)? } else { Joining::default() };
         let (mut acted, mut guests) = (Vec::new(), Vec::new());
         for key in keys {
             let Some(input) = self.turn.call(&key).map(|call| (*call.input).clone()) else { continue };
@@ -126,7 +126,7 @@ impl Agent {
                 }
                 Err(words) => (words, true),
             };
-            self.in_flight.remove(&Flight::Tool(key.clone()));
+            self.running.land(&Flight::Tool(key.clone()));
             acted.push((key, vec![Part::text(words)], is_error));
         }
         if acted.is_empty() {
@@ -144,15 +144,15 @@ impl Agent {
         spawn: &Spawn,
         new: &Joining,
     ) -> Result<Result<Started, String>, RuntimeError> {
-        if !self.lead {
+        if !self.turn.origin.lead {
             return Ok(Err("teammates start no teammates: ask your lead".to_owned()));
         }
         let (id, name) = (self.delegate(key), spawn.name.as_str());
-        if let Some(why) = name::misfit(name, &self.origin.name) {
+        if let Some(why) = name::misfit(name, &self.turn.origin.name) {
             return Ok(Err(why));
         }
         let known = self.floor.teammate(name)?;
-        // Whoever began for this call before began once, whatever became of it.
+        // A teammate that was started for this call before is not started again.
         if known.as_ref().is_some_and(|known| known.agent == id) {
             return Ok(Ok(Started::Before(started_words(name))));
         }
@@ -190,7 +190,7 @@ impl Agent {
             if who.plans { format!("{}\n\n{PLANS_FIRST}", spawn.prompt.trim_end()) } else { spawn.prompt.clone() };
         let text = self.told_first(&who, &prompt);
         let assignment = Assignment {
-            reply_to: self.stream.clone(),
+            reply_to: self.turn.stream.clone(),
             task: key.to_owned(),
             attempt: 1,
             title: team_tools::title(&spawn.prompt),
@@ -202,7 +202,8 @@ impl Agent {
         Ok(Ok(Started::Now(Box::new(Guest { id, mate, assignment: assignment.into(), letter }), started_words(name))))
     }
 
-    /// The member or the type whose name people would take for this one. Who is of a type, or as a member is, may be called so.
+    /// A member or type with a name that could be confused with this one. A teammate may have exactly the name of its
+    /// own type.
     fn works_here(&self, name: &str, kind: &str) -> Option<String> {
         let team = self.floor.team()?;
         let members = team.members.iter().map(|mate| &*mate.definition);
@@ -213,11 +214,11 @@ impl Agent {
 
     fn told_first(&self, who: &Teammate, prompt: &str) -> String {
         let role = if who.role.is_empty() { String::new() } else { format!(" ({})", who.role) };
-        let lead = self.origin.name.to_string();
+        let lead = self.turn.origin.name.to_string();
         fill(TEAMMATE, &[("name", &who.name), ("role", &role), ("lead", &lead), ("prompt", prompt)])
     }
 
-    /// Somebody of a type as a teammate of this lead, and how deep they then are.
+    /// An agent of a type as a teammate of this lead, and its call depth.
     fn hire_mate(&self, spawn: &Spawn) -> Result<(Mate, u32), String> {
         let kind = spawn.kind();
         let mate = self.floor.callee(kind).ok_or_else(|| {
@@ -241,7 +242,7 @@ impl Agent {
         Ok((Mate { definition: definition.into(), settings }, depth))
     }
 
-    /// Somebody is written to: a teammate, the lead, everybody; or somebody who was called before goes on.
+    /// Sends a message to a teammate, the lead or all; or continues an agent that was called before.
     pub(super) async fn message(&mut self, key: &str, message: &Message) -> Result<Option<Done>, RuntimeError> {
         let readers = match self.readers(message)? {
             Ok(readers) => readers,
@@ -256,7 +257,7 @@ impl Agent {
                 let words = self.nobody(&message.to.join(", "))?;
                 Ok(Some(Done::wrong(words)))
             }
-            (word @ Word::TaskAssignment { .. }, Some(readers)) if self.lead => match readers.as_slice() {
+            (word @ Word::TaskAssignment { .. }, Some(readers)) if self.turn.origin.lead => match readers.as_slice() {
                 [one] => self.assign(key, one, word).await.map(|()| None),
                 _ => Ok(Some(Done::wrong("a task is one teammate's: name one"))),
             },
@@ -264,7 +265,7 @@ impl Agent {
         }
     }
 
-    /// Whom a letter of the team is for; `None`: for nobody of it.
+    /// The teammates that a message is for; `None`: it is for a called agent.
     fn readers(&self, message: &Message) -> Result<Result<Readers, String>, RuntimeError> {
         let mut readers: Vec<(String, AgentId)> = Vec::new();
         let lead = self.floor.lead_name();
@@ -274,7 +275,9 @@ impl Agent {
                     readers.extend(self.floor.teammates()?);
                     readers.push((lead.clone(), self.floor.lead));
                 }
-                Means::Lead if self.lead => return Ok(Err("you lead: write to somebody else".to_owned())),
+                Means::Lead if self.turn.origin.lead => {
+                    return Ok(Err("you are the lead: write to another agent".to_owned()));
+                }
                 Means::Lead => readers.push((lead.clone(), self.floor.lead)),
                 Means::Somebody(name) => match self.floor.teammate(name)? {
                     Some(MateRow { gone: Some(gone), .. }) => {
@@ -288,7 +291,7 @@ impl Agent {
                 },
             }
         }
-        readers.retain(|(_, agent)| self.origin.agent != Some(*agent));
+        readers.retain(|(_, agent)| self.turn.origin.agent != Some(*agent));
         let mut seen = std::collections::HashSet::new();
         readers.retain(|(_, agent)| seen.insert(*agent));
         if readers.is_empty() {
@@ -305,13 +308,13 @@ impl Agent {
         Ok(format!("there is no teammate `{name}`{}", candidates(name, there.iter().map(|(name, _)| name.as_str()))))
     }
 
-    /// Writes something to those who are there. What is written and that it was go into one commit.
+    /// Sends a message to present agents. The messages and the call's result go into one commit.
     fn write_to(&self, key: &str, word: &Word, readers: &[(String, AgentId)]) -> Result<Done, RuntimeError> {
-        if let Some(why) = word.misfit(self.lead) {
+        if let Some(why) = word.misfit(self.turn.origin.lead) {
             return Ok(Done::wrong(why));
         }
         let (mut sends, mut events, mut told, mut acks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        // An answer goes to whoever asked, whomever it names: it is one letter.
+        // An answer is one message to the agent that asked; the names that the model gives do not matter.
         let is_answer = matches!(word, Word::ShutdownResponse { .. });
         for (name, agent) in readers.iter().take(if is_answer { 1 } else { readers.len() }) {
             let to = session::agent_stream(*agent);
@@ -322,7 +325,7 @@ impl Agent {
                 Ok(written) => written,
                 Err(words) => return Ok(Done::wrong(words)),
             };
-            // Whoever asked may be a person.
+            // The requester may be a person.
             let (reply_to, to) = answered.map_or((None, to), |(letter, asker)| (Some(letter), asker));
             let is_users = to.starts_with("user/");
             let name = if is_answer { self.floor.lead_name() } else { name.clone() };
@@ -332,8 +335,8 @@ impl Agent {
                 )));
             }
             let letter = Envelope::new(
-                derived(&[self.stream.as_bytes(), key.as_bytes(), to.as_bytes(), b"mail"]),
-                &self.stream,
+                derived(&[self.turn.stream.as_bytes(), key.as_bytes(), to.as_bytes(), b"mail"]),
+                &self.turn.stream,
                 &to,
                 word.kind(),
                 body,
@@ -347,9 +350,9 @@ impl Agent {
             }
             told.push(if is_users { "the user".to_owned() } else { format!("`{name}`") });
             match word {
-                // Its end is its answer.
+                // An approval is answered by its end.
                 Word::ShutdownResponse { approve: true, .. } => continue,
-                // It goes on: what it was asked is answered, and does not wait for the end of its turn any more.
+                // It goes on: the request is answered and does not wait for the end of its turn any more.
                 Word::ShutdownResponse { .. } => acks.extend(reply_to),
                 _ => {}
             }
@@ -362,10 +365,10 @@ impl Agent {
         Ok(Done { events, extra: Extra { sends, acks, ..Extra::default() }, ..Done::said(words) })
     }
 
-    /// What a letter says, and which letter of whom it answers.
+    /// The body of a message, and the message that it answers, with its sender.
     fn body(&self, word: &Word, to: &str) -> Result<Result<(Value, Answered), String>, RuntimeError> {
         let mate = self.turn.mate();
-        let mut body = json!({ "text": word.text(), "from": &*self.origin.name });
+        let mut body = json!({ "text": word.text(), "from": &*self.turn.origin.name });
         if let Some(color) = mate.map(|mate| mate.color.as_str()).filter(|color| !color.is_empty()) {
             add(&mut body, "color", &color);
         }
@@ -379,7 +382,7 @@ impl Agent {
             }
             Word::ShutdownResponse { request_id, .. } => match self.asked_to_end(request_id)? {
                 Some(request) => reply_to = Some((request.id, request.from)),
-                None => return Ok(Err(format!("nobody asked you to shut down with `{request_id}`"))),
+                None => return Ok(Err(format!("you have no shutdown request `{request_id}`"))),
             },
             Word::PlanApprovalResponse { request_id, approve, feedback } => {
                 let row: Option<InboxRow> = rows::row(&self.floor.shared.journal, rows::INBOX, to)?;
@@ -387,38 +390,35 @@ impl Agent {
                 let Some(asked) = asked else {
                     return Ok(Err(format!("it waits for no answer to `{request_id}`; nothing was sent")));
                 };
-                let by = By::Lead(self.origin.name.to_string());
+                let by = By::Lead(self.turn.origin.name.to_string());
                 let answer = Answer { comment: feedback.clone(), ..Answer::new(*approve, by) };
                 add(&mut body, "question", &asked.question);
                 add(&mut body, "answer", &answer);
             }
             Word::ModeSetRequest { mode } => add(&mut body, "mode", &mode),
-            // It goes with a change of the list.
+            // Sent with a change of the list.
             Word::TaskAssignment { .. } => {}
         }
         Ok(Ok((body, reply_to)))
     }
 
-    /// What has come since the turn began: taken with the result of the call that asks.
+    /// Messages since the beginning of the turn, acknowledged with the result of the call that asks.
     pub(super) fn inbox(&mut self) -> Result<Done, RuntimeError> {
         let mut told = Vec::new();
         let mut acks = Vec::new();
-        let mail = self.floor.mail(&self.stream, true)?;
-        // Whatever is not told here is looked at again at once, and once the turn is over.
-        self.left_over = true;
-        self.floor.ring(&self.stream);
+        let mail = self.floor.mail(&self.turn.stream, true)?;
+        // Messages that are not shown here are read again at once.
+        self.floor.ring(&self.turn.stream);
         let mut bytes = 0_usize;
         for letter in mail {
             let is_end = letter.kind == Kind::ShutdownRequest;
-            // A no counts when it is taken, not when it is told.
-            let is_later = matches!(letter.kind, Kind::TaskAssign | Kind::UserInput | Kind::ShutdownRejected);
-            let is_told = self.turn.is_news(&letter, self.lead) && !is_later;
-            if !is_end && !is_told {
+            let is_told = self.turn.receive(&letter, self.turn.origin.lead) == Receipt::Tell;
+            if !is_end && (!is_told || letter.kind == Kind::UserInput) {
                 continue;
             }
             let words = self.told_as(&letter);
             bytes = bytes.saturating_add(words.len());
-            // What is not told is not taken: it waits for the next look, or the next turn.
+            // A message that is not shown is not acknowledged: it waits for the next call or turn.
             if bytes > MAIL_TOLD_BYTES_MAX && !told.is_empty() {
                 break;
             }
@@ -433,7 +433,7 @@ impl Agent {
     }
 }
 
-/// What a teammate was started for, in the words of whoever did: what it was told first without what everybody is told.
+/// The task that a teammate was started with, in the author's words: its first message without the standard text.
 pub(crate) fn asked_of(told: &str) -> &str {
     let head = TEAMMATE.split("{prompt}").next().and_then(|head| head.rsplit('}').next());
     let prompt = head.and_then(|head| told.split_once(head)).map_or(told, |(_, prompt)| prompt).trim_end();
@@ -442,8 +442,7 @@ pub(crate) fn asked_of(told: &str) -> &str {
 
 fn started_words(name: &str) -> String {
     format!(
-        "`{name}` has begun. Its reports wake you. Go on with other work, or end your turn: you need not tell the user that it \
-         has begun."
+        "`{name}` has begun. When it reports, your next turn begins; until then there is nothing to tell the user about it."
     )
 }
 
@@ -457,8 +456,8 @@ fn afterwards(word: &Word, readers: &[String]) -> String {
     let words = match word {
         Word::Text { .. } | Word::TaskAssignment { .. } => " Answers come by themselves.",
         Word::ShutdownRequest { .. } => {
-            let ends = |name: &String| format!(" {name} ends after its present work.");
-            return readers.iter().map(ends).collect::<String>() + " The reason of a refusal is sent to you.";
+            let ends = |name: &String| format!(" {name} ends as soon as it has no work.");
+            return readers.iter().map(ends).collect::<String>() + " If it refuses, its reason is sent to you.";
         }
         Word::ShutdownResponse { approve: true, .. } => " You end with this turn.",
         Word::ShutdownResponse { approve: false, .. } => " You go on.",
@@ -476,10 +475,10 @@ mod tests {
     fn a_shutdown_request_names_each_teammate_that_will_end() {
         let word = Word::ShutdownRequest { reason: "done".to_owned(), deadline_s: None };
         for (readers, want) in [
-            (vec!["`ann`"], " `ann` ends after its present work. The reason"),
+            (vec!["`ann`"], " `ann` ends as soon as it has no work. If it"),
             (
                 vec!["`ann`", "`bob`"],
-                " `ann` ends after its present work. `bob` ends after its present work. The reason",
+                " `ann` ends as soon as it has no work. `bob` ends as soon as it has no work. If it",
             ),
         ] {
             let readers: Vec<String> = readers.into_iter().map(str::to_owned).collect();

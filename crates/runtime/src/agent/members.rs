@@ -4,27 +4,24 @@
 use std::sync::Arc;
 
 use max_team_core::chat::Part;
-use max_team_core::event::Ending;
-use max_team_core::id::{AgentId, EnvelopeId};
+use max_team_core::id::AgentId;
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::near::candidates;
 use max_team_core::plan::{Plan, Status};
 use max_team_core::team::Settings;
-use max_team_core::turn::Input;
+use max_team_core::turn::{Call, Input};
 use serde_json::json;
 
 use super::acts::Done;
-use super::flight::{Flight, Landed};
 use super::mail::derived;
 use super::{Agent, Extra};
 use crate::census::Census;
 use crate::error::RuntimeError;
-use crate::plan::address;
-use crate::plan::recheck::Correction;
+use crate::plan::{address, letters, upstream};
 use crate::rows::AgentRow;
 use crate::session;
 use crate::shared::now_ms;
-use crate::team_tools;
+use crate::team_tools::{self, Act};
 
 /// A member of a plan that a lead writes to.
 pub(super) enum Member {
@@ -34,22 +31,15 @@ pub(super) enum Member {
     Over(AgentRow, Arc<Assignment>),
     /// Its task failed and waits for a decision.
     Failed(String),
-    /// The name stands for several tasks; the words name them.
+    /// The name stands for several tasks, which the text lists.
     Several(String),
-}
-
-/// The result of a call, as it is told.
-pub(super) struct CallResult {
-    pub(super) words: String,
-    pub(super) is_error: bool,
-    pub(super) ms: u64,
 }
 
 impl Agent {
     /// The task of a plan that an address stands for: the id of a task, or the name of a member that has one task. The plan's
     /// record counts, so that the answer is the same before and after a crash.
     pub(super) fn member(&self, to: &str) -> Result<Option<Member>, RuntimeError> {
-        if !self.lead {
+        if !self.turn.origin.lead {
             return Ok(None);
         }
         let found = match address::find_task(&self.floor.shared.journal, self.floor.session, to) {
@@ -61,7 +51,7 @@ impl Agent {
             (Some(Status::Dispatched | Status::Running), _) => Some(Member::Working(row)),
             (Some(Status::Failed), _) => Some(Member::Failed(task)),
             (_, Some(given)) => {
-                let (reply_to, corrects) = (self.stream.clone(), given.plan);
+                let (reply_to, corrects) = (self.turn.stream.clone(), given.plan);
                 let own = Assignment { reply_to, plan: None, corrects, ..Assignment::clone(&given) };
                 Some(Member::Over(row, own.into()))
             }
@@ -69,14 +59,36 @@ impl Agent {
         })
     }
 
-    /// Tells a member that works something: it reads it with its next tool result.
+    /// Whether the same answer writes to a task that this member's task builds on, and that message is not answered yet: the
+    /// member then waits and reads the newer result.
+    pub(super) fn builds_on_open_message(
+        &self,
+        key: &str,
+        member: &AgentRow,
+        given: &Assignment,
+    ) -> Result<bool, RuntimeError> {
+        let others: Vec<String> = self.turn.open_calls().filter(|call| call.key != key).filter_map(addressee).collect();
+        let (Some(plan), false) = (given.corrects, others.is_empty()) else { return Ok(false) };
+        let plan = Census::new(&self.floor.shared.journal).plan(plan)?;
+        let index = |agent| plan.tasks().find(|view| view.agent == Some(agent)).map(|view| view.index);
+        let (Some(graph), Some(own)) = (plan.graph(), index(member.agent)) else { return Ok(false) };
+        for to in others {
+            let found = address::find_task(&self.floor.shared.journal, self.floor.session, &to).ok().flatten();
+            if found.and_then(|found| index(found.row.agent)).is_some_and(|other| graph.builds_on(own, other)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Sends a message to a working member, which reads it with its next tool result.
     pub(super) fn note_to(&self, key: &str, member: &AgentRow, text: &str) -> Done {
         let letter = Envelope::new(
-            derived(&[self.stream.as_bytes(), key.as_bytes(), b"mail"]),
-            &self.stream,
+            derived(&[self.turn.stream.as_bytes(), key.as_bytes(), b"mail"]),
+            &self.turn.stream,
             session::agent_stream(member.agent),
             Kind::Text,
-            json!({ "text": text, "from": &*self.origin.name }),
+            json!({ "text": text, "from": &*self.turn.origin.name }),
             now_ms(),
         );
         let task = member.assignment.as_ref().map_or("", |given| &given.task);
@@ -87,11 +99,11 @@ impl Agent {
         Done { extra: Extra::send(letter), ..Done::said(words) }
     }
 
-    /// The work for a message that came after a member's task: the answer is sent to the lead.
+    /// The assignment for a message that came after a member's task: the answer goes to the lead.
     pub(super) fn told_late(&self, letters: &[Envelope]) -> Option<Assignment> {
-        let letter = letters.iter().find(|letter| letter.kind == Kind::Text).filter(|_| !self.lead)?;
-        let given = self.floor.row_of(self.origin.agent?)?.assignment?;
-        let title = team_tools::title(&super::text_at(&letter.body, "text"));
+        let letter = letters.iter().find(|letter| letter.kind == Kind::Text).filter(|_| !self.turn.origin.lead)?;
+        let given = self.floor.row_of(self.turn.origin.agent?)?.assignment?;
+        let title = team_tools::title(letter.text());
         let (reply_to, life) = (letter.from.clone(), max_team_core::mates::Life::Background);
         let is_leads = letter.from == session::agent_stream(self.floor.lead);
         let (attempt, corrects) = (given.attempt + 1, given.plan.or(given.corrects).filter(|_| is_leads));
@@ -107,7 +119,7 @@ impl Agent {
         })
     }
 
-    /// The approval of a plan covers its tasks: what a member does beside them is asked about as usual. For a correction that the
+    /// The approval of a plan covers its tasks only: other work of a member asks as usual. For a correction that the
     /// lead asks for it keeps the files and checks of its task.
     pub(super) async fn leave_plan(&mut self, begin: &Input) -> Result<(), RuntimeError> {
         let Input::Begin { assignment: Some(given), .. } = begin else { return Ok(()) };
@@ -129,47 +141,39 @@ impl Agent {
     /// not stopped.
     fn may_correct(&self, given: &Assignment, known: &Settings) -> Result<bool, RuntimeError> {
         let has_files = known.owns.as_ref().is_some_and(|owns| !owns.is_empty());
-        let (Some(plan), Some(agent), true) = (given.corrects, self.origin.agent, has_files) else { return Ok(false) };
+        let (Some(plan), Some(agent), true) = (given.corrects, self.turn.origin.agent, has_files) else {
+            return Ok(false);
+        };
         let plan = Census::new(&self.floor.shared.journal).plan(plan)?;
         Ok(plan.is_approved() && !plan.is_stopped() && state(&plan, agent) == Some(Status::Done))
     }
 
-    /// The answer of a member to a message about its task, after the plan has ended.
-    pub(super) fn late_correction(&self, letter: &Envelope) -> Result<Option<Correction>, RuntimeError> {
-        match self.whose(letter) {
-            Some(member) => Correction::read(&self.floor, member, &letter.body),
-            None => Ok(None),
-        }
+    /// What a member whose task is over is told beside a message: newer results of the tasks before its own, and the tasks that
+    /// are at work now.
+    pub(super) fn plan_news(&self, begin: &Input) -> Result<Option<Part>, RuntimeError> {
+        let Input::Begin { assignment: Some(given), .. } = begin else { return Ok(None) };
+        let (Some(id), Some(agent)) = (given.corrects, self.turn.origin.agent) else { return Ok(None) };
+        let plan = Census::new(&self.floor.shared.journal).plan(id)?;
+        let Some(view) = plan.tasks().find(|view| view.agent == Some(agent)) else { return Ok(None) };
+        let news = upstream::news(&self.floor, self.frame.root(), &plan, id, &view);
+        let beside = letters::beside_now(&self.floor, &plan, &view);
+        let text = [news.trim_end(), beside.as_str()].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
+        Ok((!text.is_empty()).then(|| Part::text(text.join("\n\n"))))
     }
 
-    /// Runs the checks of a corrected task again; the call ends with the answer and what they say. The message is read once the
-    /// call has ended, so that a crash loses nothing.
-    pub(super) fn check_again(&mut self, key: String, letter: EnvelopeId, correction: Correction, told: CallResult) {
-        let (flight, cancel) = (Flight::Tool(key.clone()), self.cancel.child_token());
-        self.in_flight.insert(flight.clone());
-        self.preparing.insert(key.clone());
-        self.rechecked.insert(key.clone(), letter);
-        let CallResult { words, is_error, ms } = told;
-        self.flights.push(Box::pin(async move {
-            let checked = correction.check(&cancel).await;
-            let content = vec![Part::text(format!("{words}\n\n{checked}"))];
-            let ending = if cancel.is_cancelled() { Ending::Interrupted } else { Ending::Ran };
-            let input = Input::ToolEnded { key, content, is_error, ending, fatal: None, ms };
-            Landed { flight, input: Some(input) }
-        }));
-    }
-
-    /// Whether the plan that this agent began for is not over.
-    pub(super) fn is_plan_open(&self) -> bool {
-        let plan = self.origin.agent.and_then(|agent| self.floor.row_of(agent)?.assignment?.plan);
-        plan.and_then(|plan| Census::new(&self.floor.shared.journal).plan(plan).ok())
-            .is_some_and(|plan| plan.ended().is_none())
+    /// The id of the plan task that an agent has.
+    pub(super) fn task_id_of(&self, agent: AgentId) -> Option<String> {
+        let given = self.floor.row_of(agent)?.assignment.filter(|given| given.plan.is_some())?;
+        Some(given.task.clone())
     }
 
     /// The error for an unknown name, with the names that exist.
     pub(super) fn nobody_called(&self, words: String, to: &str, handles: &[String]) -> Result<String, RuntimeError> {
-        let tasks =
-            if self.lead { address::task_ids(&self.floor.shared.journal, self.floor.session)? } else { Vec::new() };
+        let tasks = if self.turn.origin.lead {
+            address::task_ids(&self.floor.shared.journal, self.floor.session)?
+        } else {
+            Vec::new()
+        };
         let known: Vec<&str> = handles.iter().chain(&tasks).map(String::as_str).collect();
         Ok(if known.is_empty() {
             format!("{words}; call an agent first")
@@ -179,7 +183,15 @@ impl Agent {
     }
 }
 
-/// How the task that an agent has stands.
+/// The only address of a call of `send_message`.
+fn addressee(call: &Call) -> Option<String> {
+    match Act::read(&call.tool, (*call.input).clone()) {
+        Ok(Act::Message(message)) => message.to.into_iter().next(),
+        _ => None,
+    }
+}
+
+/// The status of an agent's task.
 fn state(plan: &Plan, agent: AgentId) -> Option<Status> {
     plan.tasks().find(|view| view.agent == Some(agent)).map(|view| view.status)
 }

@@ -1,8 +1,12 @@
-//! What an agent does with the team's memory: reads, writes where it may, and, as a lead, hands on what was said.
+//! An agent's use of the team's memory: reads, writes where it may, and, as a lead, hands the conversation to the
+//! memory expert.
 //!
 //! A write is committed together with its result, like everything that acts on the team: a crash neither loses nor
 //! repeats it. Who may write is not decided here.
 
+use std::borrow::Cow;
+
+use max_team_core::body::{Body, Task};
 use max_team_core::event::Event;
 use max_team_core::limits::{MEMORY_RECALLED_MAX, MEMORY_WRITE_TRIES_MAX};
 use max_team_core::memory::{Board, MemoryHanded, Recall, Scope, Source, Writer, proof, vouches};
@@ -18,15 +22,26 @@ use crate::rows;
 use crate::session;
 use crate::shared::{append, commit_at, lock, now_ms};
 
-/// Bytes that a look into the memory answers with.
+/// Bytes of an answer from the memory.
 const READ_BYTES_MAX: usize = 16 << 10;
-/// Facts that a search answers with.
+/// Facts in the answer to a search.
 const FOUND_MAX: usize = 2 * MEMORY_RECALLED_MAX;
-/// What the expert's work is called; no call of a lead's has such a key.
+/// The task name of the expert; no call of a lead has such a key.
 const TASK: &str = "memory";
 
+/// Whether the conversation may be worth remembering. Only a lead's is.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) enum LookBack {
+    #[default]
+    No,
+    /// The loop has started: the last process may not have handed the conversation over.
+    AfterStart,
+    /// A turn has ended: the state of the conversation is noted, too.
+    AfterTurn,
+}
+
 impl Agent {
-    /// Carries a call of the memory's tools out, and decides anew if somebody else wrote to the board first.
+    /// Carries out a call of the memory's tools; decides again if another writer was first.
     pub(super) async fn recollect(&mut self, key: &str, ask: &Ask) -> Result<(), RuntimeError> {
         for _ in 0..MEMORY_WRITE_TRIES_MAX {
             let done = match ask {
@@ -50,7 +65,7 @@ impl Agent {
         let words = match (&read.key, &read.query) {
             (Some(key), _) => {
                 let mut board = Board::default();
-                // The project's last: what it says takes the place of what holds everywhere.
+                // The project's last: its facts take precedence.
                 for scope in scopes.iter().rev() {
                     memories.section(scope, key.section())?.facts().for_each(|fact| board.put(fact.clone()));
                 }
@@ -82,12 +97,12 @@ impl Agent {
 
     fn write_down(&self, write: &memory::Write) -> Result<Done, RuntimeError> {
         let memories = Memories::new(&self.floor.shared.journal);
-        let who = Writer::of(self.frame.definition(), self.lead);
+        let who = Writer::of(self.frame.definition(), self.turn.origin.lead);
         let is_users = write.scope.map_or_else(|| write.key.section().is_users(), |scope| scope == Where::User);
         let scope = if is_users { Scope::User } else { self.project() };
         let session = self.floor.session;
         let vouched = vouches(&write.key, &write.value, &write.quote, &memories.said(session)?);
-        // Words that nobody said are no source.
+        // A quote that the user did not say is no source.
         let proof = proof(&write.key, &write.value, &write.quote);
         let quote = if vouched { proof.to_owned() } else { String::new() };
         let source = Source { session: Some(session), turn: self.turn.current(), quote, ..Source::default() };
@@ -115,21 +130,23 @@ impl Agent {
         Ok(done)
     }
 
-    /// What a turn of the lead's is told from memory. A memory that cannot be read keeps nobody from answering; if it is
-    /// the journal, the next commit says so.
+    /// The memory text for a turn of the lead. A memory that cannot be read does not prevent the turn; if the journal
+    /// is broken, the next commit reports it.
     pub(super) fn recall(&self, words: &str) -> Option<Recall> {
         let standing = self.frame.standing()?;
         let memories = Memories::new(&self.floor.shared.journal);
-        let noted = lock(&self.floor.shared.noted).clone();
+        let noted = lock(&self.floor.shared.stored).noted.clone();
         let begins = (self.notes() && self.turn.history().is_empty()).then_some(&noted);
         memory::recalled(&memories, &self.project(), standing, words, begins).ok().flatten()
     }
 
-    /// Notes where the conversation stands, and hands what was said since the last time to the expert in charge, if it is time: in one commit with the note that
-    /// it was handed over.
+    /// If it is due, notes the state of the conversation and hands the part since the last time to the memory expert,
+    /// in one commit with the record of the handover.
     pub(super) async fn hand_over(&mut self) -> Result<(), RuntimeError> {
-        if std::mem::take(&mut self.answered) {
-            self.note_dialog().await?;
+        match std::mem::take(&mut self.look_back) {
+            LookBack::No => return Ok(()),
+            LookBack::AfterStart => {}
+            LookBack::AfterTurn => self.note_dialog().await?,
         }
         let (Some(remember), Some(settings)) = (self.floor.shared.remember.get(), self.turn.settings()) else {
             return Ok(());
@@ -137,29 +154,30 @@ impl Agent {
         let Some(mate) = memory::expert(remember, settings) else { return Ok(()) };
         let journal = &self.floor.shared.journal;
         let Some(handover) = memory::handover(journal, self.floor.session, remember.every)? else { return Ok(()) };
-        let agent = handover.agent(self.floor.session);
+        let (agent, stream) = (handover.agent(self.floor.session), self.session_stream());
         let known = Memories::new(journal).known(&self.project(), &handover.said)?;
         let assignment = Assignment {
-            reply_to: self.stream.clone(),
+            reply_to: self.turn.stream.clone(),
             task: TASK.to_owned(),
             attempt: 1,
             depth: 1,
             ..Assignment::default()
         };
+        let text = handover.text(&known);
         let letter = Envelope::new(
-            derived(&[self.session_stream.as_bytes(), handover.name().as_bytes(), b"memory"]),
-            &self.stream,
+            derived(&[stream.as_bytes(), handover.name().as_bytes(), b"memory"]),
+            &self.turn.stream,
             session::agent_stream(agent),
             Kind::TaskAssign,
-            json!({ "text": handover.text(&known), "assignment": assignment }),
+            Body::Task(Task { text: &text, assignment: Some(Cow::Borrowed(&assignment)), ..Task::default() }),
             now_ms(),
         );
         let mut commit = commit_at(now_ms());
         commit.fence = Some(self.floor.fence.clone());
         let memory::Handover { after, upto, attempt, .. } = handover;
         let handed = Event::MemoryHanded(MemoryHanded { upto, agent, after, attempt });
-        commit.projections.extend(rows::project(&self.session_stream, commit.at_ms, &handed));
-        commit.appends.push(append(&self.session_stream, &handed, &commit.actor)?);
+        commit.projections.extend(rows::project(&stream, commit.at_ms, &handed));
+        commit.appends.push(append(&stream, &handed, &commit.actor)?);
         self.welcome(agent, &mate, assignment.into(), letter, commit).await
     }
 }

@@ -14,16 +14,15 @@ use max_team_tools::{Cx, Gate, Root, mentioned};
 use tokio_util::sync::CancellationToken;
 
 use super::Agent;
-use super::mail::text_at;
 use crate::handle::Team;
 use crate::rows;
 use crate::shared::Shared;
 
 impl Agent {
-    /// The files that the user's messages mention, as parts behind their words.
+    /// The files that the user's messages mention, as parts behind the text.
     pub(super) async fn files_mentioned(&mut self, letters: &[Envelope]) -> Vec<Part> {
         let said = letters.iter().filter(|letter| letter.kind == Kind::UserInput);
-        let said = said.map(|letter| text_at(&letter.body, "text")).collect::<Vec<_>>().join("\n\n");
+        let said = said.map(|letter| letter.text().to_owned()).collect::<Vec<_>>().join("\n\n");
         let mentions = self.paths_mentioned(&said);
         if mentions.is_empty() {
             return Vec::new();
@@ -60,8 +59,8 @@ impl Agent {
     /// Mentioned files are read by the agent's own rules. A lead does not see files that are hidden from all its
     /// members.
     fn reading(&mut self) -> Cx {
-        let cx = Cx { cancel: self.floor.reading(&self.stream), ..self.context() };
-        let team = self.floor.team().filter(|_| self.lead);
+        let cx = Cx { cancel: self.floor.reading(&self.turn.stream), ..self.context() };
+        let team = self.floor.team().filter(|_| self.turn.origin.lead);
         let hidden = team.map(|team| hidden_from_all(&team)).unwrap_or_default();
         if hidden.is_empty() {
             return cx;
@@ -113,7 +112,7 @@ fn without(settings: &Settings, hidden: Vec<String>) -> Settings {
     settings
 }
 
-/// The patterns of names that every member of a team is kept from.
+/// The file patterns that are hidden from every member of a team.
 fn hidden_from_all(team: &Team) -> Vec<String> {
     let Some((first, rest)) = team.members.split_first() else { return Vec::new() };
     let blocked = first.settings.constraints.blocked_patterns.iter();

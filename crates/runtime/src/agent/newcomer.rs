@@ -1,7 +1,7 @@
-//! Somebody who begins to exist with something to do.
+//! An agent that starts with its first task.
 //!
-//! Whoever gives it to them tells the journal in one commit: that they exist, what they were given, and their first
-//! step. They sit before that commit and run after it, so nothing waits in between and nothing is read back.
+//! One commit records that it exists, its task, and its first step. Its loop is registered before that commit and runs
+//! after it, so that nothing waits in between and nothing is read back.
 
 use std::sync::Arc;
 
@@ -21,14 +21,14 @@ use crate::{rows, session};
 
 pub(crate) struct Newcomer {
     id: AgentId,
-    /// Gone once it has begun.
+    /// `None` once it runs.
     seated: Option<(Box<Agent>, mpsc::Receiver<Control>)>,
     events: Vec<Event>,
 }
 
 impl Newcomer {
-    /// Lets somebody sit down with a letter in hand; what the journal is told about them is added to the commit.
-    /// `None`: somebody sits there already, and reads the letter.
+    /// Registers an agent with its first message; its first entries are added to the commit. `None`: its loop runs
+    /// already, and reads the message.
     pub(crate) fn welcome(
         floor: &Arc<Floor>,
         id: AgentId,
@@ -52,7 +52,7 @@ impl Newcomer {
         let Some((mut agent, controls)) = floor.seat_newcomer(id, &given, turn)? else { return Ok(None) };
         let mut events = agent.opening(letter);
         if events.iter().any(|event| matches!(event, Event::TurnEnded(_))) {
-            // It would be over before it began: it reads the letter and says so itself.
+            // Its turn would be over before it began: it reads the message and reports that itself.
             events.clear();
         }
         let name = given.life.mate().map_or(&definition.name, |mate| &mate.name);
@@ -65,19 +65,19 @@ impl Newcomer {
         Ok(Some(Self { id, seated: Some((agent, controls)), events }))
     }
 
-    /// Whether the letter is in its hands and never waits in a mailbox.
+    /// Whether it has already taken the message, which then never waits in a mailbox.
     pub(crate) fn has_begun(&self) -> bool {
         !self.events.is_empty()
     }
 
-    /// The commit is on its way: they get ready.
+    /// Prepares the agent while the commit is written.
     pub(crate) fn prepare(&mut self, at_ms: i64) {
         if let Some((agent, _)) = &mut self.seated {
             agent.adopt(std::mem::take(&mut self.events), at_ms);
         }
     }
 
-    /// The commit is through.
+    /// Runs the agent once the commit is stored.
     pub(crate) fn begin(mut self, floor: &Arc<Floor>) {
         if let Some((agent, controls)) = self.seated.take() {
             floor.spawn(session::agent_stream(self.id), agent.run(controls));
@@ -86,7 +86,7 @@ impl Newcomer {
 }
 
 impl Drop for Newcomer {
-    /// A commit that fails leaves nobody behind who never began.
+    /// A commit that fails leaves no registered agent behind.
     fn drop(&mut self) {
         if let Some((agent, _)) = self.seated.take() {
             agent.give_up();

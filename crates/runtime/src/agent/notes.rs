@@ -1,8 +1,8 @@
-//! What an agent whose definition says `memory` has noted before: the beginning of its `MEMORY.md`.
+//! The notes of an agent whose definition says `memory`: the beginning of its `MEMORY.md`.
 //!
-//! The places are ours, then those of the program that the key comes from; the first file there counts. What lies in a
-//! project is a stranger's: it is told as data, and no link is followed, which could lead to what no model is to see.
-//! Nothing here writes.
+//! Our own folder is searched first, then those of the program that the key comes from; the first file counts. A
+//! project's file may come from a stranger: it is marked as data, and no link is followed, because it could lead to a
+//! file that no model may see. Nothing here writes.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ use crate::prompt;
 use crate::shared::Shared;
 
 const PROMPT: &str = include_str!("../../../../prompts/notes.md");
-/// Folders of a project in which programs keep what is theirs.
+/// A project's folders in which programs keep their files.
 const PROJECT: [&str; 2] = [".max-team", ".claude"];
-/// The file whose beginning is told.
+/// The file whose beginning is shown.
 const FILE: &str = "MEMORY.md";
 
-/// What somebody is told of its notes; nothing if it keeps none, or has none.
+/// The text about an agent's notes; `None` if it keeps none, or has none.
 pub(super) fn told(shared: &Shared, root: &Path, definition: &Definition) -> Option<String> {
-    let memory = definition.memory?;
+    let memory = definition.work.memory?;
     let name = &definition.name;
     let folders: Vec<PathBuf> = match memory {
         Memory::User => shared.homes.iter().map(|home| home.join("agent-memory")).collect(),
@@ -35,12 +35,12 @@ pub(super) fn told(shared: &Shared, root: &Path, definition: &Definition) -> Opt
         Some((file.clone(), beginning(&file, within)?))
     })?;
     let shown = file.strip_prefix(root).unwrap_or(&file).display().to_string();
-    // Its own words must not end it.
+    // The text must not be able to close its own element.
     let text = text.replace("</notes>", "<\\/notes>");
     Some(prompt::fill(PROMPT, &[("file", &quote(&shown).replace(['<', '>', '"'], "_")), ("notes", text.trim())]))
 }
 
-/// The beginning of a file; of one within a project only if it lies where its name says.
+/// The beginning of a file; within a project only if no link leads elsewhere.
 pub(crate) fn beginning(file: &Path, within: Option<&Path>) -> Option<String> {
     let real = file.canonicalize().ok()?;
     let is_there = |root: &Path| Some(root.canonicalize().ok()?.join(file.strip_prefix(root).ok()?) == real);

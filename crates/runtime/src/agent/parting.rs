@@ -1,7 +1,7 @@
-//! How somebody on a team comes to an end: asked, once its work and its mail are done; or told, at once.
+//! The end of a teammate: requested, after its work and its mail; or ordered, at once.
 //!
-//! One commit says that it is no more, answers whoever asked, and sends back what nobody will read. Whatever comes later is
-//! sent back too.
+//! One commit records its end, answers the requester, and returns unread messages. Messages that come later are
+//! returned, too.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use max_team_core::tasks::Why;
 use max_team_core::turn::Input;
 use serde_json::json;
 
-use super::mail::{derived, stopper, text_at};
+use super::mail::{derived, stopper};
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::rows::MateRow;
@@ -21,10 +21,10 @@ use crate::session;
 use crate::shared::now_ms;
 use crate::team_tools;
 
-/// Why what was written to somebody who has ended comes back.
+/// The reason in a message that an ended teammate returns.
 const NO_MORE: &str = "it is no more";
 
-/// What of these letters says that something which somebody wrote came to nothing: whoever watches hears of it, too.
+/// Those of these messages that report a failed message or request of a person: subscribers are told of them, too.
 pub(crate) fn to_people(letters: &[Envelope]) -> Vec<Event> {
     let is_told = |letter: &&Envelope| match letter.kind {
         Kind::Undelivered => letter.to.starts_with("user/"),
@@ -34,7 +34,7 @@ pub(crate) fn to_people(letters: &[Envelope]) -> Vec<Event> {
 }
 
 impl Agent {
-    /// Comes to an end, if it can now; whoever is told to stops what it does first.
+    /// Ends, if it can now; an order to end stops its work first.
     pub(super) async fn part(&mut self, mut ends: Vec<Envelope>) -> Result<(), RuntimeError> {
         let lead = session::agent_stream(self.floor.lead);
         let mate = self.turn.mate().cloned();
@@ -47,28 +47,22 @@ impl Agent {
         let Some((letter, mate)) = parting::foremost(&ends).zip(mate) else { return Ok(()) };
         match parting::when(letter, self.turn.is_busy(), self.turn.stopped_by().is_some()) {
             Parting::Now => self.end(letter, mate).await,
-            Parting::Later => {
-                self.left_over = true;
-                Ok(())
-            }
+            Parting::Later => Ok(()),
             Parting::Stopping => {
-                self.left_over = true;
                 let by = stopper(letter);
                 self.step(Input::Interrupt { by }, Extra::default()).await
             }
         }
     }
 
-    /// Is no more.
+    /// Ends the teammate.
     async fn end(&mut self, letter: &Envelope, mate: Teammate) -> Result<(), RuntimeError> {
         let forced = letter.kind == Kind::Shutdown;
-        let by = Some(text_at(&letter.body, "by")).filter(|by| !by.is_empty());
-        let by = by.or_else(|| Some(text_at(&letter.body, "from")).filter(|from| !from.is_empty()));
-        let by = by.unwrap_or_else(|| letter.from.clone());
-        let reason = text_at(&letter.body, "text");
+        let by = letter.asker().to_owned();
+        let reason = letter.text().to_owned();
         let ended = AgentEnded { session: self.floor.session, name: mate.name.clone(), by, reason, forced };
         let mut extra = Extra { sends: self.farewells(letter, &ended), ..Extra::default() };
-        for waiting in self.floor.shared.journal.pending_mail(&self.stream)? {
+        for waiting in self.floor.shared.journal.pending_mail(&self.turn.stream)? {
             if !parting::is_end(&waiting) {
                 extra.sends.extend(self.returned(&waiting));
             }
@@ -77,30 +71,30 @@ impl Agent {
         if !extra.acks.contains(&letter.id) {
             extra.acks.push(letter.id);
         }
-        let row = self.origin.agent.map(|agent| MateRow {
+        let row = self.turn.origin.agent.map(|agent| MateRow {
             agent,
             color: String::new(),
             claims: false,
             gone: Some(ended.clone()),
         });
-        // Before anybody hears of it: whoever does may take up what it held.
-        self.floor.give_back(&self.doer(), Why::Ended, true, Arc::clone(&self.origin)).await?;
+        // Before its end is published: an agent that is told of it may claim the tasks that it held.
+        self.floor.give_back(&self.doer(), Why::Ended, true, Arc::clone(&self.turn.origin)).await?;
         let review = self.review_of_ended(&ended);
-        // What it has left running ends with it.
-        let commands = self.commands_ended().map(Event::CommandOver);
+        // Its background commands end with it.
+        let commands = self.commands.ended(&self.turn).map(Event::CommandOver);
         let events = commands.chain([Event::AgentEnded(ended)]).chain(review).collect();
         self.commit(events, extra).await?;
         row.map_or(Ok(()), |row| self.floor.know_mate(&mate.name, row))
     }
 
-    /// The answer to whoever asked, and the word to the lead if it was somebody else or it was not asked.
+    /// The answer to the requester, and the message to the lead if the lead was not the requester.
     fn farewells(&self, letter: &Envelope, ended: &AgentEnded) -> Vec<Envelope> {
         let lead = session::agent_stream(self.floor.lead);
         let mut sends = Vec::new();
         let written = |to: &str, kind: Kind, text: String, reply_to| {
             Envelope::new(
-                derived(&[self.stream.as_bytes(), to.as_bytes(), kind.name().as_bytes()]),
-                &self.stream,
+                derived(&[self.turn.stream.as_bytes(), to.as_bytes(), kind.name().as_bytes()]),
+                &self.turn.stream,
                 to,
                 kind,
                 json!({ "text": text, "from": ended.name, "by": ended.by, "forced": ended.forced }),
@@ -120,13 +114,13 @@ impl Agent {
         sends
     }
 
-    /// A letter that nobody will read goes back to whoever wrote it, and its lead hears of it.
+    /// An unread message goes back to its sender, and the lead is told.
     pub(super) fn returned(&self, letter: &Envelope) -> Vec<Envelope> {
         if !parting::comes_back(letter.kind) {
             return Vec::new();
         }
-        let name = self.origin.name.to_string();
-        let said = team_tools::title(&text_at(&letter.body, "text"));
+        let name = self.turn.origin.name.to_string();
+        let said = team_tools::title(letter.text());
         let lead = session::agent_stream(self.floor.lead);
         let mut readers = vec![letter.from.clone()];
         if letter.from != lead {
@@ -135,7 +129,7 @@ impl Agent {
         let sent_back = |to: String| {
             Envelope::new(
                 derived(&[letter.id.to_string().as_bytes(), to.as_bytes(), b"returned"]),
-                &self.stream,
+                &self.turn.stream,
                 to,
                 Kind::Undelivered,
                 json!({
@@ -148,7 +142,7 @@ impl Agent {
         readers.into_iter().map(sent_back).collect()
     }
 
-    /// It is no more: what still comes goes back.
+    /// Returns a message that came after the end.
     pub(super) async fn send_back(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
         let extra = Extra { sends: self.returned(letter), ..Extra::acks(vec![letter.id]) };
         self.commit(Vec::new(), extra).await

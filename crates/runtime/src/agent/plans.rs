@@ -1,4 +1,6 @@
-//! What a lead does to plans: proposes one, revises one, and says something about a task of one that runs.
+//! A lead's calls about plans: proposing one, revising one, and decisions about a task of a running one.
+
+use std::sync::atomic::Ordering;
 
 use max_team_core::event::{Event, PlanSubmitted};
 use max_team_core::id::PlanId;
@@ -20,21 +22,20 @@ impl Agent {
     /// Proposes a plan. Plans that it replaces are told so in the same commit.
     pub(super) fn submit(&self, key: &str, submit: team_tools::Submit) -> Done {
         let Some(team) = self.floor.team() else { return Done::wrong("there is no team in this session") };
-        let mut draft = submit.draft;
-        if draft.tasks.is_empty() {
-            draft.tasks = self.turn.drafts().to_vec();
-        }
         let plan = PlanId::new(new_id());
-        let by = self.origin.name.to_string();
+        let by = self.turn.origin.name.to_string();
         let named = submit.revises.or_else(|| revise::implied(&self.floor, &by, self.turn.current()));
-        let proposed = revise::resolve(&self.floor, named)
-            .and_then(|revised| Ok((propose::propose(&self.floor, &team, plan, draft, by, revised.base)?, revised)));
+        let is_unattended = self.floor.shared.unattended.load(Ordering::Relaxed);
+        let proposed = revise::resolve(&self.floor, named).and_then(|revised| {
+            let base = revised.base;
+            Ok((propose::propose(&self.floor, &team, plan, submit.draft, by, base, is_unattended)?, revised))
+        });
         match proposed {
             Err(words) => Done::wrong(format!("{words}. Mend it and submit it again.")),
             Ok((proposed, revised)) => {
                 let words = revise::words(&proposed, &revised);
-                let mut sends = revise::tell(&self.stream, &proposed, &revised);
-                sends.push(letters::proposal(&self.floor, &self.stream, *proposed));
+                let mut sends = revise::tell(&self.turn.stream, &proposed, &revised);
+                sends.push(letters::proposal(&self.floor, &self.turn.stream, *proposed));
                 Done {
                     events: vec![Event::PlanSubmitted(PlanSubmitted { plan, key: key.to_owned() })],
                     extra: Extra { sends, ..Extra::default() },
@@ -44,12 +45,8 @@ impl Agent {
         }
     }
 
-    /// Says something about a task: one that is written down, or one of a plan.
+    /// A decision or note about a task of a plan.
     pub(super) fn update(&self, key: &str, update: &team_tools::Update) -> Result<Done, RuntimeError> {
-        if let Some(draft) = self.turn.drafts().iter().find(|draft| draft.id == update.task_id) {
-            let task = update.over(draft);
-            return Ok(Done { events: vec![Event::TaskDrafted(task)], ..Done::said("Changed; nothing runs yet.") });
-        }
         let (plan, index) = match propose::find(&self.floor, update.plan, &update.task_id)? {
             Some(found) => found,
             None if update.decision.as_deref() == Some("give_up") && self.is_apart(&update.task_id)? => {
@@ -57,8 +54,10 @@ impl Agent {
                 return self.spawned(key, &team_tools::Spawned { id, stop });
             }
             None => {
-                let words = format!("there is no open plan with a task `{}`", update.task_id);
-                return Ok(Done::wrong(format!("{words}; to change a plan, call `submit_plan` with `revises: PLAN`")));
+                let words = format!("there is no task `{}` in an open plan or in the shared list", update.task_id);
+                let then =
+                    "`task_query` shows those there are; to change a plan, call `submit_plan` with `revises: PLAN`";
+                return Ok(Done::wrong(format!("{words}; {then}")));
             }
         };
         let wrong = |words: String| {
@@ -85,18 +84,18 @@ impl Agent {
             Says::Answer(_) | Says::Rule(_) => "The plan goes on accordingly.".to_owned(),
         };
         let letter = Envelope::new(
-            derived(&[self.stream.as_bytes(), key.as_bytes(), b"update"]),
-            &self.stream,
+            derived(&[self.turn.stream.as_bytes(), key.as_bytes(), b"update"]),
+            &self.turn.stream,
             plan_stream(plan),
             Kind::TaskUpdate,
-            json!({ "task": update.task_id, "says": said, "by": &*self.origin.name, "note": update.note }),
+            json!({ "task": update.task_id, "says": said, "by": &*self.turn.origin.name, "note": update.note }),
             now_ms(),
         );
         Ok(Done { extra: Extra::send(letter), ..Done::said(words) })
     }
 }
 
-/// Why what the lead says about a task does not fit how that stands.
+/// Why a decision of the lead does not fit the state of the task.
 fn misplaced(plan: &Plan, index: usize, said: &Says) -> Option<String> {
     let view = plan.task(index)?;
     let (id, status) = (&view.task.id, view.status.name());
@@ -132,7 +131,7 @@ fn unnoted(plan: &Plan, view: &TaskView<'_>, note: &str) -> Option<String> {
     })
 }
 
-/// What a lead is told that has given a task up: the tasks that need it are given up with it.
+/// The text for a lead that has cancelled a task: the tasks that depend on it are cancelled with it.
 fn cancelled(plan: &Plan, index: usize) -> String {
     let (Some(graph), Some(draft)) = (plan.graph(), plan.draft()) else { return String::new() };
     let (mut gone, mut next) = (vec![index], vec![index]);

@@ -1,11 +1,12 @@
-//! The letters of a team that are no words for a model, and how those that are reach one.
+//! Messages of a team that carry no text for a model, and how those that do reach one.
 //!
-//! What is not accepted (an answer to nothing, to something else, from somebody else, too late) is written down with the
-//! reason and changes nothing.
+//! A message that is not accepted (an answer to no request, to another one, from another sender, or too late) is
+//! recorded with the reason and changes nothing.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use max_team_core::body::{Body, Stop};
 use max_team_core::event::{Event, QuestionAnswered};
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId};
 use max_team_core::mates::letter::{About, wrapped};
@@ -19,28 +20,29 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::acts::Done;
+use super::bounds::wanted_by;
 use super::mail::{derived, text_at};
 use super::steer::of_user;
-use super::{Agent, Extra, wanted_by};
+use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::post::{Post, is_go_on};
 use crate::rows::{self, AgentRow};
 use crate::session;
 use crate::shared::now_ms;
 
-/// Who ends what did not end by itself.
+/// The author of a forced end after the deadline.
 pub(super) const OVERDUE: &str = "the deadline of its shutdown";
 
 impl Agent {
-    /// A letter as the model reads it.
+    /// A message as the model reads it.
     pub(super) fn told_as(&self, letter: &Envelope) -> String {
-        let text = text_at(&letter.body, "text");
-        let from = text_at(&letter.body, "from");
-        if letter.kind == Kind::UserInput && !self.lead && !is_go_on(&text) {
-            return of_user(&text);
+        let text = letter.text();
+        let from = letter.author();
+        if letter.kind == Kind::UserInput && !self.turn.origin.lead && !is_go_on(text) {
+            return of_user(text);
         }
         if letter.kind == Kind::ShutdownRequest {
-            let from = if from.is_empty() { "user" } else { &from };
+            let from = if from.is_empty() { "user" } else { from };
             let request = letter.id.to_string();
             let about = About { from, kind: Some(letter.kind), request: &request, ..About::default() };
             let words = format!(
@@ -60,19 +62,19 @@ impl Agent {
                 | Kind::Undelivered
         );
         if from.is_empty() || !is_mail {
-            return text;
+            return text.to_owned();
         }
-        let (color, question) = (text_at(&letter.body, "color"), text_at(&letter.body, "question"));
+        let (color, question) = (letter.words().color, text_at(&letter.body, "question"));
         let request = match letter.kind {
             Kind::PlanApprovalRequest => question,
             _ => String::new(),
         };
-        let is_leads = !self.lead && letter.from == session::agent_stream(self.floor.lead);
-        let about = About { from: &from, color: &color, kind: Some(letter.kind), request: &request, is_leads };
+        let is_leads = !self.turn.origin.lead && letter.from == session::agent_stream(self.floor.lead);
+        let about = About { from, color, kind: Some(letter.kind), request: &request, is_leads };
         match is_leads && self.turn.mate().is_none() {
             // Only a teammate's prompt says what the mark means.
-            true => format!("(From the lead: follow it.)\n{}", wrapped(about, &text)),
-            false => wrapped(about, &text),
+            true => format!("(From the lead: follow it.)\n{}", wrapped(about, text)),
+            false => wrapped(about, text),
         }
     }
 
@@ -85,28 +87,28 @@ impl Agent {
         }
     }
 
-    /// Takes a letter and does nothing about it but say why.
+    /// Acknowledges a message and records why nothing is done about it.
     pub(super) async fn refuse(&mut self, letter: &Envelope, why: &str) -> Result<(), RuntimeError> {
         self.commit(vec![refused(letter, why)], Extra::acks(vec![letter.id])).await
     }
 
-    /// What a teammate says to what it was asked; whether the model is to hear of it at once.
+    /// The answer of a teammate to a request; whether the model is told of it at once.
     pub(super) async fn take_response(&mut self, letter: &Envelope) -> Result<bool, RuntimeError> {
         let responded = match self.turn.requests().respond(letter) {
             Ok(responded) => responded,
             Err(why) => return self.refuse(letter, why).await.map(|()| false),
         };
-        // What was asked for and happened needs no turn; what did not is told.
+        // An accepted request needs no turn; a rejected one is shown to the model.
         let is_news = letter.kind == Kind::ShutdownRejected;
         let extra = if is_news { Extra::default() } else { Extra::acks(vec![letter.id]) };
         self.commit(vec![Event::Responded(responded)], extra).await?;
         Ok(is_news)
     }
 
-    /// Nobody waits any more: whoever was asked to end, and did not, is ended.
+    /// Requests that are overdue: a teammate that was asked to end, and did not, is ended.
     pub(super) async fn overdue(&mut self) -> Result<(), RuntimeError> {
         let now = now_ms();
-        if now < self.patient_ms {
+        if now < self.restart.patient_ms {
             return Ok(());
         }
         let overdue: Vec<_> = self.turn.requests().overdue(now).cloned().collect();
@@ -121,11 +123,16 @@ impl Agent {
             if asked.kind == Kind::ShutdownRequest {
                 sends.push(
                     Envelope::new(
-                        derived(&[self.stream.as_bytes(), asked.request.to_string().as_bytes(), b"end"]),
-                        &self.stream,
+                        derived(&[self.turn.stream.as_bytes(), asked.request.to_string().as_bytes(), b"end"]),
+                        &self.turn.stream,
                         asked.to,
                         Kind::Shutdown,
-                        json!({ "by": OVERDUE, "end": true, "text": "it did not answer in time" }),
+                        Body::Stop(Stop {
+                            by: OVERDUE,
+                            end: true,
+                            text: "it did not answer in time",
+                            ..Stop::default()
+                        }),
                         now_ms(),
                     )
                     .answering(asked.request),
@@ -135,14 +142,14 @@ impl Agent {
         self.commit(events, Extra { sends, ..Extra::default() }).await
     }
 
-    /// The request to end that this somebody was given by that name.
+    /// The unread request to end with that id.
     pub(super) fn asked_to_end(&self, request: &str) -> Result<Option<Envelope>, RuntimeError> {
-        let mail = self.floor.shared.journal.pending_mail(&self.stream)?;
+        let mail = self.floor.shared.journal.pending_mail(&self.turn.stream)?;
         let is_it = |letter: &Envelope| letter.kind == Kind::ShutdownRequest && letter.id.to_string() == request;
         Ok(mail.into_iter().find(is_it))
     }
 
-    /// Its lead, or the user, wants it to work in another mode. It is never freer than the session is.
+    /// A request of its lead, or of the user, to work in another mode. It never becomes freer than the session.
     pub(super) async fn take_mode(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
         let is_lead = self.turn.engaged().is_some_and(|given| given.reply_to == letter.from);
         if !is_lead && !letter.from.starts_with("user/") {
@@ -152,7 +159,7 @@ impl Agent {
             return self.refuse(letter, "it names no mode").await;
         };
         let known = self.frame.definition().mode_in(self.frame.settings().mode);
-        // What a person has set, or its lead before, only a person loosens: a model could be talked into it.
+        // Only a person may loosen a mode that a person or the lead has set: a model could be talked into it.
         if is_lead && mode != known && !mode.is_stricter(known) {
             return self.refuse(letter, "a lead only makes it stricter; the user can loosen it").await;
         }
@@ -172,7 +179,8 @@ impl Agent {
     /// Messages to other agents about a person's approval for the session. A teammate's grant goes to all teammates;
     /// any agent's yes also goes to the agents whose question is open, where it settles an equal one.
     pub(super) fn sharing(&self, answered: &QuestionAnswered, at_ms: i64) -> Result<Vec<Envelope>, RuntimeError> {
-        // What was allowed in a copy is looked at once more when it is merged; in the project it would not be.
+        // Changes in a worktree are reviewed once more before the merge; in the project they would not be, so an
+        // approval there is not shared.
         let is_here = self.frame.settings().permissions.copy.is_empty();
         let grants = if is_here { self.turn.shared_grants(answered) } else { Vec::new() };
         if grants.is_empty() {
@@ -183,21 +191,22 @@ impl Agent {
         let inbox = Post::new(&self.floor.shared.journal).inbox_of(self.floor.session)?.into_iter();
         let waiting = inbox.filter(|pending| pending.noted.is_none());
         others.extend(waiting.map(|pending| pending.row.address).filter(|address| address.starts_with("agent/")));
-        others.remove(&self.stream);
+        others.remove(&self.turn.stream);
         let letter = |to: String| {
             Envelope::new(
                 sharing_letter(answered.question, &to),
-                &self.stream,
+                &self.turn.stream,
                 to,
                 Kind::TeamPermissionUpdate,
-                json!({ "grants": grants, "asker": &*self.origin.name }),
+                json!({ "grants": grants, "asker": &*self.turn.origin.name }),
                 at_ms,
             )
         };
         Ok(others.into_iter().map(letter).collect())
     }
 
-    /// What a person has allowed a colleague for the session, it may too, as far as it may do such things at all.
+    /// Takes over what a person has allowed another teammate for the session, as far as its own rules permit such
+    /// actions at all.
     pub(super) async fn take_grants(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
         let from = letter.from.strip_prefix("agent/").and_then(|id| id.parse::<AgentId>().ok());
         let table = rows::agents_of(&self.floor.session.to_string());
@@ -226,7 +235,7 @@ impl Agent {
         self.step(Input::Answered { question, answer: Answer::new(true, by) }, acked).await
     }
 
-    /// What it asks may be allowed by now.
+    /// Its open question may be allowed by now.
     async fn answer_by_grant(&mut self, asker: &str) -> Result<(), RuntimeError> {
         let asked = self.turn.pending().into_iter().find_map(|effect| match effect {
             Effect::Ask { question, tool, action, .. } => Some((question, tool, action)),
@@ -241,7 +250,7 @@ impl Agent {
         self.step(Input::Answered { question, answer: Answer::new(true, by) }, Extra::default()).await
     }
 
-    /// A plan was approved: it is carried out, as freely as others of its type work.
+    /// Its plan was approved: it works in the usual mode of its type from now on.
     pub(super) async fn begin_planned(&mut self) -> Result<Done, RuntimeError> {
         let own = self.frame.definition();
         let mode = self.floor.callee(&own.name).and_then(|mate| mate.definition.mode);
@@ -250,22 +259,22 @@ impl Agent {
         Ok(Done::said("Your plan is approved: carry it out now."))
     }
 
-    /// Works by another definition of the same type from now on.
+    /// Switches to a new definition of the same type.
     fn become_(&mut self, definition: Arc<Definition>) -> Result<Vec<Event>, RuntimeError> {
         let known = Settings::clone(self.frame.settings());
         let session = self.floor.callee(&definition.name).map_or(known.mode, |mate| mate.settings.mode);
         let settings = Settings { mode: definition.mode_in(session), ..known };
-        let now = self.floor.settings_now(&definition, &settings, self.caller.as_deref())?;
+        let now = self.floor.settings_now(&definition, &settings, self.bounds.caller.as_deref())?;
         let settings = Arc::new(now.unwrap_or(settings));
         let depth = self.turn.engaged().or(self.turn.assignment()).map_or(0, |given| given.depth);
         self.frame = self.floor.frame_for(&definition, &settings, depth)?;
         self.frame.reveal_from(self.turn.history());
-        self.floor.rebind(&self.stream, &settings);
+        self.floor.rebind(&self.turn.stream, &settings);
         Ok(self.decide(Input::Redefine(definition, settings)))
     }
 }
 
-/// The letter that tells somebody what was allowed with the answer to a colleague's question.
+/// The message that tells a teammate what was allowed with the answer to another one's question.
 pub(crate) fn sharing_letter(question: QuestionId, to: &str) -> EnvelopeId {
     derived(&[question.to_string().as_bytes(), to.as_bytes(), b"granted"])
 }
@@ -276,7 +285,7 @@ pub(super) fn answer_of(letter: &Envelope) -> Option<(QuestionId, Answer)> {
     Some((question, answer))
 }
 
-/// That a letter is not accepted.
+/// The event that a message is not accepted.
 pub(super) fn refused(letter: &Envelope, why: &str) -> Event {
     let (id, from, kind) = (letter.id, letter.from.clone(), letter.kind);
     Event::LetterRefused(LetterRefused { letter: id, from, kind, why: why.to_owned() })

@@ -1,8 +1,9 @@
-//! Teammates that a user wants: the same ones that a lead's model could start, by a letter to the lead.
+//! Teammates that a user asks for, by a message to the lead: the same ones that a lead's model could start.
 //!
-//! All of them begin, in one commit with the receipt of the letter, so that one that is read again starts nobody twice; or nobody
-//! does, and what is wrong is told. Where some need a copy of the project, that is made first; the letter waits as long. Where
-//! nobody begins, nothing that was made for them stays: whoever reads the letter after a crash makes and drops the same ones.
+//! All of them start, in one commit with the acknowledgement of the message, so that reading it again starts none
+//! twice; or none starts, and the reason is reported. If some need a worktree, it is made first, and the message
+//! waits. If none starts, the worktrees are removed: after a crash the next reader of the message makes and removes
+//! the same ones.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
@@ -10,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use max_team_core::event::{Event, Nudged};
 use max_team_core::id::EnvelopeId;
 use max_team_core::message::{Envelope, Kind};
-use max_team_core::stop::Held;
+use max_team_core::stop::Hold;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
@@ -25,33 +26,26 @@ use crate::prompt::fill;
 use crate::team_tools::Spawn;
 use crate::worktree::{self, Worker};
 
-/// Why those do not begin whom somebody has stopped before they did.
+/// The reason if the teammates were stopped before they started.
 const HALTED: &str = "stopped before anybody had begun";
 
-/// What a lead is told of those whom the user has started.
+/// The text for a lead about teammates that the user has started.
 const RECRUITED: &str = include_str!("../../../../prompts/recruited.md");
 
 impl Agent {
-    /// Lets those begin whom a letter names, if nothing else is under way and all of them can; why somebody cannot is told.
+    /// Starts the teammates that a message names, if nothing else runs and all of them can start; otherwise the reason
+    /// is reported.
     pub(super) async fn recruit(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
-        if !self.lead || !letter.from.starts_with("user/") {
-            return self.refuse(letter, "only a user asks for teammates, and only a lead has any").await;
-        }
         let Some(mates) = wanted(letter) else { return self.refuse(letter, "it names nobody").await };
-        if self.turn.holds(letter) || self.turn.has_refused(letter.id) {
+        if self.turn.turns_down(letter) {
             return self.turn_down(letter, mates.len(), HALTED).await;
         }
-        // What a lead is told about them must not come between a call and its result.
-        if self.turn.is_busy() {
-            self.left_over = true;
-            return Ok(());
-        }
         let mates: Vec<Spawn> = mates.into_iter().map(Spawn::repainted).collect();
-        self.floor.bind(&self.stream, self.frame.settings());
+        self.floor.bind(&self.turn.stream, self.frame.settings());
         let (mut guests, mut new, mut told) = (Vec::new(), self.coming(Some(letter.id))?, Vec::new());
         let (mut refused, mut unmade) = (Vec::new(), Vec::new());
         new.is_users = true;
-        // What some are to be painted in is nobody else's.
+        // A color that one of them asks for is not given to another.
         new.colors.extend(mates.iter().filter_map(|mate| mate.color.clone()));
         let count = mates.len();
         for (index, spawn) in mates.into_iter().enumerate() {
@@ -75,72 +69,72 @@ impl Agent {
                 Err(words) => refused.push(format!("`{name}`: {words}")),
             }
         }
-        let whys = unmade.iter().filter_map(|(key, name, _)| Some(format!("`{name}`: {}", self.copying.why(key)?)));
+        let whys =
+            unmade.iter().filter_map(|(key, name, _)| Some(format!("`{name}`: {}", self.running.copying.why(key)?)));
         refused.extend(whys.collect::<Vec<_>>());
         if !refused.is_empty() {
             return self.turn_down(letter, count, &refused.join("; ")).await;
         }
         if unmade.is_empty() {
             self.tell_of_copies(letter, count, 0);
-            self.copying.forget(letter, count);
+            self.running.copying.forget(letter, count);
             return self.begin_all(letter, guests, &told).await;
         }
-        // It is read again once the copies are there.
+        // The message is read again when the worktrees exist.
         let left = unmade.len();
         unmade.into_iter().for_each(|(key, _, worker)| self.awaits_copy(&key, *worker));
         self.tell_of_copies(letter, count, left);
         Ok(())
     }
 
-    /// Those who are about to begin because a letter asks for them that came before this one: their names are taken, although copies
-    /// are still made for them.
+    /// Teammates of earlier messages whose worktrees are still being made: their names are taken.
     pub(super) fn coming(&self, before: Option<EnvelopeId>) -> Result<Joining, RuntimeError> {
-        let mut waiting = self.floor.unread(&self.stream)?;
+        let mut waiting = self.floor.unread(&self.turn.stream)?;
         let place = waiting.iter().position(|letter| Some(letter.id) == before);
         waiting.truncate(place.unwrap_or(waiting.len()));
         let there = self.floor.teammates()?;
         let mates = self.turn.recruiting(&waiting).filter_map(wanted).flatten();
-        // That they have begun may not be stored yet.
+        // Their start may not be stored yet.
         let mates: Vec<Spawn> = mates.filter(|mate| there.iter().all(|(name, _)| *name != mate.name)).collect();
         let colors = mates.iter().filter_map(|mate| mate.color.clone()).collect();
         let names: Vec<String> = mates.into_iter().map(|mate| mate.name).collect();
         Ok(Joining { coming: names.len(), names, colors, is_users: false })
     }
 
-    /// Whoever watches is told how many of a letter's copies are still to be made: it takes a while on a large project.
+    /// Reports how many worktrees of a message are still to be made: it takes a while on a large project.
     fn tell_of_copies(&self, letter: &Envelope, count: usize, left: usize) {
-        let of = self.copying.count(letter, count);
+        let of = self.running.copying.count(letter, count);
         if of > 0 {
             let (session, order, made) = (self.floor.session, letter.id, of.saturating_sub(left));
             self.floor.shared.herald.tell(Notice::Copies { session, order, made, of });
         }
     }
 
-    /// Nobody of them begins. Nobody would own what was made for them: the letter is refused once that is gone.
+    /// None of them starts. Their worktrees would have no owner: the message is refused once they are removed.
     async fn turn_down(&mut self, letter: &Envelope, count: usize, why: &str) -> Result<(), RuntimeError> {
-        // What is still made is given up.
+        // Worktrees that are still being made are given up.
         self.tell_of_copies(letter, count, 0);
         if self.drops_copies(letter, count) {
             return Ok(());
         }
-        self.copying.forget(letter, count);
+        self.running.copying.forget(letter, count);
         if self.turn.has_refused(letter.id) {
             return self.commit(Vec::new(), Extra::acks(vec![letter.id])).await;
         }
         self.refuse(letter, why).await
     }
 
-    /// That nobody begins of those whom a stop finds waiting, to be written down with it: something newer may begin before the last
-    /// of their copies is gone, and the program may die. The letters stay as long.
-    pub(super) fn turned_down(&self, held: Option<&Held>) -> Result<Vec<Event>, RuntimeError> {
-        let Some(held) = held.filter(|_| self.lead) else { return Ok(Vec::new()) };
-        let mut waiting = self.floor.unread(&self.stream)?;
+    /// Refusals of the requests that a stop finds waiting, to be committed with the stop: a newer turn may begin
+    /// before their last worktree is removed, and the process may die. The messages stay in the mailbox until then.
+    pub(super) fn turned_down(&self, held: Option<&Hold>) -> Result<Vec<Event>, RuntimeError> {
+        let Some(held) = held.filter(|_| self.turn.origin.lead) else { return Ok(Vec::new()) };
+        let mut waiting = self.floor.unread(&self.turn.stream)?;
         let is_new = |letter: &Envelope| held.letters.contains(&letter.id) && !self.turn.has_refused(letter.id);
         waiting.retain(|letter| letter.kind == Kind::TeamRequest && is_new(letter));
         Ok(waiting.iter().map(|letter| refused(letter, HALTED)).collect())
     }
 
-    /// They begin, and their lead is told.
+    /// Starts them, and tells their lead.
     async fn begin_all(&mut self, letter: &Envelope, guests: Vec<Guest>, told: &[String]) -> Result<(), RuntimeError> {
         let text = fill(RECRUITED, &[("mates", &told.join(", "))]);
         let nudged = (!told.is_empty()).then(|| Event::Nudged(Nudged { text: text.trim_end().to_owned() }));
@@ -149,17 +143,17 @@ impl Agent {
         known.into_iter().try_for_each(|(name, row)| self.floor.know_mate(&name, row))
     }
 
-    /// Makes a copy beside everything else, after which the letter is read again. It belongs to no turn, so none ends it; a stop
-    /// does, which has the letter read again.
+    /// Makes a worktree in the background, after which the message is read again. It belongs to no turn, so the end of
+    /// one does not cancel it; a stop does, and then the message is read again, too.
     fn awaits_copy(&mut self, key: &str, worker: Worker) {
-        if !self.preparing.insert(key.to_owned()) {
+        if !self.running.preparing.insert(key.to_owned()) {
             return;
         }
-        let Making { stop, why } = self.copying.begin(key);
-        let (floor, stream, key) = (self.floor.clone(), self.stream.clone(), key.to_owned());
-        self.flights.push(Box::pin(async move {
+        let Making { stop, why } = self.running.copying.begin(key);
+        let (floor, stream, key) = (self.floor.clone(), self.turn.stream.clone(), key.to_owned());
+        self.running.flights.push(Box::pin(async move {
             let made = worker.prepare(&floor.shared, &stop).await;
-            // That somebody stopped it is no reason against it.
+            // A stop is no failure of the worktree.
             if let Some(words) = made.err().filter(|_| !stop.is_cancelled()) {
                 drop(why.set(words));
             }
@@ -168,28 +162,28 @@ impl Agent {
         }));
     }
 
-    /// Drops the copies of those of a letter who do not begin, and stops what is still being made; whether that takes a while,
-    /// after which the letter is read again.
+    /// Removes the worktrees of a message's teammates that do not start, and stops making the others; whether that
+    /// takes a while, after which the message is read again.
     fn drops_copies(&mut self, letter: &Envelope, count: usize) -> bool {
         let mut waits = false;
         for key in (0..count).map(|index| key_of(letter, index)) {
-            let is_first = self.copying.give_up(&key);
+            let is_first = self.running.copying.give_up(&key);
             let agent = self.delegate(&key);
-            // Whoever has begun all the same keeps its own.
+            // A teammate that has started nevertheless keeps its worktree.
             if self.exists(agent) {
                 continue;
             }
             let id = agent.to_string();
-            // What could not be dropped is listed, and can be cleaned later.
+            // A worktree that could not be removed is listed, and can be cleaned later.
             let is_left = is_first && !worktree::is_gone(&self.floor.shared, &id);
-            if self.preparing.contains(&key) {
-                // Perhaps it is there all the same: then it is dropped when the letter is read again.
-                self.copying.given_up.remove(&key);
+            if self.running.preparing.contains(&key) {
+                // It may exist nevertheless: then it is removed when the message is read again.
+                self.running.copying.given_up.remove(&key);
                 waits = true;
             } else if is_left {
-                self.preparing.insert(key.clone());
-                let (floor, stream) = (self.floor.clone(), self.stream.clone());
-                self.flights.push(Box::pin(async move {
+                self.running.preparing.insert(key.clone());
+                let (floor, stream) = (self.floor.clone(), self.turn.stream.clone());
+                self.running.flights.push(Box::pin(async move {
                     worktree::drop_unused(&floor.shared, id).await;
                     floor.ring(&stream);
                     Landed { flight: Flight::Tool(key), input: None }
@@ -201,36 +195,36 @@ impl Agent {
     }
 }
 
-/// Those whom a letter names; `None`: it does not say.
+/// The teammates that a message names; `None`: it names none.
 pub(crate) fn wanted(letter: &Envelope) -> Option<Vec<Spawn>> {
     Vec::<Spawn>::deserialize(letter.body.get("mates")?).ok()
 }
 
-/// What the start of one of those is called whom a letter names.
+/// The key of the start of one teammate that a message names.
 fn key_of(letter: &Envelope, index: usize) -> String {
     format!("{}.{index}", letter.id)
 }
 
-/// One copy that is being made.
+/// One worktree that is being made.
 #[derive(Debug, Clone, Default)]
 struct Making {
     stop: CancellationToken,
-    /// Why there is none.
+    /// Why it could not be made.
     why: Arc<OnceLock<String>>,
 }
 
-/// Copies for those whom letters name, by what their start is called.
+/// Worktrees for teammates that messages name, by the key of their start.
 #[derive(Debug, Default)]
 pub(super) struct Copying {
     begun: HashMap<String, Making>,
-    /// Those that were dropped because somebody else of their letter cannot begin.
+    /// Those that were given up because another teammate of the same message cannot start.
     given_up: HashSet<String>,
-    /// Fires when whoever has them made leaves.
+    /// Fires when the lead's loop ends.
     pub(super) over: CancellationToken,
 }
 
 impl Copying {
-    /// Whether somebody waits for a copy.
+    /// Whether worktrees are being made.
     pub(super) fn is_making(&self) -> bool {
         !self.begun.is_empty()
     }
@@ -242,23 +236,23 @@ impl Copying {
         making
     }
 
-    /// Why a copy cannot be made, if that was tried.
+    /// Why a worktree could not be made, if that was tried.
     fn why(&self, key: &str) -> Option<&str> {
         self.begun.get(key)?.why.get().map(String::as_str)
     }
 
-    /// How many copies a letter has had made, or has being made.
+    /// How many worktrees were made for a message, or are being made.
     fn count(&self, letter: &Envelope, count: usize) -> usize {
         (0..count).filter(|index| self.begun.contains_key(&key_of(letter, *index))).count()
     }
 
-    /// Stops one; whether nobody had given it up before.
+    /// Stops making one; whether it was not given up before.
     fn give_up(&mut self, key: &str) -> bool {
         self.begun.get(key).into_iter().for_each(|making| making.stop.cancel());
         self.given_up.insert(key.to_owned())
     }
 
-    /// What becomes of a letter is decided.
+    /// Forgets the worktrees of a message that is settled.
     fn forget(&mut self, letter: &Envelope, count: usize) {
         for key in (0..count).map(|index| key_of(letter, index)) {
             self.begun.remove(&key);

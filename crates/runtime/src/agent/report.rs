@@ -2,6 +2,9 @@
 //! user, and the line that tells a lead about the user's message to a teammate. `core::mates::report` decides what the
 //! lead gets.
 
+use std::borrow::Cow;
+
+use max_team_core::body::{Body, TaskResult, Words, Work};
 use max_team_core::calling::ending::not_done;
 use max_team_core::event::{End, QuestionAnswered, Short, TurnEnded};
 use max_team_core::ledger::dollars;
@@ -10,23 +13,15 @@ use max_team_core::mates::{Life, Teammate};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::Budget;
 use max_team_core::policy::{By, Deed};
-use max_team_core::turn::{ASIDE, trigger};
-use serde_json::{Value, json};
+use max_team_core::turn::trigger;
 
 use super::Agent;
 use super::calls::TIME_OVER;
-use super::mail::{add, derived, result_id, text_at};
+use super::mail::{derived, result_id};
 use crate::error::RuntimeError;
-use crate::plan::recheck::unchecked;
+use crate::plan::correct;
 use crate::post::is_go_on;
 use crate::{rows, session, team_tools};
-
-/// The field of a letter to a plan by which the owner of a task that is done says something else about it.
-pub(crate) const CORRECTS: &str = "corrects";
-/// The field of a result that says that the time limit of its agent stopped it.
-pub(super) const TIMED_OUT: &str = "timed_out";
-/// The reason why a stopped turn did not finish its work.
-pub(super) const STOPPED_WORDS: &str = "it was stopped";
 
 impl Agent {
     /// Messages to the plan, the caller, the lead or the user about the outcome of this turn.
@@ -40,8 +35,11 @@ impl Agent {
     ) -> Vec<Envelope> {
         let Some(mate) = self.turn.mate() else {
             let result = self.result_letter(assignment, ended, stopped_by, at_ms);
-            let copy = self.correction(assignment, ended, at_ms);
-            return std::iter::once(result).chain(copy).collect();
+            // The plan of a task that is over records the new answer and passes it on.
+            return vec![match assignment.corrects {
+                Some(plan) => correct::to_plan(result, plan),
+                None => result,
+            }];
         };
         let (ok, _, text) = self.result(ended, stopped_by);
         self.reports(mate, assignment, ended, (ok, &text), quiet, at_ms)
@@ -59,22 +57,7 @@ impl Agent {
         (ok, error, text)
     }
 
-    /// The letter that tells the plan what a member says now whose task of it is done.
-    fn correction(&self, assignment: &Assignment, ended: &TurnEnded, at_ms: i64) -> Option<Envelope> {
-        let task = self.floor.row_of(self.origin.agent?)?.assignment?;
-        task.plan.filter(|_| assignment.plan.is_none())?;
-        let is_answer = ended.end == End::Answered && not_done(&ended.text).is_none() && !ended.text.trim().is_empty();
-        (is_answer && self.is_plan_open()).then(|| {
-            let id = derived(&[self.stream.as_bytes(), ended.turn.to_string().as_bytes(), b"correction"]);
-            let acted = !self.turn.only_looked();
-            let spent = self.spent(ended);
-            let body =
-                json!({ "assignment": task, CORRECTS: true, "output": ended.text, "acted": acted, "spent": spent });
-            Envelope::new(id, &self.stream, &task.reply_to, Kind::TaskResult, body, at_ms)
-        })
-    }
-
-    /// The letter to the plan or the caller that waits for this turn.
+    /// The message to the plan or the caller that waits for this turn.
     pub(super) fn result_letter(
         &self,
         assignment: &Assignment,
@@ -84,46 +67,54 @@ impl Agent {
     ) -> Envelope {
         let (ok, error, text) = self.result(ended, stopped_by);
         let spent = self.spent(ended);
-        let shared = self.purse.left_to_all();
+        let shared = self.money.purse.left_to_all();
         let left = Budget { nano: shared.nano, tokens: shared.tokens, wall_ms: None };
-        let own = self.is_own_short(ended.short);
-        let mut body = json!({
-            "assignment": assignment, "call": assignment.task, "ok": ok, "is_error": !ok, "text": text,
-            "output": ended.text, "error": error, "end": ended.end, "spent": spent, "ms": spent.ms,
-            "left": left, "own": own, "by": &*self.origin.name, "structured": ended.structured,
-            "acted": !self.turn.only_looked(),
-        });
-        if is_time_over(ended, stopped_by) {
-            add(&mut body, TIMED_OUT, &true);
-        }
         let may_change = ["write_file", "edit_file"].iter().any(|tool| self.frame.registry.get(tool).is_some());
-        add(&mut body, "did", &self.turn.did().words(may_change && !self.frame.settings().constraints.read_only));
-        let unknown = self.turn.unknown_outcomes();
-        if !unknown.is_empty() {
-            add(&mut body, "unknown", &unknown);
-        }
-        if let (Life::Background, Some(agent)) = (&assignment.life, self.origin.agent) {
-            if assignment.corrects.is_some() && !self.is_plan_open() {
-                let unchecked = unchecked(!self.turn.only_looked(), spent);
-                add(&mut body, "text", &format!("{text}\n\n{unchecked}"));
-            }
-            let handle = rows::handle(&self.origin.name, agent);
-            add(&mut body, "session", &self.floor.session);
-            add(&mut body, "mate", &handle);
-            add(&mut body, "from", &handle);
-            add(&mut body, "stopped", &(ended.end == End::Interrupted));
-        }
+        let did = self.turn.did().words(may_change && !self.frame.settings().constraints.read_only);
+        let work = Work {
+            assignment: Some(Cow::Borrowed(assignment)),
+            call: &assignment.task,
+            by: &self.turn.origin.name,
+            ok,
+            is_error: !ok,
+            output: &ended.text,
+            error: &error,
+            end: Some(ended.end.clone()),
+            structured: ended.structured.clone(),
+            spent: Some(spent),
+            ms: Some(spent.ms),
+            left: Some(left),
+            own: self.is_own_short(ended.short),
+            acted: Some(!self.turn.only_looked()),
+            timed_out: is_time_over(ended, stopped_by),
+            did: did.as_deref().unwrap_or_default(),
+            unknown: self.turn.unknown_outcomes().to_vec(),
+            ..Work::default()
+        };
+        let agent = self.turn.origin.agent.filter(|_| assignment.life == Life::Background);
+        let handle = agent.map(|agent| rows::handle(&self.turn.origin.name, agent));
+        let result = match handle.as_deref() {
+            Some(handle) => TaskResult {
+                session: Some(self.floor.session),
+                mate: Some(handle),
+                from: handle,
+                stopped: ended.end == End::Interrupted,
+                silent: ended.text.trim().is_empty(),
+                ..TaskResult::default()
+            },
+            None => TaskResult::default(),
+        };
         Envelope::new(
-            result_id(&self.stream, ended.turn),
-            &self.stream,
+            result_id(&self.turn.stream, ended.turn),
+            &self.turn.stream,
             &assignment.reply_to,
             Kind::TaskResult,
-            body,
+            Body::Result(Box::new(TaskResult { text: &text, work, ..result })),
             at_ms,
         )
     }
 
-    /// The limit that ended a turn, in words for the waiting caller; `None` for other endings.
+    /// The limit that ended a turn, as text for the waiting caller; `None` for other endings.
     fn bound_hit(&self, ended: &TurnEnded, stopped_by: Option<&str>) -> Option<String> {
         let settings = self.frame.settings();
         match ended.end {
@@ -133,7 +124,7 @@ impl Agent {
             }
             End::Rounds => Some(format!("the limit of {} rounds was reached", settings.rounds_max)),
             End::Budget => {
-                let own = Some(self.purse.own_cap()).filter(|_| self.is_own_short(ended.short))?;
+                let own = Some(self.money.purse.own_cap()).filter(|_| self.is_own_short(ended.short))?;
                 let cap = match ended.short {
                     Some(Short::Tokens) => own.tokens.map(|tokens| format!("{tokens} tokens")),
                     None => own.nano.map(|nano| format!("${:.2}", dollars(nano))),
@@ -144,9 +135,10 @@ impl Agent {
         }
     }
 
-    /// Whether the agent has less left, of money or of what else is short, than all who share a plan or a session have.
+    /// Whether the agent's own budget has less left, of money or of what else is short, than the shared budgets of its
+    /// plan or session.
     fn is_own_short(&self, short: Option<Short>) -> bool {
-        let (mine, shared) = (self.purse.left(), self.purse.left_to_all());
+        let (mine, shared) = (self.money.purse.left(), self.money.purse.left_to_all());
         let (mine, shared) = match short {
             Some(Short::Tokens) => (mine.tokens, shared.tokens),
             None => (mine.nano.into_iter().chain(self.turn.ledger().left_nano()).min(), shared.nano),
@@ -170,28 +162,34 @@ impl Agent {
             _ if waits(&ended.text) => Rest::Silent,
             _ => Rest::Answered,
         };
-        let mut body = json!({
-            "session": self.floor.session, "mate": mate.name, "from": mate.name, "color": mate.color, "turn": ended.turn,
-            "reason": if ok { DONE } else { FAILED }, "spent": self.spent(ended), "stopped": rest == Rest::Stopped,
-        });
-        let id = result_id(&self.stream, ended.turn);
-        let letter = |id, to: &str, kind, body: Value| Envelope::new(id, &self.stream, to, kind, body, at_ms);
         let lead = self.turn.engaged().map_or(given.reply_to.as_str(), |engaged| engaged.reply_to.as_str());
         let told = telling(trigger(Some(given), quiet), rest, self.turn.owes());
-        if told != Telling::Idle || given.is_for_user() {
-            add(&mut body, "text", &text);
-        }
-        if told == Telling::Note {
-            add(&mut body, ASIDE, &true);
-        }
+        let is_told = told != Telling::Idle || given.is_for_user();
+        let result = TaskResult {
+            text: if is_told { text } else { "" },
+            session: Some(self.floor.session),
+            mate: Some(&mate.name),
+            from: &mate.name,
+            color: &mate.color,
+            turn: Some(ended.turn),
+            reason: if ok { DONE } else { FAILED },
+            stopped: rest == Rest::Stopped,
+            silent: rest == Rest::Stopped && ended.text.trim().is_empty(),
+            aside: told == Telling::Note,
+            work: Work { spent: Some(self.spent(ended)), ..Work::default() },
+        };
+        let letter = |id, to: &str, kind, result| {
+            Envelope::new(id, &self.turn.stream, to, kind, Body::Result(Box::new(result)), at_ms)
+        };
+        let id = result_id(&self.turn.stream, ended.turn);
         let kind = if told == Telling::Idle { Kind::IdleNotification } else { Kind::TaskResult };
         if !given.is_for_user() {
-            return vec![letter(id, lead, kind, body)];
+            return vec![letter(id, lead, kind, result)];
         }
-        let answer = letter(id, &given.reply_to, Kind::Text, body.clone());
-        add(&mut body, "text", &format!("(Answered to the user.)\n{text}"));
+        let answer = letter(id, &given.reply_to, Kind::Text, result.clone());
+        let text = format!("(Answered to the user.)\n{text}");
         let copy = derived(&[id.to_string().as_bytes(), b"lead"]);
-        let copy = (told != Telling::Idle).then(|| letter(copy, lead, kind, body));
+        let copy = (told != Telling::Idle).then(|| letter(copy, lead, kind, TaskResult { text: &text, ..result }));
         std::iter::once(answer).chain(copy).collect()
     }
 
@@ -202,9 +200,10 @@ impl Agent {
             return None;
         }
         let text = format!("(The user wrote to me: {})", team_tools::title(words));
-        let id = derived(&[self.stream.as_bytes(), about.as_bytes(), b"user wrote"]);
-        let body = json!({ "text": text, "from": mate.name, "color": mate.color, "about": about, ASIDE: true });
-        Some(Envelope::new(id, &self.stream, lead, Kind::Text, body, at_ms))
+        let id = derived(&[self.turn.stream.as_bytes(), about.as_bytes(), b"user wrote"]);
+        let (from, color) = (mate.name.as_str(), mate.color.as_str());
+        let body = Body::Words(Words { text: &text, from, color, about, aside: true, ..Words::default() });
+        Some(Envelope::new(id, &self.turn.stream, lead, Kind::Text, body, at_ms))
     }
 
     /// The messages that follow from an answer to this agent's question.
@@ -228,16 +227,16 @@ impl Agent {
             (.., comment) => format!("answered: {comment}"),
         };
         let text = format!("(In task `{}` I asked: {} The user {said})", given.task, action.preview.trim());
-        let id = derived(&[self.stream.as_bytes(), answered.question.to_string().as_bytes(), b"user answered"]);
-        let body = json!({ "text": text, "from": &*self.origin.name, ASIDE: true });
+        let id = derived(&[self.turn.stream.as_bytes(), answered.question.to_string().as_bytes(), b"user answered"]);
+        let body = Body::Words(Words { text: &text, from: &self.turn.origin.name, aside: true, ..Words::default() });
         let lead = session::agent_stream(self.floor.lead);
-        Some(Envelope::new(id, &self.stream, lead, Kind::Text, body, at_ms))
+        Some(Envelope::new(id, &self.turn.stream, lead, Kind::Text, body, at_ms))
     }
 
     /// The same for messages that begin a turn.
     pub(super) fn users_words_of(&self, letters: &[Envelope], at_ms: i64) -> Vec<Envelope> {
         let said = letters.iter().filter(|letter| letter.kind == Kind::UserInput);
-        let line = |letter: &Envelope| self.users_words(&text_at(&letter.body, "text"), &letter.id.to_string(), at_ms);
+        let line = |letter: &Envelope| self.users_words(letter.text(), &letter.id.to_string(), at_ms);
         said.filter_map(line).collect()
     }
 }
@@ -260,7 +259,7 @@ pub(super) fn outcome(ended: &TurnEnded) -> (bool, String) {
         End::Looping => failed("the model repeated the same call and was stopped"),
         End::Rounds => failed("the limit of rounds was reached"),
         End::Budget => failed("the budget was used up"),
-        End::Interrupted => failed(STOPPED_WORDS),
+        End::Interrupted => failed("it was stopped"),
         End::Failed { detail, .. } | End::Broken { detail } => (false, detail.clone()),
     }
 }

@@ -1,12 +1,12 @@
-//! Skills that somebody else carries out: a call like any other, with whom the skill says.
+//! Skills that another agent carries out: a call like any other, of the agent that the skill names.
 //!
-//! A contract is done by somebody who begins to exist for it, with the tools that it takes, in the time that it gives, and
-//! whose answer has the shape that was agreed or is none. What a skill forks off is done by one of those who can be called.
+//! A contract is carried out by an agent that is made for it, with the contract's tools and time limit, and whose
+//! answer must match the agreed schema. A skill with `context: fork` is carried out by one of the callable agents.
 
 use std::sync::Arc;
 
 use max_team_core::limits::CALL_TEXT_BYTES_MAX;
-use max_team_core::team::{Constraints, Definition, Model, Settings};
+use max_team_core::team::{Constraints, Definition, Model, Settings, Work};
 use max_team_core::turn::Effect;
 use max_team_tools::names;
 use serde_json::Value;
@@ -21,7 +21,7 @@ use crate::team_tools::{self, Call, Way};
 const CHANGED: &str = "the skill has changed since it was looked at; load it again";
 
 impl Agent {
-    /// Has a skill carried out. The result comes by mail.
+    /// Has another agent carry out a skill. The result comes by mail.
     pub(super) async fn skill(&mut self, key: &str, input: Value) -> Result<Option<Done>, RuntimeError> {
         if self.goes_on(key)? {
             return Ok(None);
@@ -31,7 +31,7 @@ impl Agent {
             Err(words) => return Ok(Some(Done::wrong(words))),
         };
         let who = errand.skill.done_by().unwrap_or_default();
-        // What was judged is what is called.
+        // Only the agent that was judged may be called.
         if self.judged(key).is_none_or(|judged| judged != who) {
             return Ok(Some(Done::wrong(CHANGED)));
         }
@@ -49,7 +49,7 @@ impl Agent {
         self.engage(key, &call, mate, depth).await
     }
 
-    /// Reads the skill that a call asks for. It may have to be held against what the user trusted, file by file.
+    /// Reads the skill that a call asks for. A project's skill is compared with its pin, file by file.
     async fn errand(&mut self, input: Value) -> Result<Errand, String> {
         let hand = self.frame.hand().cloned().ok_or("`skill` is not a tool of yours")?;
         let (root, session) = (self.frame.root().to_path_buf(), self.floor.session.to_string());
@@ -58,7 +58,7 @@ impl Agent {
         read.unwrap_or_else(|crash| Err(format!("the skill could not be read: {crash}")))
     }
 
-    /// Whom the gate has judged a call to be for.
+    /// The agent that the policy has judged the call for.
     fn judged(&self, key: &str) -> Option<String> {
         self.turn.pending().into_iter().find_map(|effect| match effect {
             Effect::RunTool { key: own, action, .. } if own == key => Some(action.target),
@@ -66,7 +66,7 @@ impl Agent {
         })
     }
 
-    /// Who carries a skill out, as they are for this caller, and how deep they then are.
+    /// The agent that carries out a skill for this caller, and its call depth.
     fn hired_for(&self, skill: &Skill) -> Result<(Mate, u32), String> {
         let refused = |why: String| format!("the skill `{}` cannot be used: {why}", skill.name);
         match (&skill.contract, &skill.head.fork) {
@@ -83,7 +83,8 @@ impl Agent {
         }
     }
 
-    /// Somebody of the type that a skill names, with the model that it would like and without the tools that it does not want.
+    /// An agent of the type that a skill names, with the model that the skill asks for and without the tools that it
+    /// excludes.
     fn forked(&self, skill: &Skill, fork: &Fork) -> Result<Mate, String> {
         let who = &fork.agent;
         let called = self.floor.callable(self.frame.definition(), who);
@@ -91,20 +92,20 @@ impl Agent {
             called.map_err(|why| format!("it is carried out by `{who}`, and {why}"))?;
         let without = skill.head.without_tools.iter().map(|tool| names::canonical(tool).to_owned());
         Arc::make_mut(&mut definition).disallowed_tools.extend(without);
-        // Money can only be counted where prices are known.
-        let is_counted = self.purse.left().nano.is_some() || settings.budget_nano.is_some();
+        // A budget needs models with known prices.
+        let is_counted = self.money.purse.left().nano.is_some() || settings.budget_nano.is_some();
         let is_affordable = |model: &Model| model.price.is_some() || !is_counted;
         if let Some(model) = fork.model.as_ref().and_then(|name| self.floor.wished(name)).filter(is_affordable) {
             settings.fallback = Some(std::mem::replace(&mut settings.model, model));
         }
         if let Some(effort) = fork.effort {
-            // Thoughts must leave room for an answer.
+            // Thinking must leave room for an answer.
             settings.model.thinking_tokens = effort.tokens().min(settings.model.max_tokens / 2);
         }
         Ok(Mate { definition, settings })
     }
 
-    /// Somebody who does nothing but what was agreed.
+    /// An agent that does nothing but carry out the contract.
     fn contractor(&self, skill: &Skill, contract: &Contract) -> Mate {
         let definition = Definition {
             name: skill.done_by().unwrap_or_default(),
@@ -112,15 +113,15 @@ impl Agent {
             description: skill.description.clone(),
             prompt: contract.prompt.clone(),
             tools: contract.tools.clone(),
-            output: Some(contract.output.clone()),
+            work: Work { output: Some(contract.output.clone()), ..Work::default() },
             ..Definition::default()
         };
         let mine = Settings::clone(self.frame.settings());
         let timeout_ms = mine.constraints.timeout_ms.into_iter().chain([contract.timeout_ms]).min();
         let mut constraints = Constraints { timeout_ms, ..mine.constraints.clone() };
         if let Some(team) = self.floor.team().filter(|_| self.leads()) {
-            // A lead without hands is kept from no file and vouches for everybody's hosts. Whoever works for it is kept from
-            // what its members are, and a contract names no hosts.
+            // A lead without tools for files has no blocked files of its own, and may pass on all hosts. So the agent
+            // gets the blocked files of all members, and no hosts, because a contract names none.
             for pattern in team.members.iter().flat_map(|mate| &mate.settings.constraints.blocked_patterns) {
                 if !constraints.blocked_patterns.contains(pattern) {
                     constraints.blocked_patterns.push(pattern.clone());

@@ -1,7 +1,7 @@
-//! What an agent does with the list of tasks that its session shares.
+//! An agent's use of its session's shared task list.
 //!
-//! A change is committed together with the call's result: a crash neither loses nor repeats it, and whoever is told that
-//! it has a task has it. Who may do what is decided in `core::tasks` alone.
+//! A change is committed together with the call's result: a crash neither loses nor repeats it, and an agent that is
+//! told that it has a task has it. Who may do what is decided in `core::tasks` alone.
 
 use max_team_core::event::Event;
 use max_team_core::id::AgentId;
@@ -16,27 +16,27 @@ use super::acts::Done;
 use super::mail::derived;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
-use crate::floor::Takes;
 use crate::session;
 use crate::shared::now_ms;
-use crate::tasks::{Ask, Change, TaskLists, whole};
+use crate::tasks::{Change, TaskLists, whole};
+use crate::team_tools::Ask;
 
-/// Bytes that a look at the list answers with.
+/// Bytes of an answer about the list.
 const LIST_BYTES_MAX: usize = 32 << 10;
 
 impl Agent {
-    /// Who it is, to the list.
+    /// The agent as an actor on the list.
     pub(super) fn doer(&self) -> Doer {
-        Doer { at: self.stream.clone(), name: self.origin.name.to_string(), steers: self.lead }
+        Doer { at: self.turn.stream.clone(), name: self.turn.origin.name.to_string(), steers: self.turn.origin.lead }
     }
 
-    /// Whether it goes on holding its tasks when its turn is over: whoever stays comes back to them. Whoever was only there
-    /// for one thing has ended it.
+    /// Whether it keeps its tasks when its turn is over: the lead and teammates come back to them, a called agent has
+    /// ended.
     pub(super) fn keeps_tasks(&self) -> bool {
-        self.lead || self.turn.mate().is_some()
+        self.turn.origin.lead || self.turn.mate().is_some()
     }
 
-    /// Carries a call of the list's tools out, and decides anew if somebody else changed the list first.
+    /// Carries out a call of the list's tools; decides again if another writer was first.
     pub(super) async fn tend(&mut self, key: &str, ask: &Ask) -> Result<(), RuntimeError> {
         for _ in 0..LIST_WRITE_TRIES_MAX {
             let done = self.tended(ask)?;
@@ -47,10 +47,14 @@ impl Agent {
         self.end_act(key, Done::wrong("others change the list all the time; try again later")).await
     }
 
-    /// Takes the next task from the list, if it is somebody who does and has nothing else to do; whether it has begun.
+    /// Claims the next task from the list, if it is a teammate that claims tasks and is idle; whether it has begun.
     pub(super) async fn take_up(&mut self) -> Result<bool, RuntimeError> {
         let claims = self.turn.gone().is_none() && self.turn.mate().is_some_and(|mate| mate.claims);
-        if !claims || !self.floor.may_claim(Takes::of(self.turn.held()), &self.origin.name)? {
+        if !claims {
+            return Ok(false);
+        }
+        self.know_stop()?;
+        if self.turn.held().is_some() {
             return Ok(false);
         }
         for _ in 0..LIST_WRITE_TRIES_MAX {
@@ -70,7 +74,8 @@ impl Agent {
         Ok(false)
     }
 
-    /// A lead gives a task of the list to a teammate: the list and the letter in one commit with the call's result.
+    /// Assigns a task of the list to a teammate: the change of the list and the message are in one commit with the
+    /// call's result.
     pub(super) async fn assign(&mut self, key: &str, to: &(String, AgentId), word: &Word) -> Result<(), RuntimeError> {
         let Word::TaskAssignment { task_id, text } = word else { return Ok(()) };
         let (name, agent) = to;
@@ -87,13 +92,13 @@ impl Agent {
             };
             let note = if text.trim().is_empty() { String::new() } else { format!("\n\n{text}") };
             let words =
-                format!("This is yours: claim it with `TaskUpdate` when you begin. It is {}{note}", told_task(item));
+                format!("This is yours: claim it with `task_update` when you begin. It is {}{note}", told_task(item));
             let letter = Envelope::new(
-                derived(&[self.stream.as_bytes(), key.as_bytes(), name.as_bytes(), b"assign"]),
-                &self.stream,
+                derived(&[self.turn.stream.as_bytes(), key.as_bytes(), name.as_bytes(), b"assign"]),
+                &self.turn.stream,
                 session::agent_stream(*agent),
                 Kind::TaskAssign,
-                json!({ "text": words, "from": &*self.origin.name, "task": item.id.to_string() }),
+                json!({ "text": words, "from": &*self.turn.origin.name, "task": item.id.to_string() }),
                 now_ms(),
             );
             let mut done = Done::said(format!("Task #{} is meant for `{name}` now, and it was told.", item.id));
@@ -132,10 +137,14 @@ impl Agent {
         }
     }
 
-    /// A task that is meant for nobody there is would never be begun.
+    /// A task meant for a name that no agent has would never be begun.
     fn no_such_owner(&self, input: &Input) -> Option<String> {
-        let Input::Update(update) = input else { return None };
-        let owner = update.owner.as_deref().map(str::trim).filter(|owner| !owner.is_empty())?;
+        let owner = match input {
+            Input::Create(new) => new.owner.as_str(),
+            Input::Update(update) => update.owner.as_deref()?,
+            _ => return None,
+        };
+        let owner = Some(owner.trim()).filter(|owner| !owner.is_empty())?;
         let names = self.floor.names();
         if self.doer().is(owner) || names.iter().any(|name| name == owner) {
             return None;
@@ -146,23 +155,23 @@ impl Agent {
     }
 }
 
-/// A task, for whoever is to do it.
+/// A task as text for its owner.
 fn told_task(item: &Item) -> String {
     let Item { id, text, .. } = item;
     let rest = if text.description.is_empty() { String::new() } else { format!("\n\n{}", text.description) };
     format!(
-        "task #{id} of the shared list: {}{rest}\n\nSay `completed` with `TaskUpdate` when it is done, `pending` to give it back.",
+        "task #{id} of the shared list: {}{rest}\n\nSay `completed` with `task_update` when it is done, `pending` to give it back.",
         text.subject
     )
 }
 
-/// A change, and what whoever wanted it is told.
+/// A change, and the text about it for the agent that asked for it.
 fn changed(change: Change, input: &Input) -> Done {
     let mut words: Vec<String> = change.events.iter().filter_map(told).collect();
     if words.is_empty() {
         words.push("It is so already.".to_owned());
     }
-    // Whoever begins is told what with.
+    // An agent that claims a task is shown the whole task.
     if let (Input::Update(update), true) = (input, change.events.iter().any(is_claim))
         && let Ok(item) = change.tasks.find(&update.id)
         && !item.text.description.is_empty()
@@ -178,7 +187,7 @@ fn is_claim(event: &Event) -> bool {
     matches!(event, Event::ItemMoved(moved) if moved.what == Move::Claimed)
 }
 
-/// What has happened, for whoever did it.
+/// An event as text for the agent that caused it.
 fn told(event: &Event) -> Option<String> {
     Some(match event {
         Event::ItemAdded(added) => format!("Task #{} added: {}", added.id, added.text.subject),
@@ -209,7 +218,7 @@ fn bounded(mut words: String) -> String {
     if words.len() > LIST_BYTES_MAX {
         let cut = words.char_indices().map(|(at, _)| at).take_while(|at| *at <= LIST_BYTES_MAX).last();
         words.truncate(cut.unwrap_or_default());
-        words.push_str("\n(There is more: delete what nobody needs, or ask for one with `TaskGet`.)");
+        words.push_str("\n(There is more: delete tasks that are no longer needed, or ask for one with `task_query`.)");
     }
     words
 }

@@ -8,7 +8,7 @@ use max_team_core::chat::Message;
 use max_team_core::limits::TOOLS_FOUND_MAX;
 use max_team_core::team::Definition;
 use max_team_core::turn::Input;
-use max_team_tools::{COMPANIONS, Registry};
+use max_team_tools::{COMPANIONS, Registry, Spec};
 use serde_json::Value;
 
 use super::acts::Done;
@@ -20,7 +20,9 @@ const COMMAND: &str = "run_shell";
 
 /// Leaves tools out of requests that the definition hides, and offers the search where it would find one.
 pub(super) fn hide(registry: &mut Registry, definition: &Definition) {
-    registry.hide(definition.hidden_tools.iter().map(String::as_str));
+    let is_hidden = |spec: &&Spec| !is_offered(definition, &spec.name);
+    let hidden: Vec<String> = registry.specs().filter(is_hidden).map(|spec| spec.name.clone()).collect();
+    registry.hide(hidden);
     registry.remove(TOOL_SEARCH);
     if registry.specs().any(|spec| is_found(definition, &spec.name)) {
         registry.put(team_tools::tool_search());
@@ -61,7 +63,7 @@ impl Frame {
 }
 
 impl Agent {
-    /// A call is about to be over: the next request describes the tools that it made the agent need.
+    /// Before a call ends: the next request describes the tools that it made necessary.
     pub(super) fn reveal_for(&mut self, input: &Input) {
         let Input::ToolEnded { key, is_error: false, .. } = input else { return };
         let Some(call) = self.turn.call(key) else { return };
@@ -83,9 +85,8 @@ impl Agent {
         if !found.is_empty() {
             return Done::said(format!("You can call these from now on:\n{}", lines(&found)));
         }
-        let own = self.frame.definition();
-        let hidden = own.tools.iter().filter(|tool| !is_offered(own, tool) && is_found(own, tool));
-        let hidden: Vec<String> = hidden.cloned().collect();
+        let specs = self.frame.registry.specs().filter(|spec| is_found(self.frame.definition(), &spec.name));
+        let hidden: Vec<String> = specs.map(|spec| spec.name.clone()).collect();
         Done::said(format!(
             "No tool fits `{query}`, and none was added. Search for one of these by its name:\n{}",
             lines(&hidden)

@@ -1,9 +1,8 @@
-//! Where audit lines gather until their thread writes them.
+//! Queues audit lines until their thread writes them.
 //!
-//! Work that comes in a burst (a wave of answers) is worth one write, not one per line, and none of it on the thread
-//! that the work waits for. A line is put into words at once: to keep the event until then, and to let go of it on
-//! another thread than it was made on, would cost more. The thread begins with the first line and is woken by lines,
-//! never by a clock.
+//! A burst of events (a wave of answers) is worth one write, not one per line, and none of it on the thread that the
+//! work waits for. A line is formatted at once: keeping the event, and freeing it on another thread, would cost more.
+//! The thread starts with the first line and is woken by lines, never by a timer.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -19,13 +18,13 @@ use crate::shared::lock;
 
 /// How long the first line of a burst waits for the others.
 const GATHER: Duration = Duration::from_millis(5);
-/// Lines that may wait; of what comes after them is counted and left out.
+/// Lines that may wait; further ones are only counted.
 const LINES_MAX: usize = 16_384;
 
-/// The audit file, as the house sees it.
+/// The audit file, as the runtime uses it.
 #[derive(Debug)]
 pub(crate) struct Audit {
-    /// Whether letters are worth a line.
+    /// Whether messages get a line.
     letters: bool,
     tray: Arc<Tray>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -35,16 +34,16 @@ pub(crate) struct Audit {
 #[derive(Debug)]
 struct Tray {
     state: Mutex<State>,
-    /// There is something to write.
+    /// Signals that there are lines to write.
     filled: Condvar,
-    /// Nothing more will come.
+    /// Signals that no more lines will come.
     closing: Condvar,
 }
 
 #[derive(Debug)]
 struct State {
     page: Page,
-    /// What there was no room for, and when the last of it happened.
+    /// Number of lines that were left out, and the time of the last one.
     left_out: u64,
     last_ms: i64,
     closed: bool,
@@ -61,12 +60,10 @@ impl Audit {
         Self { letters, tray: Arc::new(tray), thread: Mutex::new(None), writer: Mutex::new(Some(writer)) }
     }
 
-    /// Something happened.
     pub(crate) fn event(&self, from: &Origin, at_ms: i64, event: &Event) {
         self.put(at_ms, |page| page.event(from, at_ms, event));
     }
 
-    /// A letter was sent.
     pub(crate) fn letter(&self, letter: &Envelope) {
         if self.letters {
             self.put(letter.sent_at_ms, |page| page.letter(letter));
@@ -108,13 +105,13 @@ impl Audit {
         }
     }
 
-    /// Writes what has gathered, and ends the thread.
+    /// Writes the queued lines, and ends the thread.
     pub(crate) fn close(&self) -> Result<(), AuditFailure> {
         lock(&self.tray.state).closed = true;
         self.tray.filled.notify_one();
         self.tray.closing.notify_one();
         if let Some(thread) = lock(&self.thread).take() {
-            // A crash of that thread has cost lines, nothing else.
+            // A panic of that thread has lost lines, nothing else.
             drop(thread.join());
         }
         self.check()

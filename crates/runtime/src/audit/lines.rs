@@ -1,7 +1,7 @@
-//! What each event looks like in the audit file; most look like nothing.
+//! The audit line of each event; most events have none.
 //!
-//! A result knows only the key of its call, so the names of an answer's calls are remembered until its agent answers
-//! again or its turn is over.
+//! A result knows only the key of its call, so the tool names of an answer's calls are remembered until its agent
+//! answers again or its turn is over.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -24,10 +24,10 @@ use crate::session::preview;
 /// The names of calls by agent, each with its key.
 pub(super) type Names = HashMap<Option<AgentId>, Vec<(String, String)>>;
 
-/// How important it is, its type, and what is said about it.
+/// Level, type and data of a line.
 pub(super) type Line<'e> = (AuditLevel, &'static str, Data<'e>);
 
-/// What is said. The two that come in crowds are written as they stand in the event.
+/// The data of a line. The two most frequent kinds are serialised directly from the event.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Data<'e> {
@@ -58,7 +58,7 @@ pub(super) struct Executed<'e> {
     refused: Option<Refused<'e>>,
 }
 
-/// What was not let through, and by what.
+/// A refused call, and what refused it.
 #[derive(Debug, Serialize)]
 pub(super) struct Refused<'e> {
     target: &'e str,
@@ -172,7 +172,7 @@ fn executed(done: &ToolDone, tool: Option<String>) -> Line<'_> {
     (level, "tool_exec", Data::Executed(data))
 }
 
-/// Who, and where.
+/// Who decided, and where.
 fn by(by: &By) -> Map<String, Value> {
     let (who, place) = match by {
         By::Person(who) => who.rsplit_once(" at ").map_or((who.as_str(), None), |(who, place)| (who, Some(place))),
@@ -196,6 +196,7 @@ fn task(from: &Origin, event: &Event) -> Option<Line<'static>> {
         Event::TaskResumed(of) => (&of.task, "running", None, json!({})),
         Event::TaskReported(of) => (&of.task, "checking", Some(of.attempt), json!({})),
         Event::TaskDone(of) => (&of.task, "done", Some(of.attempt), done(&of.result)),
+        Event::TaskCorrected(of) => (&of.task, "corrected", Some(of.attempt), done(&of.result)),
         Event::TaskFailed(of) => {
             let more = json!({ "cause": of.cause, "error": of.error, "retried": of.retry_at_ms.is_some() });
             (&of.task, "failed", Some(of.attempt), more)
@@ -271,7 +272,8 @@ fn plan(from: &Origin, event: &Event) -> Option<Line<'static>> {
         Event::PlanResumed(of) => json!({ "plan": from.plan, "status": "resumed", "by": of.by }),
         Event::PlanStopped(of) => json!({ "plan": from.plan, "task": of.task, "status": "stopped", "by": of.by }),
         Event::PlanPaused(of) => {
-            json!({ "plan": from.plan, "status": "paused", "by": of.by, "files": of.files })
+            let status = if of.stopped { "stopped" } else { "paused" };
+            json!({ "plan": from.plan, "status": status, "by": of.by, "files": of.files })
         }
         Event::PlanEnded(of) => {
             if matches!(of.end, PlanEnd::Failed | PlanEnd::Partial) {

@@ -1,5 +1,6 @@
-//! Who takes part in a session, and every stream that it has written to.
+//! The agents of a session, and every stream that the session has written to.
 
+use max_team_core::channel::ChatAddress;
 use max_team_core::id::{AgentId, PlanId, SessionId};
 use max_team_journal::Journal;
 
@@ -13,14 +14,16 @@ use crate::tasks;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cast {
     session: SessionId,
-    /// Who leads it; they may not have begun yet.
+    /// The lead; `None` if it has not started yet.
     lead: Option<AgentId>,
+    /// The chat of a messaging service that it is held in.
+    chat: Option<ChatAddress>,
     pub(crate) agents: Vec<AgentId>,
     pub(crate) plans: Vec<PlanId>,
 }
 
 impl Cast {
-    /// Everybody whom the rows of a journal know.
+    /// All agents in the rows of a journal.
     pub(crate) fn of(journal: &Journal, session: SessionId) -> Result<Self, RuntimeError> {
         let agents = rows::rows::<AgentRow>(journal, &rows::agents_of(&session.to_string()))?;
         let known = rows::rows::<PlanRow>(journal, rows::PLAN)?.into_iter().filter(|(_, row)| row.session == session);
@@ -32,11 +35,12 @@ impl Cast {
         plans.dedup();
         let mut agents: Vec<AgentId> = agents.into_iter().map(|(_, row)| row.agent).collect();
         agents.sort_unstable();
-        let lead = Sessions::new(journal).row(session).ok().map(|row| row.lead);
-        Ok(Self { session, lead: lead.filter(|lead| !agents.contains(lead)), agents, plans })
+        let row = Sessions::new(journal).row(session).ok();
+        let lead = row.as_ref().map(|row| row.lead).filter(|lead| !agents.contains(lead));
+        Ok(Self { session, lead, chat: row.and_then(|row| row.chat), agents, plans })
     }
 
-    /// Where they get mail.
+    /// Their mailbox addresses.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = String> {
         let agents = self.agents.iter().map(|agent| session::agent_stream(*agent));
         agents.chain(self.plans.iter().map(|plan| plan_stream(*plan)))
@@ -46,6 +50,7 @@ impl Cast {
     pub(crate) fn streams(&self) -> Vec<String> {
         let addresses = self.addresses().chain(self.lead.map(session::agent_stream));
         let own = addresses.flat_map(|address| [format!("mail/{address}"), address]);
-        [session::stream(self.session), tasks::stream(self.session)].into_iter().chain(own).collect()
+        let chat = self.chat.iter().map(|chat| format!("outbox/{chat}"));
+        [session::stream(self.session), tasks::stream(self.session)].into_iter().chain(own).chain(chat).collect()
     }
 }

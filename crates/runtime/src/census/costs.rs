@@ -1,45 +1,36 @@
-//! What was spent, turn by turn: from the rows that ended turns leave, and from those that run.
+//! Costs, turn by turn: from the rows of ended turns, and from running turns.
 
-use max_team_core::chat::Usage;
+use max_team_core::cost::SessionCost;
 use max_team_core::id::{AgentId, PlanId, SessionId};
 use max_team_core::ledger::Charge;
+use max_team_core::turn::Turn;
 use serde::Serialize;
 
 use super::Census;
 use crate::error::RuntimeError;
 use crate::rows::{self, AgentRow, CostRow};
 
-/// What one turn of an agent spent on one model.
+/// The cost of one turn of an agent on one model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cost {
-    /// The session.
     pub session: SessionId,
-    /// The agent.
     pub agent: AgentId,
-    /// Its name.
     pub name: String,
     /// The plan it worked in.
     pub plan: Option<PlanId>,
-    /// What it worked on: the task's name, or the key of the call that delegated it.
+    /// Its task: the task's name, or the key of the call that delegated it.
     pub task: Option<String>,
-    /// Whoever had called it, if somebody had: what it spent was spent for them.
+    /// The agent that called it, if one did: its cost belongs to that call.
     pub caller: Option<AgentId>,
-    /// The model.
-    pub model: String,
-    /// Settled calls.
-    pub calls: u64,
-    /// Their tokens.
-    pub usage: Usage,
-    /// Nano-dollars, as far as the price is known.
-    pub nano: u64,
-    /// How much of them is for calls whose outcome nobody knows.
-    pub unknown_nano: u64,
-    /// When the turn ended; for one that runs, when it was looked at.
+    /// Model, tokens and cost.
+    #[serde(flatten)]
+    pub charge: Charge,
+    /// When the turn ended; for a running one, the time of the query.
     pub at_ms: i64,
 }
 
 impl Census<'_> {
-    /// What was spent since then, by everybody or in one session.
+    /// The cost since then, of all sessions or of one.
     pub fn costs(&self, session: Option<SessionId>, since_ms: i64, now_ms: i64) -> Result<Vec<Cost>, RuntimeError> {
         let sessions: Vec<SessionId> = match session {
             Some(session) => vec![session],
@@ -54,24 +45,43 @@ impl Census<'_> {
         let mut costs = Vec::new();
         for session in sessions {
             for agent in self.agents(session)? {
-                let key = agent.agent.to_string();
-                for (_, row) in rows::rows::<CostRow>(self.journal, &rows::costs_of(&key))? {
-                    if row.at_ms >= since_ms {
-                        costs.extend(row.charges.into_iter().map(|charge| cost(&agent, charge, row.at_ms)));
-                    }
+                for row in self.ended_turns(agent.agent)?.into_iter().filter(|row| row.at_ms >= since_ms) {
+                    costs.extend(row.charges.into_iter().map(|charge| cost(&agent, charge, row.at_ms)));
                 }
-                if self.is_busy(agent.agent)? {
-                    let turn = self.turn(agent.agent)?;
+                if let Some(turn) = self.running_turn(agent.agent)? {
                     costs.extend(turn.charges().iter().cloned().map(|charge| cost(&agent, charge, now_ms)));
                 }
             }
         }
         Ok(costs)
     }
+
+    /// The cost of a session's agents, running turns included: a frontend folds later events on top of it.
+    pub(crate) fn session_cost(&self, session: SessionId) -> Result<SessionCost, RuntimeError> {
+        let mut cost = SessionCost::default();
+        for AgentRow { agent, .. } in self.agents(session)? {
+            for row in self.ended_turns(agent)? {
+                row.charges.iter().for_each(|charge| cost.charge(agent, charge));
+            }
+            if let Some(turn) = self.running_turn(agent)? {
+                cost.join(agent, &turn);
+            }
+        }
+        Ok(cost)
+    }
+
+    fn ended_turns(&self, agent: AgentId) -> Result<Vec<CostRow>, RuntimeError> {
+        let rows = rows::rows::<CostRow>(self.journal, &rows::costs_of(&agent.to_string()))?;
+        Ok(rows.into_iter().map(|(_, row)| row).collect())
+    }
+
+    fn running_turn(&self, agent: AgentId) -> Result<Option<Turn>, RuntimeError> {
+        self.is_busy(agent)?.then(|| self.turn(agent)).transpose()
+    }
 }
 
 impl Census<'_> {
-    /// What an agent has spent since then, and what those have who worked for it, directly or through others.
+    /// The cost of an agent since then, and that of the agents that worked for it, directly or through others.
     pub(crate) fn costs_of(
         &self,
         session: SessionId,
@@ -80,7 +90,7 @@ impl Census<'_> {
         now_ms: i64,
     ) -> Result<(Vec<Cost>, Vec<Cost>), RuntimeError> {
         let (mut own, mut others, mut callers) = (Vec::new(), Vec::new(), vec![agent]);
-        // Whoever is called begins after its caller, so one look at all of them finds everybody.
+        // A called agent starts after its caller, so one pass in order finds all of them.
         for cost in self.costs(Some(session), since_ms, now_ms)? {
             if cost.agent == agent {
                 own.push(cost);
@@ -102,11 +112,7 @@ fn cost(agent: &AgentRow, charge: Charge, at_ms: i64) -> Cost {
         plan: assignment.and_then(|assignment| assignment.plan),
         task: assignment.map(|assignment| assignment.task.clone()),
         caller: assignment.and_then(|assignment| assignment.reply_to.strip_prefix("agent/")?.parse().ok()),
-        model: charge.model,
-        calls: charge.calls,
-        usage: charge.usage,
-        nano: charge.nano,
-        unknown_nano: charge.unknown_nano,
+        charge,
         at_ms,
     }
 }

@@ -1,4 +1,4 @@
-//! The files that agents have changed, as their logs tell.
+//! The files that agents have changed, read from their logs.
 
 use std::path::Path;
 
@@ -13,9 +13,9 @@ use super::Census;
 use crate::agent::runs_on;
 use crate::error::RuntimeError;
 use crate::rows::{self, MovedRow, event_of};
-use crate::session::agent_stream;
+use crate::session::{agent_stream, stream as session_stream};
 
-/// Events that say what an agent did to files.
+/// Events about an agent's file changes.
 const READ: [&str; 2] = ["tool_intent", "files_changed"];
 
 impl Census<'_> {
@@ -45,34 +45,44 @@ impl Census<'_> {
     }
 
     /// The files that an agent has changed, each once, in the order in which it first did; and its commands whose changes are
-    /// not known, because they have not ended.
+    /// not known, because they have not ended. A file that several commands may have changed counts for each of them.
     pub(crate) fn changed_files(&self, agent: AgentId) -> Result<TaskFiles, RuntimeError> {
-        let (stream, mut after) = (agent_stream(agent), 0);
+        let stream = agent_stream(agent);
         let (mut files, mut moved) = (Vec::<String>::new(), Vec::new());
         let mut running: Vec<(String, String)> = Vec::new();
-        loop {
-            let entries = self.journal.read(&stream, after, STREAM_PAGE_ENTRIES)?;
-            let Some(last) = entries.last() else { break };
-            after = last.stream_seq;
-            for entry in entries.iter().filter(|entry| READ.contains(&&*entry.event)) {
-                match event_of(entry)? {
-                    Event::ToolIntent(intent) if runs_on(&intent.action) => {
-                        running.push((intent.key, intent.action.target));
-                    }
-                    Event::FilesChanged(changed) => {
-                        running.retain(|(key, _)| !changed.seen || *key != changed.key);
-                        moved.extend(changed.moved);
-                        let room = FILES_LEFT_MAX.saturating_sub(files.len());
-                        let new = changed.changes.into_iter().map(|change| change.path);
-                        let new: Vec<String> = new.filter(|path| !files.contains(path)).take(room).collect();
-                        files.extend(new);
-                    }
-                    _ => {}
+        let session = rows::row::<String>(self.journal, rows::AGENT, &agent.to_string())?;
+        // The changes of commands are in the session's stream.
+        let session = session.and_then(|session| session.parse().ok()).map(session_stream);
+        for of in std::iter::once(stream.clone()).chain(session) {
+            self.each_file_event(&of, |event| match event {
+                Event::ToolIntent(intent) if runs_on(&intent.action) => {
+                    running.push((intent.key, intent.action.target));
                 }
-            }
+                Event::FilesChanged(changed) if changed.calls(&of).any(|(by, _)| by == stream) => {
+                    running.retain(|(key, _)| !changed.seen || *key != changed.key);
+                    moved.extend(changed.moved);
+                    let room = FILES_LEFT_MAX.saturating_sub(files.len());
+                    let new = changed.changes.into_iter().map(|change| change.path);
+                    let new: Vec<String> = new.filter(|path| !files.contains(path)).take(room).collect();
+                    files.extend(new);
+                }
+                _ => {}
+            })?;
         }
         moved.truncate(FILES_LEFT_MAX);
         let running = running.into_iter().map(|(_, command)| command).collect();
         Ok(TaskFiles { task: String::new(), files, running, moved })
+    }
+
+    fn each_file_event(&self, stream: &str, mut take: impl FnMut(Event)) -> Result<(), RuntimeError> {
+        let mut after = 0;
+        loop {
+            let entries = self.journal.read(stream, after, STREAM_PAGE_ENTRIES)?;
+            let Some(last) = entries.last() else { return Ok(()) };
+            after = last.stream_seq;
+            for entry in entries.iter().filter(|entry| READ.contains(&&*entry.event)) {
+                take(event_of(entry)?);
+            }
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Which answer a later call rests on: the judge is asked again, with one answer at a time.
+//! Finds the answer that a later call rests on: the policy judges again, with one answer at a time.
 
 use std::collections::HashMap;
 
@@ -10,24 +10,24 @@ use max_team_journal::Entry;
 
 use super::record::{Set, Word};
 
-/// Answers that hold for longer, and what everybody works under.
+/// Approvals that hold for longer, and the settings of all agents.
 #[derive(Default)]
 pub(super) struct Grants {
-    /// What each open question would be remembered as.
+    /// The rule that each open question would be remembered as.
     asked: HashMap<QuestionId, (Deed, Memory)>,
     given: Vec<Given>,
-    /// By agent.
+    /// The settings of each agent, by its stream.
     settings: HashMap<String, Known>,
-    /// Modes that somebody wanted in a session, the last one last.
+    /// Modes that were set in a session, in order.
     wanted: Vec<(Option<SessionId>, Mode, Set)>,
 }
 
 struct Given {
     session: Option<SessionId>,
-    /// Whose question it was.
+    /// The stream of the agent that asked.
     stream: String,
     until: Until,
-    /// Whether it holds for everybody in the session.
+    /// Whether it holds for all agents of the session.
     shared: bool,
     grants: Vec<Grant>,
     word: Word,
@@ -39,7 +39,7 @@ struct Known {
 }
 
 impl Grants {
-    /// Remembers what later calls may rest on.
+    /// Remembers answers and settings for later calls.
     pub(super) fn learn(&mut self, session: Option<SessionId>, entry: &Entry, event: &Event) {
         match event {
             Event::Configured(configured) => {
@@ -61,7 +61,7 @@ impl Grants {
         }
     }
 
-    /// What has set the mode of an agent: what somebody wanted of it, or of the session that it follows.
+    /// The entry that set the mode of an agent: one for the agent itself, or for the session that it follows.
     pub(super) fn mode_set(&self, session: Option<SessionId>, stream: &str) -> Option<Set> {
         let known = self.settings.get(stream)?;
         let is_its = |(of, mode, _): &&(Option<SessionId>, Mode, Set)| *of == session && *mode == known.settings.mode;
@@ -69,7 +69,7 @@ impl Grants {
         Some(followed.map_or(&known.mode_set, |(_, _, set)| set).clone())
     }
 
-    /// The last answer that by itself allows a call of an agent in the words of the rule.
+    /// The last answer that by itself allows a call of an agent, as the rule says it.
     pub(super) fn behind(
         &self,
         session: Option<SessionId>,

@@ -1,7 +1,7 @@
-//! The letters of a session, and what became of each.
+//! The messages of a session, and what became of each.
 //!
-//! A letter waits in its reader's mailbox until a commit of the reader's takes it; which turn that was for, the reader's own
-//! stream says. What is in nobody's mailbox because its reader began with it in hand is told from there, too.
+//! A message waits in its reader's mailbox until a commit of the reader takes it; the reader's own stream says for
+//! which turn. A message that an agent was started with never was in a mailbox: it is found in that stream, too.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -20,30 +20,29 @@ use crate::plan::plan_stream;
 use crate::rows::{self, PlanRow, event_of};
 use crate::session;
 
-/// What became of a letter.
+/// What became of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum Fate {
     /// It waits, and no process runs the session.
     Queued,
-    /// It lies before whoever it is for.
+    /// It waits, and a process runs the session.
     Delivered,
     /// It is being acted on, in this turn; or a person has seen it.
     Read(Option<TurnId>),
-    /// It was; in this turn, if it took one.
+    /// It was acted on; in this turn, if it took one.
     Acted(Option<TurnId>),
-    /// It came back: why.
+    /// It was returned, for this reason.
     Dead(String),
-    /// It was not accepted: why.
+    /// It was not accepted, for this reason.
     Refused(String),
-    /// Whoever wrote it took it back before anybody read it.
+    /// Its author took it back unread.
     Withdrawn,
 }
 
 impl Fate {
-    /// All names, in the order in which a letter goes through them.
+    /// All names, in the order in which a message goes through them.
     pub const NAMES: [&str; 7] = ["queued", "delivered", "read", "acted", "dead", "refused", "withdrawn"];
 
-    /// Its name.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -73,28 +72,27 @@ impl Fate {
     }
 }
 
-/// A letter, and what became of it.
+/// A message, and what became of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Letter {
     /// All that it says.
     pub envelope: Envelope,
-    /// Its place in the log: between two who write to each other, the order in which it was written.
+    /// Its number in the log; messages are ordered by it.
     pub seq: u64,
-    /// Who wrote it, by name.
+    /// Name of the sender.
     pub from: String,
-    /// Whom it is for, by name.
+    /// Name of the reader.
     pub to: String,
     /// What became of it.
     pub fate: Fate,
 }
 
 impl Letter {
-    /// Its words.
     pub fn text(&self) -> String {
-        text_at(&self.envelope.body, "text")
+        self.envelope.text().to_owned()
     }
 
-    /// Whether it keeps the team going rather than say anything: who rests, who may do what, who ends.
+    /// Whether it is a control message (idle notices, permissions, shutdown) without content for a reader.
     pub fn is_control(&self) -> bool {
         !matches!(
             self.envelope.kind,
@@ -110,14 +108,14 @@ impl Letter {
     }
 }
 
-/// What a reader's stream says about what it was sent.
+/// What a reader's stream says about its messages.
 #[derive(Default)]
 struct Reading {
     turns: Vec<Taken>,
     refused: HashMap<EnvelopeId, String>,
 }
 
-/// A turn, and the letters that began it.
+/// A turn, and the messages that began it.
 struct Taken {
     turn: TurnId,
     began: u64,
@@ -127,17 +125,18 @@ struct Taken {
     letters: Vec<EnvelopeId>,
 }
 
-/// A mailbox: its letters, and when each was taken.
+/// A mailbox: its messages, and when each was taken.
 #[derive(Default)]
 struct Mailbox {
     letters: Vec<(u64, Envelope)>,
     taken: HashMap<EnvelopeId, u64>,
-    /// Those that a person took. Before people did, whoever wrote a letter to one took it out again.
+    /// Messages that a person read. In older versions the sender of a message to a person took it out of the mailbox
+    /// again.
     seen: HashSet<EnvelopeId>,
 }
 
 impl Census<'_> {
-    /// Every letter of a session, in the order they were written.
+    /// All messages of a session, in the order they were written.
     pub fn letters(&self, session: SessionId) -> Result<Vec<Letter>, RuntimeError> {
         let agents = self.agents(session)?;
         let mut names: HashMap<Address, String> =
@@ -154,9 +153,9 @@ impl Census<'_> {
             let reading = self.reading(address, &mut mailbox)?;
             for (seq, envelope) in mailbox.letters {
                 if let Some(letter) = returned(&envelope) {
-                    // Letters of before do not say why but in their words, which tell what was written, too.
+                    // Older returned messages have the reason only in their text, together with the original message.
                     let why = Some(text_at(&envelope.body, "why")).filter(|why| !why.is_empty());
-                    dead.insert(letter, why.unwrap_or_else(|| text_at(&envelope.body, "text")));
+                    dead.insert(letter, why.unwrap_or_else(|| envelope.text().to_owned()));
                 }
                 let fate = reading.fate(envelope.id, mailbox.taken.get(&envelope.id), is_run);
                 found.push((seq, envelope, fate));
@@ -178,7 +177,7 @@ impl Census<'_> {
         };
         let withdrawn = self.withdrawn(session)?;
         let told = |(seq, envelope, fate): (u64, Envelope, Fate)| {
-            // One that was taken back was taken from its mailbox, too, but by nobody who read it.
+            // A message that was taken back has left its mailbox, too, but unread.
             let fate = if withdrawn.contains(&envelope.id) { Fate::Withdrawn } else { fate };
             let fate = dead.get(&envelope.id).map_or(fate, |why| Fate::Dead(why.clone()));
             Letter { from: name(&envelope.from), to: name(&envelope.to), envelope, seq, fate }
@@ -188,14 +187,14 @@ impl Census<'_> {
         Ok(letters)
     }
 
-    /// The letter of that id, or the only one whose id begins or ends so.
+    /// The message with that id, or the only one whose id begins or ends with it.
     pub fn find_letter(&self, session: SessionId, text: &str) -> Result<Option<Letter>, RuntimeError> {
         let letters = self.letters(session)?;
         let id: Option<EnvelopeId> = only(letters.iter().map(|letter| letter.envelope.id.to_string()), text)?;
         Ok(letters.into_iter().find(|letter| Some(letter.envelope.id) == id))
     }
 
-    /// What people have taken back of what they said.
+    /// Messages that people have taken back.
     fn withdrawn(&self, session: SessionId) -> Result<BTreeSet<EnvelopeId>, RuntimeError> {
         let mut withdrawn = BTreeSet::new();
         self.entries(&session::stream(session), |entry| {
@@ -229,7 +228,7 @@ impl Census<'_> {
         Ok(mailbox)
     }
 
-    /// What a reader did with its letters; the one that it began with in hand joins those of its mailbox.
+    /// What a reader did with its messages; adds the message that it was started with to those of its mailbox.
     fn reading(&self, address: &str, mailbox: &mut Mailbox) -> Result<Reading, RuntimeError> {
         let mut reading = Reading::default();
         let names = ["turn_started", "turn_ended", "letter_refused"];
@@ -251,7 +250,7 @@ impl Census<'_> {
                 }
                 Event::TurnEnded(ended) => {
                     let turn = reading.turns.iter_mut().rfind(|taken| taken.turn == ended.turn);
-                    // No model was told where none could be paid or reached.
+                    // A turn that could pay or reach no model has told no model of its messages.
                     let is_cut = matches!(ended.end, End::Budget | End::Failed { .. }) && ended.charges.is_empty();
                     turn.into_iter().for_each(|taken| (taken.ended, taken.is_unheard) = (Some(entry.seq), is_cut));
                 }
@@ -278,7 +277,7 @@ impl Reading {
             return Fate::Refused(why.clone());
         }
         let began = self.turns.iter().find(|turn| turn.letters.contains(&letter));
-        // Whoever looks into its mailbox in the middle of a turn reads there.
+        // An agent that calls `check_inbox` during a turn reads the message in that turn.
         let during = |taken: &u64| {
             let is_in = |turn: &&Taken| turn.began < *taken && turn.ended.is_none_or(|ended| *taken <= ended);
             self.turns.iter().find(is_in)
@@ -304,7 +303,7 @@ fn is_user(address: &str) -> bool {
     address.starts_with("user/")
 }
 
-/// The letter that another says has come back.
+/// The message that another reports as returned.
 fn returned(envelope: &Envelope) -> Option<EnvelopeId> {
     let letter = envelope.body.get("letter").filter(|_| envelope.kind == Kind::Undelivered)?;
     letter.as_str()?.parse().ok()

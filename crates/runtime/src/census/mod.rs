@@ -1,7 +1,7 @@
-//! What the journal knows of everybody: plans, agents, costs, for whoever looks from outside.
+//! Read-only queries over the journal: plans, agents, costs.
 //!
-//! A census needs no house and no owner: it reads rows and folds streams, also while another process runs the session.
-//! It never writes, and what it says is as old as the moment it was asked.
+//! A census needs neither a runtime nor ownership: it reads rows and folds streams, also while another process runs
+//! the session. It never writes, and its answers are as old as the moment of the query.
 
 mod cast;
 mod claimers;
@@ -20,30 +20,30 @@ use max_team_core::id::{AgentId, PlanId, SessionId, TurnId};
 use max_team_core::mates::CommandBegun;
 use max_team_core::message::Kind;
 use max_team_core::plan::{Plan, PlanState};
-use max_team_core::turn::Turn;
-use max_team_journal::{Entry, Journal, WorkerInfo};
+use max_team_core::turn::{Turn, is_stop};
+use max_team_journal::{Journal, WorkerInfo};
 use serde::Serialize;
 
-use crate::agent::SNAPSHOT_VERSION;
+use crate::driver;
 use crate::error::RuntimeError;
 use crate::keep::{Gone, gone};
-use crate::plan::{PLAN_SNAPSHOT_VERSION, plan_stream};
+use crate::plan::plan_stream;
 use crate::post;
-use crate::rows::{self, AgentRow, MateRow, PlanEndRow, PlanRow, event_of};
+use crate::rows::{self, AgentRow, MateRow, PlanEndRow, PlanRow};
 use crate::session::{self, Sessions};
 
 pub(crate) use cast::Cast;
 pub use costs::Cost;
 pub use mail::{Fate, Letter};
-pub use people::{Doing, Person, Reason, Standing};
+pub use people::Person;
 pub use record::{Allowed, Filter, Met, Record, Refused, Seen, Set, Step, Unmet, Word};
 pub use roll::{Enrolled, Roll};
 pub use trace::{Span, SpanKind};
 
-/// Sessions that are looked at, last used first.
+/// Sessions that are searched, last used first.
 const SESSIONS_MAX: usize = 256;
 
-/// Looks into a journal.
+/// Read-only queries over a journal.
 #[derive(Debug, Clone, Copy)]
 pub struct Census<'j> {
     journal: &'j Journal,
@@ -52,14 +52,13 @@ pub struct Census<'j> {
 /// A plan in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlanLine {
-    /// What it is for.
+    /// The plan as it was proposed.
     pub row: PlanRow,
     /// How it ended, if it did.
     pub end: Option<PlanEndRow>,
 }
 
 impl<'j> Census<'j> {
-    /// Of this journal.
     pub fn new(journal: &'j Journal) -> Self {
         Self { journal }
     }
@@ -74,27 +73,27 @@ impl<'j> Census<'j> {
         Ok(Sessions::new(self.journal).row(session)?.cwd)
     }
 
-    /// A plan as it stands.
+    /// The present state of a plan.
     pub fn plan(&self, plan: PlanId) -> Result<Plan, RuntimeError> {
         Ok(fold_plan(self.journal, plan)?.0)
     }
 
-    /// Everything that happened to a plan, with the time.
+    /// The events of a plan, with their times.
     pub fn plan_events(&self, plan: PlanId) -> Result<Vec<(i64, Event)>, RuntimeError> {
         self.events(&plan_stream(plan))
     }
 
-    /// Everything that happened to an agent, with the time.
+    /// The events of an agent, with their times.
     pub fn agent_events(&self, agent: AgentId) -> Result<Vec<(i64, Event)>, RuntimeError> {
         self.events(&session::agent_stream(agent))
     }
 
-    /// An agent as it stands.
+    /// The present state of an agent.
     pub fn turn(&self, agent: AgentId) -> Result<Turn, RuntimeError> {
         Ok(fold_agent(self.journal, agent)?.0)
     }
 
-    /// Commands in the background that are not known to be over, of one agent or of everybody in a session: whose, and which.
+    /// Background commands that are not known to have ended, of one agent or of all agents in a session.
     pub fn commands(
         &self,
         session: SessionId,
@@ -106,7 +105,7 @@ impl<'j> Census<'j> {
             let row = post::agent_row(self.journal, agent)?;
             let is_meant = |row: &AgentRow| row.session == session && of.is_none_or(|of| row.agent == of);
             let Some(row) = row.filter(is_meant) else { continue };
-            // Of somebody who is no more nothing runs, also where older versions have not written that down.
+            // An ended agent has no running commands, even if an older version has not recorded their end.
             let mate = rows::row::<MateRow>(self.journal, &rows::mates_of(&session.to_string()), &row.name)?;
             if mate.is_none_or(|mate| mate.agent != row.agent || mate.gone.is_none()) {
                 found.push((row, CommandBegun { id: id.to_owned(), name }));
@@ -115,7 +114,7 @@ impl<'j> Census<'j> {
         Ok(found)
     }
 
-    /// The plans there are, newest first.
+    /// All plans, newest first.
     pub fn plans(&self) -> Result<Vec<PlanLine>, RuntimeError> {
         let mut plans = Vec::new();
         for (key, row) in rows::rows::<PlanRow>(self.journal, rows::PLAN)? {
@@ -133,7 +132,7 @@ impl<'j> Census<'j> {
         mine.map(|(key, row)| Ok(PlanLine { row, end: rows::row(self.journal, rows::PLAN_END, &key)? })).collect()
     }
 
-    /// Plans that are not over, of one session or of all, oldest first.
+    /// Unfinished plans of one session or of all, oldest first.
     pub fn open_plans(&self, session: Option<SessionId>) -> Result<Vec<PlanId>, RuntimeError> {
         let mine = session.map(|session| session.to_string());
         let found = rows::rows::<String>(self.journal, rows::PLAN_OPEN)?;
@@ -152,26 +151,40 @@ impl<'j> Census<'j> {
         Ok(rows::row::<String>(self.journal, rows::PLAN_OPEN, &key)?.and_then(|session| session.parse().ok()))
     }
 
+    /// Whether the user stopped a plan, and has neither continued it nor given it up. An unread stop counts.
+    pub fn is_plan_held(&self, plan: PlanId) -> Result<bool, RuntimeError> {
+        Ok(self.plan(plan)?.is_held() || self.journal.pending_mail(&plan_stream(plan))?.iter().any(is_stop))
+    }
+
+    /// Whether a plan of a session runs, or waits for anything but its approval.
+    pub fn has_running_plan(&self, session: SessionId) -> Result<bool, RuntimeError> {
+        for plan in self.open_plans(Some(session))? {
+            if self.plan(plan)?.is_approved() && !self.is_plan_held(plan)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// The state of a plan, in one word.
     pub fn plan_state(&self, plan: &Plan) -> Result<PlanState, RuntimeError> {
         let owner = plan.session().map(|session| self.owner(session)).transpose()?.flatten();
         let is_told_to_stop = match plan.id() {
-            Some(id) => self.stopping(id)? == Some(None),
+            Some(id) => self.stopping(id)? == Some(None) || self.is_plan_held(id)?,
             None => false,
         };
         Ok(plan.state(owner.is_some(), is_told_to_stop))
     }
 
-    /// What of an open plan somebody has stopped and is not over yet: all of it, or one of its tasks.
+    /// What of an open plan is being stopped: all of it, or one of its tasks.
     pub fn stopping(&self, plan: PlanId) -> Result<Option<Option<String>>, RuntimeError> {
         if self.plan_end(plan)?.is_some() {
             return Ok(None);
         }
-        // A letter that nobody has read yet counts: nothing else will happen before it is.
+        // An unread stop counts: the plan does nothing else before it reads it.
         let mail = self.journal.pending_mail(&plan_stream(plan))?;
-        let told = mail.iter().filter(|letter| letter.kind == Kind::Shutdown);
-        let mut told: Vec<Option<String>> =
-            told.map(|letter| Some(letter.body.get("task")?.as_str()?.to_owned())).collect();
+        let told = mail.iter().filter(|letter| letter.kind == Kind::Shutdown && !is_stop(letter));
+        let mut told: Vec<Option<String>> = told.map(|letter| letter.stop().task.map(str::to_owned)).collect();
         // All of it says more than one task of it.
         told.sort_unstable();
         if let Some(task) = told.into_iter().next() {
@@ -187,14 +200,14 @@ impl<'j> Census<'j> {
         rows::row(self.journal, rows::PLAN_END, &plan.to_string())
     }
 
-    /// The plan of that id, or the only one whose id begins or ends so; `None` if there is none.
+    /// The plan with that id, or the only one whose id begins or ends with it; `None` if there is none.
     pub fn find_plan(&self, text: &str) -> Result<Option<PlanId>, RuntimeError> {
         let open = rows::rows::<String>(self.journal, rows::PLAN_OPEN)?.into_iter().map(|(key, _)| key);
         let known = rows::rows::<PlanRow>(self.journal, rows::PLAN)?.into_iter().map(|(key, _)| key);
         only(open.chain(known), text)
     }
 
-    /// The session of that id, or the only one whose id begins or ends so; `None` if there is none.
+    /// The session with that id, or the only one whose id begins or ends with it; `None` if there is none.
     pub fn find_session(&self, text: &str) -> Result<Option<SessionId>, RuntimeError> {
         let sessions = Sessions::new(self.journal);
         if let Ok(id) = text.parse() {
@@ -205,12 +218,12 @@ impl<'j> Census<'j> {
         only(meant.into_iter(), text)
     }
 
-    /// That the session which is meant was forgotten, if it was.
+    /// The tombstone of the session that a text names, if it was erased.
     pub fn forgotten(&self, text: &str) -> Result<Option<Gone>, RuntimeError> {
         gone(self.journal, |id| id == text || means(text, id))
     }
 
-    /// The session or plan that is meant, where it may be either; `None` if there is none.
+    /// The session or plan that a text names; `None` if there is none.
     pub fn find(&self, text: &str) -> Result<Option<Found>, RuntimeError> {
         match (self.find_session(text)?, self.find_plan(text)?) {
             (Some(session), Some(plan)) => {
@@ -226,8 +239,8 @@ impl<'j> Census<'j> {
         Ok(found.into_iter().rev().map(|(_, row)| row).collect())
     }
 
-    /// Whom somebody means by a name, a handle or the end of an id: of a session, or of the one last used in which there is
-    /// such an agent; `None` if there is none.
+    /// The agent with a name, a handle or the end of an id: in one session, or in the last used session that has such
+    /// an agent; `None` if there is none.
     pub fn find_agent(&self, session: Option<SessionId>, text: &str) -> Result<Option<AgentRow>, RuntimeError> {
         let sessions = match session {
             Some(session) => vec![session],
@@ -239,7 +252,7 @@ impl<'j> Census<'j> {
             if meant.len() > 1
                 && let Some(mate) = rows::row::<MateRow>(self.journal, &rows::mates_of(&session.to_string()), text)?
             {
-                // Whoever has the name now, not those who had it before.
+                // The agent that has the name now, not those that had it before.
                 meant.retain(|row| row.agent == mate.agent);
             }
             if meant.len() > 1 {
@@ -256,14 +269,14 @@ impl<'j> Census<'j> {
         rows::events_of(self.journal, stream)
     }
 
-    /// Whether an agent is in the middle of something; reads one entry, and folds only where that does not tell.
+    /// Whether an agent has an unfinished turn; reads one entry, and folds the stream only if that is not enough.
     fn is_busy(&self, agent: AgentId) -> Result<bool, RuntimeError> {
         let stream = session::agent_stream(agent);
         let Some(before) = self.journal.head(&stream)?.checked_sub(1) else { return Ok(false) };
         let last = self.journal.read(&stream, before, 1)?;
         match last.first().map(|entry| &*entry.event) {
             None | Some("agent_started" | "forked" | "turn_ended" | "agent_ended") => Ok(false),
-            // These come in the middle of a turn, and between two.
+            // These events come both within a turn and between two.
             Some(
                 "configured" | "nudged" | "requested" | "responded" | "letter_refused" | "granted" | "command_begun"
                 | "command_over" | "files_changed" | "interrupted",
@@ -273,16 +286,15 @@ impl<'j> Census<'j> {
     }
 }
 
-/// What somebody means by an id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What an id stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Found {
-    /// A session.
     Session(SessionId),
-    /// A plan.
     Plan(PlanId),
 }
 
-/// The only id that is meant.
+/// The only id that a text names.
 fn only<T: std::str::FromStr>(ids: impl Iterator<Item = String>, text: &str) -> Result<Option<T>, RuntimeError> {
     let mut found: Vec<String> = ids.filter(|id| means(text, id)).collect();
     found.sort_unstable();
@@ -294,7 +306,7 @@ fn only<T: std::str::FromStr>(ids: impl Iterator<Item = String>, text: &str) -> 
     }
 }
 
-/// Whether a text means an id: all of it, its beginning (with its kind or without), or its end, as lists show it.
+/// Whether a text names an id: all of it, its beginning (with or without its kind), or its end, as lists show it.
 pub(crate) fn means(text: &str, id: &str) -> bool {
     let bare = id.split_once('_').map_or(id, |(_, bare)| bare);
     !text.is_empty() && (id.starts_with(text) || bare.starts_with(text) || id.ends_with(text))
@@ -302,31 +314,19 @@ pub(crate) fn means(text: &str, id: &str) -> bool {
 
 /// Folds a plan's stream; returns also how many entries it has.
 pub(crate) fn fold_plan(journal: &Journal, plan: PlanId) -> Result<(Plan, u64), RuntimeError> {
-    let apply = |state: &mut Plan, entry: &Entry| {
-        state.apply(&event_of(entry)?, entry.at_ms);
-        Ok::<_, RuntimeError>(())
-    };
-    let folded = journal.fold(&plan_stream(plan), PLAN_SNAPSHOT_VERSION, Plan::new(), apply)?;
-    Ok((folded.state, folded.stream_seq))
+    driver::fold(journal, &plan_stream(plan))
 }
 
 /// Folds an agent's stream; returns also how many entries it has.
 pub(crate) fn fold_agent(journal: &Journal, agent: AgentId) -> Result<(Turn, u64), RuntimeError> {
-    let apply = |turn: &mut Turn, entry: &Entry| {
-        turn.apply(&event_of(entry)?);
-        Ok::<_, RuntimeError>(())
-    };
-    let folded = journal.fold(&session::agent_stream(agent), SNAPSHOT_VERSION, Turn::new(), apply)?;
-    let mut turn = folded.state;
+    let (mut turn, head) = driver::fold::<Turn>(journal, &session::agent_stream(agent))?;
     if let Some((_, session, _)) = turn.identity().filter(|_| turn.mate().is_some()) {
         turn.know_stop(stopped_since(journal, session)?);
     }
-    Ok((turn, folded.stream_seq))
+    Ok((turn, head))
 }
 
-/// Since when what is written to the teammates of a session is no news, if somebody has stopped everybody: by what its lead has
-/// read, or has still to read. Rows say so, however much there is to read.
+/// The turn id of the last stop of a session. A row has it, so that the stop need not be written to each idle teammate.
 pub(crate) fn stopped_since(journal: &Journal, session: SessionId) -> Result<Option<TurnId>, RuntimeError> {
-    let lead = Sessions::new(journal).row(session)?.lead;
-    rows::stopped_since(journal, lead)
+    rows::stopped_since(journal, Sessions::new(journal).row(session)?.lead)
 }

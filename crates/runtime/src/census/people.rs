@@ -1,208 +1,56 @@
-//! Who is there and what they are doing: one row per agent, with why it does nothing if it does nothing.
+//! The agents of all sessions, one row each, with their state (`core::status`).
 //!
-//! A session that no living process runs does not move: everybody in it is stopped, whatever the log says they were
-//! at, and the reason says how to go on.
+//! In a session that no living process runs all agents are stopped, and the reason says how to go on.
 
 use std::collections::{BTreeSet, HashSet};
 
 use max_team_core::chat::Usage;
 use max_team_core::event::{End, Event, TurnEnded};
 use max_team_core::id::{AgentId, PlanId, SessionId, TurnId};
-use max_team_core::message::Kind;
 use max_team_core::plan::{Plan, Status, TaskView, Waits};
-use max_team_core::policy::{By, Deed};
-use max_team_core::turn::{Effect, Halted, Turn, is_stop};
-use serde::{Deserialize, Serialize};
+use max_team_core::status::{AgentStatus, Doing, Reason, Standing, Surroundings};
+use max_team_core::turn::Turn;
+use serde::Serialize;
 
 use super::{Census, SESSIONS_MAX};
 use crate::error::RuntimeError;
 use crate::memory;
 use crate::rows::{self, AgentRow, MateRow, event_of};
 use crate::session::{self, SessionRow, Sessions};
-use crate::team_tools::{self, NEED_CLARIFY};
+use crate::team_tools;
 
-/// How long sessions without work are shown to whoever asks for all.
+/// Age up to which sessions without work are listed with `all`.
 const RECENT_MS: i64 = 24 * 60 * 60 * 1_000;
-/// The stages of an agent's life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Standing {
-    /// A plan names it that nobody has approved yet.
-    Created,
-    /// It has mail and has not begun.
-    Starting,
-    /// It could begin at once.
-    Ready,
-    /// It is at something.
-    Busy,
-    /// It does nothing any more, or nobody runs it.
-    Stopped,
-}
-
-impl Standing {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Created => "created",
-            Self::Starting => "starting",
-            Self::Ready => "ready",
-            Self::Busy => "busy",
-            Self::Stopped => "stopped",
-        }
-    }
-}
-
-/// Why somebody does nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reason {
-    /// There is nothing left to do.
-    Done,
-    /// Something must come first.
-    WaitingFor(String),
-    /// It cannot go on before somebody does something.
-    Blocked(String),
-    /// It could not do what it was to do.
-    Failed(String),
-}
-
-impl Reason {
-    /// Who is waited for: whoever sits at the terminal.
-    pub const YOU: &str = "you";
-    /// Who gives members what they do.
-    pub const LEAD: &str = "the lead";
-    /// Who gives the lead what it does.
-    pub const USER: &str = "the user";
-    /// What a task waits for that could begin.
-    pub const PLACE: &str = "a free place";
-    /// The reason of a task whose model server cannot be reached.
-    pub const SERVER: &str = "the model server";
-    /// What a team that is about to begin waits for.
-    pub const COPIES: &str = "copies of the project";
-    /// The same, where no process runs the session.
-    pub const TEAM: &str = "a team waits to begin";
-    /// Why no model is called any more.
-    pub const BUDGET: &str = "the budget is used up";
-    /// Somebody said stop.
-    pub const STOPPED: &str = "it was stopped";
-    /// The model would not.
-    pub const REFUSED: &str = "the model refused to answer";
-    /// The model had nothing to say.
-    pub const EMPTY: &str = "the model said nothing";
-    /// The answer has not the shape that was asked for.
-    pub const UNSTRUCTURED: &str = "the model never gave the structured answer";
-    /// The model went in circles.
-    pub const LOOPING: &str = "the model repeated itself";
-    /// There were too many rounds.
-    pub const ROUNDS: &str = "the limit of rounds was reached";
-    /// What stands in front of an error that somebody has to decide about.
-    pub const DECISION: &str = "a decision: ";
-    /// What stands in front of the number of letters that wait since somebody was stopped.
-    pub const LETTERS: &str = "letters wait: ";
-
-    /// What stands in front of the name of one that takes tasks by itself, was stopped and takes none.
-    pub const CLAIMS: &str = "it was stopped and takes no tasks: /continue ";
-
-    /// Whether it says that letters wait since a stop.
-    fn is_unread(&self) -> bool {
-        matches!(self, Self::Blocked(why) if why.starts_with(Self::LETTERS))
-    }
-
-    /// So many letters wait since it was stopped.
-    fn unread(count: usize) -> Self {
-        Self::Blocked(format!("{}{count}", Self::LETTERS))
-    }
-
-    /// Why somebody does nothing after a turn that ended so.
-    pub(crate) fn of(end: &End) -> Self {
-        match end {
-            End::Answered | End::Proposed | End::Truncated => Self::Done,
-            End::Budget => Self::Blocked(Self::BUDGET.to_owned()),
-            End::Interrupted => Self::Failed(Self::STOPPED.to_owned()),
-            End::Failed { detail, .. } | End::Broken { detail } => Self::Failed(detail.clone()),
-            End::Refused => Self::Failed(Self::REFUSED.to_owned()),
-            End::Empty => Self::Failed(Self::EMPTY.to_owned()),
-            End::Unstructured => Self::Failed(Self::UNSTRUCTURED.to_owned()),
-            End::Looping => Self::Failed(Self::LOOPING.to_owned()),
-            End::Rounds => Self::Failed(Self::ROUNDS.to_owned()),
-        }
-    }
-}
-
-/// What somebody is at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Doing {
-    /// Calls a model.
-    Calling {
-        /// Which.
-        model: String,
-        /// Counts the attempts at this call from 1.
-        attempt: u32,
-    },
-    /// Runs a tool.
-    Running {
-        /// Which.
-        tool: String,
-        /// On what.
-        target: String,
-    },
-    /// Asks a person.
-    Asking {
-        /// The tool that needs a yes.
-        tool: String,
-        /// On what.
-        target: String,
-    },
-    /// Waits for the next attempt.
-    Retrying {
-        /// When that is.
-        at_ms: i64,
-    },
-    /// Waits for money that calls of others have set aside.
-    Affording,
-    /// Looks at what it is about to do.
-    Preparing,
-    /// Its work is being checked.
-    Checked,
-    /// It is being stopped.
-    Stopping,
-}
-
-/// Somebody of a team.
+/// An agent of a session, as `ps` lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Person {
-    /// The session.
     pub session: SessionId,
-    /// The agent; none for a member that has not begun to exist.
+    /// The agent; `None` for a member that was not started yet.
     pub agent: Option<AgentId>,
-    /// Its name.
     pub name: String,
-    /// Its role.
     pub role: String,
     /// Whether it leads the session.
     pub lead: bool,
-    /// Where it stands.
     pub state: Standing,
-    /// Why it does nothing.
+    /// Why it is idle.
     pub reason: Option<Reason>,
     /// The plan it works in.
     pub plan: Option<PlanId>,
     /// Its task there.
     pub task: Option<String>,
-    /// Which attempt.
+    /// Number of the attempt.
     pub attempt: u32,
-    /// Since when, if that is known.
+    /// Since when it works on it, if known.
     pub since_ms: Option<i64>,
-    /// What it is at.
+    /// What it is doing.
     pub doing: Option<Doing>,
-    /// The model that answers for it.
     pub model: String,
     /// Tokens of its settled calls.
     pub usage: Usage,
-    /// Nano-dollars, as far as prices are known; with what was lost in a crash and may have been paid.
+    /// Nano-dollars, as far as prices are known; including calls that a crash interrupted and that may have been
+    /// charged.
     pub nano: u64,
-    /// How much of them is for calls whose outcome nobody knows.
+    /// The part of it for calls with an unknown outcome.
     pub unknown_nano: u64,
     /// Whether some calls had no price.
     pub unpriced: bool,
@@ -210,20 +58,21 @@ pub struct Person {
     pub pid: Option<u32>,
 }
 
-/// One session as it is looked at.
+/// A session while its agents are listed.
 pub(super) struct Room<'c> {
     census: Census<'c>,
     row: SessionRow,
     pid: Option<u32>,
     seen: HashSet<AgentId>,
     people: Vec<Person>,
-    /// Plans that were stopped and are not over, or the task of one.
+    /// Plans that are being stopped, or their tasks.
     stops: Vec<(PlanId, Option<String>)>,
 }
 
 impl Census<'_> {
-    /// Those of a session who are in the middle of a turn, or have unread mail or a task to take that begins one once somebody runs it.
-    /// Whoever works in a plan is stopped with it, and whoever was called with the turn that waits for it.
+    /// The agents of a session that have an unfinished turn, or unread mail or a claimable task that begins one once
+    /// the session runs. Not included: members of plans, which stop with their plan, and called agents, which stop
+    /// with the turn that waits for them.
     pub fn at_work(&self, session: SessionId) -> Result<Vec<AgentId>, RuntimeError> {
         let lead = Sessions::new(self.journal).row(session)?.lead;
         let mut at_work = Vec::new();
@@ -235,11 +84,11 @@ impl Census<'_> {
         Ok(at_work)
     }
 
-    /// Those of a session who are given something, or have unread mail.
+    /// The agents of a session that have an assignment or unread mail.
     fn perhaps_at_work(&self, session: SessionId, lead: AgentId) -> Result<Vec<AgentRow>, RuntimeError> {
         let unread = self.journal.mailboxes()?;
         let unread = unread.iter().filter_map(|address| address.strip_prefix("agent/")?.parse().ok());
-        // A lead has no row that says so: nobody gave it anything.
+        // The lead has no such row, because it has no assignment.
         let all = rows::working(self.journal, session)?.into_iter().chain(unread).chain([lead]);
         let table = rows::agents_of(&session.to_string());
         let mut found = Vec::new();
@@ -249,7 +98,7 @@ impl Census<'_> {
         Ok(found)
     }
 
-    /// Folds only where one entry does not tell: for whom somebody works who was called is in its turn.
+    /// Folds the agent's stream only if one entry is not enough: whose call a called agent works for is in its turn.
     fn is_at_work(&self, session: SessionId, row: &AgentRow, lead: AgentId) -> Result<bool, RuntimeError> {
         let agent = row.agent;
         let is_apart = row.assignment.as_ref().is_some_and(|given| given.plan.is_none() && !given.life.is_call());
@@ -265,50 +114,26 @@ impl Census<'_> {
         Ok(is_apart && begins)
     }
 
-    /// Who is told of a stop together with the lead: whoever is at work or could take a task, and teammates with commands. Whoever else rests knows of it from
-    /// the lead's own entry. Whoever cannot be read may be at work: a letter too many does no harm.
-    pub(crate) fn stopped_with(&self, session: SessionId) -> Result<Vec<AgentId>, RuntimeError> {
+    /// The agents that a session stop is written to: the lead, agents at work or with unread mail, and those with commands in the
+    /// background. A row tells idle teammates of it. An agent at the task of a plan is stopped by the plan.
+    pub(crate) fn stop_readers(&self, session: SessionId) -> Result<BTreeSet<AgentId>, RuntimeError> {
         let lead = Sessions::new(self.journal).row(session)?.lead;
-        let mut found = self.perhaps_at_work(session, lead)?;
-        found.retain(|row| row.agent != lead && self.is_at_work(session, row, lead).unwrap_or(true));
-        let mut all: BTreeSet<AgentId> = found.into_iter().map(|row| row.agent).collect();
+        let mut readers: BTreeSet<AgentId> = BTreeSet::new();
+        for row in self.perhaps_at_work(session, lead)? {
+            let is_member = row.assignment.as_ref().is_some_and(|given| given.plan.is_some());
+            // A member whose turn cannot be read may have other work: one message too many does no harm.
+            let is_at_task = |turn: Turn| turn.assignment().is_some_and(|given| given.plan.is_some());
+            readers.extend((!is_member || !self.turn(row.agent).is_ok_and(is_at_task)).then_some(row.agent));
+        }
         let commands = rows::with_commands(self.journal)?;
-        let there = rows::mates_there(self.journal, session)?.into_iter().map(|(_, row)| row.agent);
-        all.extend(there.filter(|agent| commands.contains(agent)));
-        all.extend(self.would_take(session)?);
-        Ok(all.into_iter().collect())
+        let mates = rows::mates_there(self.journal, session)?.into_iter().map(|(_, mate)| mate.agent);
+        readers.extend(mates.filter(|agent| commands.contains(agent)));
+        Ok(readers)
     }
 
-    /// The newest turn of all that a stop must be newer than, whatever the clock says: of the lead, of whoever works, of plans, and of
-    /// teammates who rest. From whoever cannot be read nothing comes.
-    pub(crate) fn newest(&self, session: SessionId, lead: AgentId) -> Result<Option<TurnId>, RuntimeError> {
-        let mut newest = self.turn(lead)?.newest().max(self.newest_of_mates(session)?);
-        for agent in rows::working(self.journal, session)? {
-            newest = newest.max(self.turn(agent).ok().and_then(|turn| turn.newest()));
-        }
-        for plan in self.open_plans(Some(session))? {
-            newest = newest.max(self.plan(plan)?.turn());
-        }
-        Ok(newest)
-    }
-
-    /// The newest turn of the teammates that are there, and the newest stop that they know of.
-    pub(crate) fn newest_of_mates(&self, session: SessionId) -> Result<Option<TurnId>, RuntimeError> {
-        let mates = rows::mates_there(self.journal, session)?;
-        let turns = mates.into_iter().filter_map(|(_, row)| self.last_turn(row.agent).ok().flatten());
-        Ok(turns.max().max(super::stopped_since(self.journal, session)?))
-    }
-
-    /// The last turn of somebody; reads one entry, and folds only where that does not tell.
-    fn last_turn(&self, agent: AgentId) -> Result<Option<TurnId>, RuntimeError> {
-        match self.last_event(agent)? {
-            Some(Event::TurnEnded(ended)) => Ok(Some(ended.turn)),
-            _ => Ok(self.turn(agent)?.newest()),
-        }
-    }
-
-    /// Whether somebody has ended its last turn by itself, and nothing was done to it since: one entry tells. Nobody has stopped it
-    /// then, whatever it has to read. What was asked about its work, without a model, says nothing about how that ended.
+    /// Whether the agent's last turn ended with an answer, and nothing followed: one entry says so. Then it is not
+    /// stopped, even if it has unread messages. A review turn, which makes no model call, says nothing about how the
+    /// work ended.
     pub(crate) fn is_done(&self, agent: AgentId) -> Result<bool, RuntimeError> {
         let is_answer = |ended: &TurnEnded| ended.end == End::Answered && !ended.charges.is_empty();
         Ok(matches!(self.last_event(agent)?, Some(Event::TurnEnded(ended)) if is_answer(&ended)))
@@ -320,14 +145,14 @@ impl Census<'_> {
         self.journal.read(&stream, before, 1)?.first().map(event_of).transpose()
     }
 
-    /// Everybody in sessions with unfinished work or a living owner; with `all`, also of those used within a day.
+    /// All agents of sessions with unfinished work or a living owner; with `all`, also of those used within a day.
     pub fn people(&self, now_ms: i64, all: bool) -> Result<Vec<Person>, RuntimeError> {
         let sessions = Sessions::new(self.journal);
         let mut recent = sessions.list(SESSIONS_MAX)?;
         let mut unfinished: BTreeSet<String> = BTreeSet::new();
         unfinished.extend(rows::rows::<String>(self.journal, rows::PLAN_OPEN)?.into_iter().map(|(_, session)| session));
         for (agent, session) in rows::rows::<String>(self.journal, rows::WORKING)? {
-            // Whoever was begun with anew has a row that does not say where.
+            // The row of an agent that was given new work does not name the session.
             let known = Some(session).filter(|session| !session.is_empty());
             unfinished
                 .extend(known.map_or_else(|| rows::row(self.journal, rows::AGENT, &agent), |known| Ok(Some(known)))?);
@@ -353,8 +178,8 @@ impl Census<'_> {
 }
 
 impl Census<'_> {
-    /// Whether letters wait for a teammate of a session, since a stop or since nobody runs it. What is only told along with others
-    /// is nothing to go on with.
+    /// Whether a teammate of a session has unread messages that would begin a turn, because of a stop or because no
+    /// process runs the session. Messages that are only added to a turn do not count.
     fn is_any_unread(&self, session: SessionId) -> Result<bool, RuntimeError> {
         for (_, mate) in rows::mates_there(self.journal, session)? {
             if self.is_unread(mate.agent, false)? {
@@ -364,7 +189,7 @@ impl Census<'_> {
         Ok(false)
     }
 
-    /// The same of one of them, or of the lead.
+    /// Like `is_any_unread`, of one teammate or the lead.
     fn is_unread(&self, agent: AgentId, lead: bool) -> Result<bool, RuntimeError> {
         let mail = self.journal.pending_mail(&session::agent_stream(agent))?;
         if mail.is_empty() {
@@ -373,11 +198,6 @@ impl Census<'_> {
         let turn = self.turn(agent)?;
         Ok(turn.waiting(&mail, lead) > 0 || turn.would_begin(&mail, lead))
     }
-}
-
-/// Whether somebody was stopped by a person, and not by an agent or the clock.
-fn is_by_person(halted: &Halted) -> bool {
-    matches!(halted.who, Some(By::Person(_)))
 }
 
 /// When a turn began: its id says so.
@@ -391,20 +211,18 @@ impl<'c> Room<'c> {
         Self { census, row, pid, seen: HashSet::new(), people: Vec::new(), stops: Vec::new() }
     }
 
-    /// One of them, by its own log.
+    /// One agent, from its own log.
     pub(super) fn somebody(&self, row: &AgentRow, turn: &Turn, giver: &str) -> Result<Person, RuntimeError> {
-        let (state, reason, doing) = self.of_turn(row.agent, turn, giver)?;
-        Ok(self.run(Person { state, reason, doing, ..self.person(row, turn) }))
+        Ok(self.person(row, turn, self.of_turn(row.agent, turn, giver)?))
     }
 
     fn fill(mut self, all: bool) -> Result<Vec<Person>, RuntimeError> {
         let agents = self.census.agents(self.row.session)?;
         if let Some(lead) = agents.iter().find(|agent| agent.agent == self.row.lead) {
             let turn = self.census.turn(lead.agent)?;
-            let (state, reason, doing) = self.of_turn(lead.agent, &turn, Reason::USER)?;
             let since_ms = turn.current().map(|turn| began_ms(turn).unwrap_or(self.row.last_at_ms));
-            let person = self.person(lead, &turn);
-            self.push(Person { lead: true, state, reason, doing, since_ms, ..person });
+            let person = self.somebody(lead, &turn, Reason::USER)?;
+            self.push(Person { lead: true, since_ms, ..person });
         }
         let mut waiting = Vec::new();
         for id in self.census.open_plans(Some(self.row.session))? {
@@ -416,10 +234,8 @@ impl<'c> Room<'c> {
         for agent in &agents {
             if self.is_delegated(agent)? {
                 let turn = self.census.turn(agent.agent)?;
-                let (state, reason, doing) = self.of_turn(agent.agent, &turn, Reason::LEAD)?;
-                let person = self.person(agent, &turn);
                 self.seen.insert(agent.agent);
-                self.push(Person { state, reason, doing, ..person });
+                self.push(self.somebody(agent, &turn, Reason::LEAD)?);
             }
         }
         if self.pid.is_some() {
@@ -431,22 +247,21 @@ impl<'c> Room<'c> {
             for agent in agents.iter().filter(|agent| agent.agent != self.row.lead) {
                 if self.seen.insert(agent.agent) {
                     let turn = self.census.turn(agent.agent)?;
-                    let (state, reason) = (Standing::Stopped, last(&turn));
-                    let person = self.person(agent, &turn);
-                    self.people.push(Person { state, reason, since_ms: None, ..person });
+                    let person = self.person(agent, &turn, AgentStatus::over(None));
+                    self.people.push(Person { reason: Reason::of_last(&turn), since_ms: None, ..person });
                 }
             }
         }
         Ok(self.people)
     }
 
-    /// Whether somebody was given something to do outside any plan and is not done.
+    /// Whether an agent has unfinished work outside plans.
     fn is_delegated(&self, agent: &AgentRow) -> Result<bool, RuntimeError> {
         let row: Option<String> = rows::row(self.census.journal, rows::WORKING, &agent.agent.to_string())?;
         Ok(row.is_some() && !self.seen.contains(&agent.agent))
     }
 
-    /// Those who have a task of a plan in their hands.
+    /// The owners of active tasks of a plan.
     fn at_work(&mut self, id: PlanId, plan: &Plan, agents: &[AgentRow]) -> Result<(), RuntimeError> {
         let has = |view: &TaskView<'_>| match view.status {
             Status::Dispatched | Status::Running => true,
@@ -456,20 +271,20 @@ impl<'c> Room<'c> {
         for view in plan.tasks().filter(has) {
             let Some(row) = view.agent.and_then(|agent| agents.iter().find(|row| row.agent == agent)) else { continue };
             let turn = self.census.turn(row.agent)?;
-            let (state, reason, doing) = match of_task(&view) {
-                Some(found) => found,
+            let status = match AgentStatus::of_task(&view) {
+                Some(status) => status,
                 None => self.of_turn(row.agent, &turn, Reason::LEAD)?,
             };
-            let person = self.person(row, &turn);
+            let person = self.person(row, &turn, status);
             self.seen.insert(row.agent);
             let (task, attempt) = (Some(view.task.id.clone()), view.attempt);
             let since_ms = Some(view.since_ms.0).filter(|at_ms| *at_ms > 0);
-            self.push(Person { state, reason, doing, plan: Some(id), task, attempt, since_ms, ..person });
+            self.push(Person { plan: Some(id), task, attempt, since_ms, ..person });
         }
         Ok(())
     }
 
-    /// Members that have nothing in their hands: those whose tasks are still to come, and those who are done.
+    /// Members without work: those whose tasks are still to come, and those that are done.
     fn without_work(&mut self, plans: &[(PlanId, Plan)], agents: &[AgentRow]) -> Result<(), RuntimeError> {
         for (id, plan) in plans {
             for view in plan.tasks().filter(|view| matches!(view.status, Status::Planned | Status::Approved)) {
@@ -493,19 +308,18 @@ impl<'c> Room<'c> {
                 continue;
             }
             let turn = self.census.turn(row.agent)?;
-            // A teammate that is no more is among those who have ended.
+            // A teammate that has ended is listed with the ended agents.
             if turn.gone().is_some() {
                 continue;
             }
-            let person = self.person(row, &turn);
-            let (state, reason, _) = self.of_turn(row.agent, &turn, Reason::LEAD)?;
-            self.push(Person { state, reason, plan: None, task: None, attempt: 0, since_ms: None, ..person });
+            let person = self.somebody(row, &turn, Reason::LEAD)?;
+            self.push(Person { doing: None, plan: None, task: None, attempt: 0, since_ms: None, ..person });
             self.seen.insert(row.agent);
         }
         Ok(())
     }
 
-    /// Those whose letters wait behind a stop, where no process runs the session: what they would read is not lost.
+    /// Agents whose messages a stop holds back, where no process runs the session.
     fn left_unread(&mut self, agents: &[AgentRow]) -> Result<(), RuntimeError> {
         let lead = self.row.lead;
         for row in agents.iter().filter(|row| row.agent != lead) {
@@ -514,11 +328,10 @@ impl<'c> Room<'c> {
                 continue;
             }
             let turn = self.census.turn(row.agent)?;
-            let (state, reason, _) = self.of_turn(row.agent, &turn, Reason::LEAD)?;
-            if turn.gone().is_none() && reason.as_ref().is_some_and(Reason::is_unread) {
+            let person = self.somebody(row, &turn, Reason::LEAD)?;
+            if turn.gone().is_none() && person.reason.as_ref().is_some_and(Reason::is_unread) {
                 self.seen.insert(row.agent);
-                let person = self.person(row, &turn);
-                self.push(Person { state, reason, plan: None, task: None, attempt: 0, since_ms: None, ..person });
+                self.push(Person { plan: None, task: None, attempt: 0, since_ms: None, ..person });
             }
         }
         Ok(())
@@ -528,62 +341,24 @@ impl<'c> Room<'c> {
         self.people.iter().any(|person| person.name == name)
     }
 
-    /// Where somebody stands by its own log.
-    fn of_turn(
-        &self,
-        agent: AgentId,
-        turn: &Turn,
-        giver: &str,
-    ) -> Result<(Standing, Option<Reason>, Option<Doing>), RuntimeError> {
-        let (mail, is_lead) =
-            (self.census.journal.pending_mail(&session::agent_stream(agent))?, agent == self.row.lead);
-        if turn.is_busy() && self.pid.is_none() && mail.iter().any(is_stop) {
-            // It is not gone on with: somebody has said so while nobody ran it.
-            let stopped = || Reason::Failed(Reason::STOPPED.to_owned());
-            let reason = Some(turn.waiting(&mail, is_lead)).filter(|count| *count > 0);
-            return Ok((Standing::Stopped, Some(reason.map_or_else(stopped, Reason::unread)), None));
-        }
-        if !turn.is_busy() {
-            return Ok(match turn.waiting(&mail, is_lead) {
-                _ if turn.would_begin(&mail, is_lead) => {
-                    // Whoever runs it reads such a letter at once, unless something must be made first.
-                    let is_made = is_lead && mail.iter().any(|letter| letter.kind == Kind::TeamRequest);
-                    let reason = is_made.then(|| Reason::WaitingFor(Reason::COPIES.to_owned()));
-                    (Standing::Starting, reason, None)
-                }
-                0 if self.census.takes_none(self.row.session, turn, &mail)? => {
-                    let name = turn.mate().map(|mate| mate.name.as_str()).unwrap_or_default();
-                    (Standing::Stopped, Some(Reason::Blocked(format!("{}{name}", Reason::CLAIMS))), None)
-                }
-                // It is gone on with where somebody says so, and does nothing by itself until it is written to.
-                0 if turn.mate().is_some() && turn.gone().is_none() && turn.halted().is_some_and(is_by_person) => {
-                    (Standing::Stopped, last(turn), None)
-                }
-                0 => (Standing::Ready, last(turn), None),
-                count => (Standing::Stopped, Some(Reason::unread(count)), None),
-            });
-        }
-        let pending = turn.pending();
-        let waits = |effect: &Effect| match effect {
-            // A plan is put before whoever gave it something to do.
-            Effect::Ask { action, .. } if action.deed == Deed::Propose => Some(giver.to_owned()),
-            Effect::Ask { .. } => Some(Reason::YOU.to_owned()),
-            Effect::RunTool { key, action, .. } => turn.call(key).and_then(|call| match call.tool.as_str() {
-                NEED_CLARIFY => Some(giver.to_owned()),
-                tool if team_tools::answers_by_mail(tool, action.deed) => Some(action.target.clone()),
-                _ => None,
-            }),
-            _ => None,
-        };
-        let all: Vec<String> = pending.iter().filter_map(waits).collect();
-        let doing = pending.first().map(|effect| doing(turn, effect));
-        if !pending.is_empty() && all.len() == pending.len() {
-            return Ok((Standing::Ready, Some(Reason::WaitingFor(all.join(", "))), doing));
-        }
-        Ok((Standing::Busy, None, doing))
+    /// The state of an agent by its own log.
+    fn of_turn(&self, agent: AgentId, turn: &Turn, giver: &str) -> Result<AgentStatus, RuntimeError> {
+        let mail = self.census.journal.pending_mail(&session::agent_stream(agent))?;
+        Ok(AgentStatus::of_turn(
+            turn,
+            &Surroundings {
+                mail: &mail,
+                is_lead: agent == self.row.lead,
+                is_run: self.pid.is_some(),
+                takes_no_task: self.census.takes_none(self.row.session, turn, &mail)?,
+                giver,
+                answers_by_mail: team_tools::answers_by_mail,
+            },
+        ))
     }
 
-    fn person(&self, row: &AgentRow, turn: &Turn) -> Person {
+    fn person(&self, row: &AgentRow, turn: &Turn, status: AgentStatus) -> Person {
+        let status = if self.pid.is_none() { status.without_process(self.row.session) } else { status };
         let assignment = row.assignment.as_ref();
         let ledger = turn.ledger();
         let calling = turn.calling().map(|intent| &intent.model);
@@ -592,6 +367,9 @@ impl<'c> Room<'c> {
             agent: Some(row.agent),
             name: row.name.clone(),
             role: row.role.clone(),
+            state: status.standing,
+            reason: status.reason,
+            doing: status.doing,
             plan: assignment.and_then(|assignment| assignment.plan),
             task: assignment.filter(|assignment| assignment.plan.is_some()).map(|assignment| assignment.task.clone()),
             attempt: assignment.map_or(0, |assignment| assignment.attempt),
@@ -632,67 +410,9 @@ impl<'c> Room<'c> {
         let stops = |(plan, task): &(PlanId, Option<String>)| {
             person.plan == Some(*plan) && (task.is_none() || *task == person.task)
         };
-        let doing = self.stops.iter().any(stops).then_some(Doing::Stopping);
-        person = self.run(person);
-        person.doing = doing.or(person.doing);
+        if self.stops.iter().any(stops) {
+            person.doing = Some(Doing::Stopping);
+        }
         self.people.push(person);
     }
-
-    /// Somebody that nobody runs does nothing, whatever it was at.
-    fn run(&self, mut person: Person) -> Person {
-        if self.pid.is_none() {
-            person.state = Standing::Stopped;
-            let mut words = format!("no process runs this session: max-team -r {}", self.row.session);
-            match person.reason.take() {
-                Some(Reason::Blocked(why)) if why.starts_with(Reason::LETTERS) || why.starts_with(Reason::CLAIMS) => {
-                    words = format!("{why}; {words}")
-                }
-                Some(Reason::Failed(why)) if why == Reason::STOPPED => words = format!("{why}; {words}"),
-                Some(Reason::WaitingFor(what)) if what == Reason::COPIES => {
-                    words = format!("{}; {words}", Reason::TEAM)
-                }
-                _ => {}
-            }
-            (person.reason, person.doing) = (Some(Reason::Blocked(words)), None);
-        }
-        person
-    }
-}
-
-/// Where somebody stands by what its plan says.
-fn of_task(view: &TaskView<'_>) -> Option<(Standing, Option<Reason>, Option<Doing>)> {
-    let ready = |reason: Reason| Some((Standing::Ready, Some(reason), None));
-    match &view.waits {
-        Waits::Checks => Some((Standing::Busy, None, Some(Doing::Checked))),
-        Waits::Retry { at_ms } => {
-            let reason = Reason::Failed(view.error.to_owned());
-            Some((Standing::Ready, Some(reason), Some(Doing::Retrying { at_ms: *at_ms })))
-        }
-        Waits::Ruling => ready(Reason::Blocked(format!("{}{}", Reason::DECISION, view.error))),
-        Waits::Budget => ready(Reason::Blocked(Reason::BUDGET.to_owned())),
-        Waits::Answer(_) => ready(Reason::WaitingFor(Reason::LEAD.to_owned())),
-        Waits::Place => ready(Reason::WaitingFor(Reason::PLACE.to_owned())),
-        Waits::Server => Some((Standing::Ready, Some(Reason::WaitingFor(Reason::SERVER.to_owned())), None)),
-        Waits::No | Waits::For(_) | Waits::Approval => None,
-    }
-}
-
-fn doing(turn: &Turn, effect: &Effect) -> Doing {
-    match effect {
-        Effect::CallModel(intent) => Doing::Calling { model: intent.model.name.clone(), attempt: intent.attempt },
-        Effect::Prepare(_) => Doing::Preparing,
-        Effect::RunTool { key, action, .. } => {
-            let tool = turn.call(key).map_or_else(String::new, |call| call.tool.clone());
-            Doing::Running { tool, target: action.target.clone() }
-        }
-        Effect::Ask { tool, action, .. } => Doing::Asking { tool: tool.clone(), target: action.target.clone() },
-        Effect::Sleep { until_ms } => Doing::Retrying { at_ms: *until_ms },
-        Effect::Afford => Doing::Affording,
-        Effect::CancelAll => Doing::Stopping,
-    }
-}
-
-/// What came of what it did last.
-fn last(turn: &Turn) -> Option<Reason> {
-    Some(Reason::of(&turn.last()?.end))
 }

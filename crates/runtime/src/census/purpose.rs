@@ -1,27 +1,30 @@
 //! The work behind a question, so that a person can answer it without opening the session.
 
-use max_team_core::id::{AgentId, PlanId};
+use max_team_core::id::{AgentId, PlanId, SessionId};
 
 use super::Census;
 use crate::error::RuntimeError;
-use crate::post::{self, Pending};
+use crate::post;
 use crate::session::{Sessions, preview};
 
 impl Census<'_> {
     /// The work that a question belongs to, in one line: the plan's task, else the agent's assignment, else the plan's
     /// goal, else the user's last message in the session.
-    pub fn purpose(&self, pending: &Pending) -> Result<Option<String>, RuntimeError> {
-        let from_plan =
-            pending.plan.map(|plan| self.plan_purpose(plan, pending.task.as_deref())).transpose()?.flatten();
+    pub fn purpose(
+        &self,
+        address: &str,
+        session: Option<SessionId>,
+        plan: Option<PlanId>,
+        task: Option<&str>,
+    ) -> Result<Option<String>, RuntimeError> {
+        let from_plan = plan.map(|plan| self.plan_purpose(plan, task)).transpose()?.flatten();
         let purpose = match from_plan {
             Some(purpose) => Some(purpose),
-            None => match self.assigned_title(&pending.row.address)? {
+            None => match self.assigned_title(address)? {
                 Some(title) => Some(title),
-                None => pending
-                    .session
-                    .map(|session| Sessions::new(self.journal).row(session))
-                    .transpose()?
-                    .map(|row| row.preview),
+                None => {
+                    session.map(|session| Sessions::new(self.journal).row(session)).transpose()?.map(|row| row.preview)
+                }
             },
         };
         Ok(purpose.map(|purpose| preview(&purpose)).filter(|purpose| !purpose.is_empty()))

@@ -1,7 +1,7 @@
-//! The log as evidence: every entry with whose it is, what it says in a line, and on whose word it happened.
+//! The log as evidence: every entry with its agent, its content in a line, and who or what allowed it.
 //!
-//! A rule is told as it was written, with its place; an answer with who gave it, where and when; what an approved plan
-//! covers, with who approved the plan. Entries whose payload was erased still stand there, without words.
+//! A rule is shown as it was written, with its place; an answer with who gave it, where and when; an action covered by
+//! an approved plan with who approved the plan. Entries with an erased payload are still listed, without content.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
@@ -21,38 +21,37 @@ use crate::post;
 use crate::rows::{self, AgentRow, AnsweredRow, event_of, said, yes_or_no};
 use crate::session::{self, preview};
 
-/// What a person says who does not allow something.
+/// A person's answer that refuses.
 const NO: &str = "no";
 
-/// Which entries are wanted.
+/// A filter for entries.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
-    /// Only of this session.
+    /// Only this session.
     pub session: Option<SessionId>,
-    /// Only of agents that are meant by this.
+    /// Only agents that this text names.
     pub agent: Option<String>,
     /// Only these events; any, if empty.
     pub kinds: Vec<String>,
-    /// Only of this task of a plan.
+    /// Only this task of a plan.
     pub task: Option<String>,
-    /// Only from then on.
+    /// Only entries from this time on.
     pub since_ms: Option<i64>,
-    /// Only before then.
+    /// Only entries before this time.
     pub until_ms: Option<i64>,
-    /// Only behind this entry.
+    /// Only entries after this one.
     pub after_seq: u64,
 }
 
 /// An entry as evidence.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Record {
-    /// Its place in the log.
+    /// Its number in the log.
     pub seq: u64,
-    /// When.
     pub at_ms: i64,
-    /// What happened, by name.
+    /// The name of the event.
     pub event: String,
-    /// Who wrote it down.
+    /// The writer of the entry.
     pub actor: String,
     /// The stream it is in.
     pub stream: String,
@@ -65,47 +64,47 @@ pub struct Record {
     /// The task of a plan that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// What it says, in a line.
+    /// Its content in a line.
     pub what: String,
-    /// On whose word.
+    /// Who or what allowed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed: Option<Allowed>,
-    /// What was not allowed, and on whose word.
+    /// The call that was refused, and who or what refused it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<Refused>,
-    /// Whether what it said was erased.
+    /// Whether its payload was erased.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub erased: bool,
-    /// What is wrong with it; nothing, if it is as it was written.
+    /// What is wrong with it; empty if it is intact.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<Detail>,
     /// Its hash in the chain.
     pub hash: String,
 }
 
-/// What a walk has met, of what was asked for and beside it.
+/// What a walk over the log has met, wanted or not.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Met {
-    /// Entries that are not as they were written, wanted or not.
+    /// Number of damaged entries, wanted or not.
     pub damaged: u64,
     /// Whether there are entries that cannot be read.
     pub hides: bool,
-    /// What happened in the session and the time that were asked for.
+    /// Names of the events in the wanted session and time.
     pub kinds: BTreeSet<String>,
-    /// Whose entries there are.
+    /// The agents that have entries.
     pub agents: BTreeSet<String>,
     /// The tasks that they are about.
     pub tasks: BTreeSet<String>,
-    /// Whether one of the agents is meant.
+    /// Whether the filter names one of the agents.
     meant: bool,
 }
 
-/// What a walk over the log comes to.
+/// One step of a walk over the log.
 #[derive(Debug)]
 pub enum Step<'w> {
     /// An entry, and what is wrong with it.
     Entry(&'w Entry, Vec<Detail>),
-    /// Entries that cannot be read: the first and the last, if anything behind them can.
+    /// Unreadable entries: the first and the last, if any entry behind them can be read.
     Unread { from: u64, to: Option<u64> },
 }
 
@@ -121,23 +120,23 @@ impl<'w> Step<'w> {
     }
 }
 
-/// What somebody sees who asks for evidence.
+/// What a reader of the evidence gets.
 #[derive(Debug)]
 pub enum Seen<'w> {
-    /// An entry that is wanted, and what it says.
+    /// A wanted entry, as evidence.
     Record(&'w Entry, &'w Record),
-    /// Entries that cannot be read, wanted or not: the first and the last, if anything behind them can.
+    /// Unreadable entries, wanted or not: the first and the last, if any entry behind them can be read.
     Unread { from: u64, to: Option<u64> },
 }
 
-/// Something that was asked for and that there is not.
+/// A part of a filter that matches nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unmet {
-    /// An event that nothing is called.
+    /// A name that no event has.
     Kind(String),
-    /// An agent that did nothing then.
+    /// An agent without entries in that time.
     Agent(String),
-    /// A task that nothing was about then.
+    /// A task without entries in that time.
     Task(String),
 }
 
@@ -157,7 +156,7 @@ impl Met {
         self.meant |= agent.zip(filter.agent.as_ref()).is_some_and(|(row, text)| row.is(text));
     }
 
-    /// What was asked for in vain; an event that could have been there and was not is no such thing.
+    /// The part of a filter that matches nothing; a known event that did not occur is none.
     pub fn unmet(&self, filter: &Filter) -> Option<Unmet> {
         let is_known = |kind: &str| NAMES.contains(&kind) || OWN_EVENTS.contains(&kind) || self.kinds.contains(kind);
         let kind = filter.kinds.iter().find(|kind| !is_known(kind)).cloned().map(Unmet::Kind);
@@ -167,78 +166,73 @@ impl Met {
     }
 }
 
-/// On whose word something happened.
+/// Who or what allowed an action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Allowed {
     /// A rule with the place where it is written.
     Rule(String),
-    /// An answer.
+    /// An answer to this very question.
     Answer(Word),
-    /// An answer that was given before and holds for longer, in the words of the rule.
+    /// An earlier answer that holds for longer, as the rule says it.
     Before {
-        /// What holds.
         rule: String,
-        /// The last answer that says so by itself, if there is one.
+        /// The last answer that by itself says so, if there is one.
         word: Option<Word>,
     },
-    /// The mode that the agent works in.
+    /// The agent's mode.
     Mode {
-        /// Which, in words.
+        /// The mode as text.
         rule: String,
-        /// What has set it, if that is known.
+        /// The entry that set it, if known.
         set: Option<Set>,
     },
-    /// A rule that is built in.
+    /// A built-in rule.
     BuiltIn {
-        /// Its name.
         name: &'static str,
-        /// What it says here.
+        /// Its text in this case.
         rule: String,
     },
-    /// A plan.
+    /// An approved plan.
     Plan {
-        /// Which.
         plan: PlanId,
         /// Who approved it, if that is known.
         word: Option<Word>,
     },
-    /// Several: each allows a part, in the order of the parts.
+    /// Several, each for a part, in the order of the parts.
     All(Vec<Allowed>),
 }
 
-/// A call that was not allowed.
+/// A refused call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Refused {
-    /// The tool.
     pub tool: String,
-    /// The command, the path or the host: all of it.
+    /// The whole command, path or host.
     pub target: String,
-    /// On whose word.
+    /// Who or what refused it.
     pub by: Allowed,
 }
 
-/// What has set a mode.
+/// The entry that set a mode.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Set {
-    /// The entry.
+    /// The entry that set it.
     pub seq: u64,
     /// When that was.
     pub at_ms: i64,
-    /// Who wanted it; nobody, if nobody is known to have.
+    /// Who set it, if known.
     pub by: Option<By>,
-    /// Who wrote it down.
+    /// The writer of the entry.
     pub actor: String,
 }
 
-/// What somebody said.
+/// An answer, as evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Word {
-    /// Who, and where.
+    /// Who gave it, and where.
     pub by: By,
-    /// What, in a word.
+    /// The answer, in a word.
     pub said: String,
-    /// When.
     pub at_ms: i64,
 }
 
@@ -257,7 +251,7 @@ impl Filter {
             && self.reaches(record)
     }
 
-    /// Whether it is of the time, and behind the entry, that are asked for.
+    /// Whether an entry is within the wanted time, and after the wanted entry.
     fn reaches(&self, record: &Record) -> bool {
         record.seq > self.after_seq
             && self.since_ms.is_none_or(|since| record.at_ms >= since)
@@ -266,8 +260,8 @@ impl Filter {
 }
 
 impl Census<'_> {
-    /// The entries of the log, or of one session, in their order, each with what is wrong with it; and the places where
-    /// there are some that cannot be read.
+    /// Walks over the entries of the log, or of one session, in order, each with what is wrong with it; and the places
+    /// of unreadable ones.
     pub fn walk(
         &self,
         session: Option<SessionId>,
@@ -296,7 +290,7 @@ impl Census<'_> {
             }
             Err(error) => return Err(error),
         };
-        // Who has seen enough says so, and that is all there is to it.
+        // A reader that has seen enough breaks the loop; that is no error.
         let _: ControlFlow<()> = all.iter().try_for_each(|entry| {
             let damaged = check.entry(entry);
             if entry.seq > after_seq { each(Step::Entry(entry, damaged)) } else { ControlFlow::Continue(()) }
@@ -304,7 +298,7 @@ impl Census<'_> {
         Ok(())
     }
 
-    /// The entries that are wanted, as evidence; and what was met on the way.
+    /// Walks over the wanted entries, as evidence; returns what was met on the way.
     pub fn records(
         &self,
         filter: &Filter,
@@ -332,10 +326,10 @@ impl Census<'_> {
     }
 }
 
-/// What is known while the log is walked over.
+/// State of a walk over the log.
 struct Desk<'j> {
     journal: &'j Journal,
-    /// Whose each stream is.
+    /// The session and agent of each stream.
     known: HashMap<String, (Option<SessionId>, Option<AgentRow>)>,
     /// Who approved each plan.
     plans: HashMap<PlanId, Word>,
@@ -399,7 +393,7 @@ impl<'j> Desk<'j> {
         (session, agent)
     }
 
-    /// Remembers whose word later entries rest on.
+    /// Remembers answers and settings that later entries rest on.
     fn learn(&mut self, session: Option<SessionId>, entry: &Entry, event: &Event) {
         self.grants.learn(session, entry, event);
         if let Event::PlanAnswered(answered) = event
@@ -448,7 +442,7 @@ impl<'j> Desk<'j> {
         }
     }
 
-    /// What is behind a rule.
+    /// The source of a rule.
     fn by_rule(
         &self,
         session: Option<SessionId>,
@@ -488,7 +482,7 @@ impl<'j> Desk<'j> {
         Some(Refused { tool: refusal.tool.clone(), target: refusal.target.clone(), by })
     }
 
-    /// What an event says, in short; an answer says to what.
+    /// An event in short; an answer with its question.
     fn what(&mut self, event: &Event) -> String {
         match event {
             Event::QuestionAsked(asked) => {
@@ -510,7 +504,7 @@ impl<'j> Desk<'j> {
     }
 }
 
-/// What an event says, in short.
+/// An event in short.
 fn what(event: &Event) -> String {
     match event {
         Event::Said(said) => said.text.clone(),
@@ -520,7 +514,7 @@ fn what(event: &Event) -> String {
             let (key, ending) = (&done.key, ending.unwrap_or_default());
             match &done.refused {
                 Some(of) => format!("{key} {ending}: {} {}", of.tool, of.target),
-                // Entries of before say it in the words that the model was told.
+                // Older entries have the reason only in the text for the model.
                 None if done.ending == Ending::Refused => format!("{key} {ending}: {}", words(&done.content)),
                 None if done.is_error && done.ending == Ending::Ran => format!("{key} failed"),
                 None => format!("{key} {ending}"),
@@ -550,7 +544,7 @@ fn what(event: &Event) -> String {
     }
 }
 
-/// The first words of a result.
+/// The first text of a result.
 fn words(content: &[Part]) -> &str {
     content
         .iter()

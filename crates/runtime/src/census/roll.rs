@@ -1,4 +1,4 @@
-//! The registry of a session's team: its lead and its teammates, with what everybody is called, painted in and waits for.
+//! The registry of a session's team: its lead and its teammates, with names, colors and what each waits for.
 
 use std::collections::HashSet;
 
@@ -9,66 +9,64 @@ use max_team_core::id::SessionId;
 use max_team_core::mates::{AgentEnded, color, parting};
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::policy::Mode;
+use max_team_core::status::{Reason, Standing};
 use max_team_core::team::Isolation;
 use max_team_core::turn::{Turn, is_note};
 use serde::Serialize;
 
-use super::people::{Person, Reason, Room};
-use super::{Census, Standing};
-use crate::agent::{asked_of, text_at, wanted};
+use super::Census;
+use super::people::{Person, Room};
+use crate::agent::{asked_of, wanted};
 use crate::error::RuntimeError;
 use crate::rows::{self, AgentRow, MateRow, event_of};
 use crate::session::{self, Sessions};
 use crate::team_tools::Spawn;
 
-/// Entries of an agent's stream among which its first turn begins.
+/// Number of an agent's first entries that contain the beginning of its first turn.
 const FIRST_ENTRIES: usize = 8;
 
 /// A session's team.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Roll {
-    /// Whose.
     pub session: SessionId,
-    /// Whoever leads.
     pub lead: Option<Enrolled>,
-    /// The teammates, in the order they began; also those that are no more.
+    /// The teammates, in the order they started; also those that have ended.
     pub mates: Vec<Enrolled>,
 }
 
-/// Somebody of a team.
+/// A member of a session's team.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Enrolled {
-    /// Who, and what they are at.
+    /// Its identity, state and cost.
     pub person: Person,
     /// The type of agent that it is.
     pub kind: String,
-    /// What it is painted in.
     pub color: String,
-    /// Why it is no more, if so.
+    /// How it ended, if it has.
     pub gone: Option<AgentEnded>,
-    /// Who has asked it to end, as long as it has not answered.
+    /// Who has asked it to shut down, while it has not answered.
     pub asked_to_end: Option<String>,
     /// The mode it works in.
     pub mode: Option<Mode>,
-    /// Letters that it has not read and will be told: those that wait since a stop, and what is only told with the next ones.
+    /// Unread messages that it will get: those that a stop holds back, and those that are only added to a turn.
     pub unread: usize,
-    /// When it last did anything.
+    /// The time of its last activity.
     pub last_at_ms: i64,
-    /// What it is at, or was last, in a few words.
+    /// Its present or last work, in a few words.
     pub title: String,
-    /// How it would be started again.
+    /// The request that would start it again.
     pub spawn: Spawn,
 }
 
 impl Enrolled {
-    /// Whether it is there.
+    /// Whether it has not ended.
     pub fn is_active(&self) -> bool {
         self.gone.is_none()
     }
 }
 
 impl Roll {
-    /// What the team is called.
+    /// The name of the team.
     pub fn name(&self) -> String {
         let id = self.session.to_string();
         format!("team-{}", id.get(id.len().saturating_sub(8)..).unwrap_or_default())
@@ -81,7 +79,7 @@ impl Census<'_> {
         let row = Sessions::new(self.journal).row(session)?;
         let pid = self.owner(session)?.map(|worker| worker.pid);
         let mut agents = self.agents(session)?;
-        // Those who began together have no order of their own.
+        // Teammates that started in one commit are ordered by name.
         agents.sort_by(|one, other| (one.at_ms, &one.name).cmp(&(other.at_ms, &other.name)));
         let mates = rows::rows::<MateRow>(self.journal, &rows::mates_of(&session.to_string()))?;
         let lead = agents.iter().find(|agent| agent.agent == row.lead).cloned();
@@ -89,12 +87,12 @@ impl Census<'_> {
         let lead = lead.map(|lead| self.enrol(&room, &lead, None)).transpose()?;
         let model = lead.as_ref().and_then(|lead| lead.spawn.model.clone());
         let mut roll = Roll { session, lead, mates: Vec::new() };
-        // One whose name somebody else has taken since is no more either.
+        // A teammate that has ended and whose name another one has taken is not listed.
         for agent in &agents {
             let mate = mates.iter().find(|(_, mate)| mate.agent == agent.agent);
             if let Some((_, mate)) = mate {
                 let mut enrolled = self.enrol(&room, agent, Some(mate))?;
-                // Whose model is the session's has none of its own.
+                // The session's model is left out: it is not the teammate's own.
                 enrolled.spawn.model = enrolled.spawn.model.filter(|own| Some(own) != model.as_ref());
                 enrolled.spawn.prompt = self.asked(agent)?;
                 roll.mates.push(enrolled);
@@ -103,8 +101,8 @@ impl Census<'_> {
         Ok(roll)
     }
 
-    /// Of those who are to begin in a session: who is there already, or about to begin because somebody has asked for them before,
-    /// and who is not. Whoever goes on says the same words again.
+    /// Splits teammates that are to start: first those that exist, or that an unread request already asks for, then
+    /// the new ones. So a repeated request starts no second one.
     pub fn newcomers(&self, session: SessionId, mates: Vec<Spawn>) -> Result<(Vec<Spawn>, Vec<Spawn>), RuntimeError> {
         let lead = Sessions::new(self.journal).row(session)?.lead;
         let mail = self.journal.pending_mail(&session::agent_stream(lead))?;
@@ -117,7 +115,7 @@ impl Census<'_> {
         Ok(mates.into_iter().partition(|mate| taken.contains(&mate.name)))
     }
 
-    /// What a teammate was started for.
+    /// The task that a teammate was started with.
     fn asked(&self, row: &AgentRow) -> Result<String, RuntimeError> {
         let first = self.journal.read(&session::agent_stream(row.agent), 0, FIRST_ENTRIES)?;
         let started = first.iter().filter(|entry| &*entry.event == "turn_started");
@@ -131,20 +129,16 @@ impl Census<'_> {
         })
     }
 
-    /// Who waits for somebody's end.
+    /// Who waits for the agent's shutdown.
     fn asked_to_end(&self, stream: &str) -> Result<Option<String>, RuntimeError> {
         let mail = self.journal.pending_mail(stream)?;
-        let asker = |letter: &Envelope| {
-            let names = ["by", "from"].map(|key| text_at(&letter.body, key));
-            names.into_iter().find(|name| !name.is_empty()).unwrap_or_else(|| letter.from.clone())
-        };
-        Ok(mail.iter().find(|letter| parting::is_end(letter)).map(asker))
+        Ok(mail.iter().find(|letter| parting::is_end(letter)).map(|letter| letter.asker().to_owned()))
     }
 
-    /// How many letters somebody will be told. What is carried out and told to nobody, as a stop, is none of them.
+    /// How many unread messages an agent will get. Messages that code carries out, such as a stop, do not count.
     fn unread(&self, stream: &str, turn: &Turn, lead: bool) -> Result<usize, RuntimeError> {
         let is_told = |letter: &Envelope| turn.is_beginning(letter, lead) || is_note(letter, lead);
-        // What was refused only waits till what was made for it is gone.
+        // A refused message stays in the mailbox only until the worktree that was made for it is removed.
         let is_unread = |letter: &&Envelope| is_told(letter) && !turn.has_refused(letter.id);
         Ok(self.journal.pending_mail(stream)?.iter().filter(is_unread).count())
     }
@@ -171,7 +165,7 @@ impl Census<'_> {
             kind: Some(definition.name.clone()).filter(|kind| kind != GENERAL),
             model: turn.settings().map(|settings| settings.model.name.clone()),
             mode: if who.is_some_and(|who| who.plans) { Some(Mode::Plan) } else { definition.mode },
-            // Colours were any words once.
+            // Older versions allowed any text as a color.
             color: who.and_then(|who| color(&who.color).ok()).map(str::to_owned),
             isolation: match who.is_some_and(|who| who.apart) {
                 true => Some(Isolation::Worktree),

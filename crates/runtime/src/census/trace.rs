@@ -1,7 +1,7 @@
 //! What happened when, as a tree: session → plan → task → attempt → turn → model and tool calls.
 //!
-//! Every span is made from entries of the log: when it began, how long it took, what it used, how it ended, and on
-//! whose word it ran.
+//! Every span is made from entries of the log: when it began, how long it took, what it used, how it ended, and who or
+//! what allowed it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,13 +21,12 @@ use crate::plan::about_words;
 use crate::rows::{AgentRow, said};
 use crate::session::{self, Sessions, preview};
 
-/// What a span is.
+/// The kind of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SpanKind {
     /// A whole session.
     Session,
-    /// A plan.
     Plan,
     /// A task of a plan.
     Task,
@@ -41,33 +40,31 @@ pub enum SpanKind {
     Tool,
     /// A question to a person.
     Question,
-    /// What was old was summed up, or that was taken back.
+    /// The conversation was compacted, or that was taken back.
     Compaction,
 }
 
-/// Something that happened.
+/// A span of time in a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Span {
-    /// What it is.
     pub kind: SpanKind,
-    /// What it is called.
     pub name: String,
     /// When it began.
     pub at_ms: i64,
-    /// How long it took; none if it is not over.
+    /// How long it took; `None` if it has not ended.
     pub ms: Option<u64>,
-    /// How it ended, or how it stands.
+    /// How it ended, or its present state.
     pub outcome: String,
-    /// Whether it went wrong.
+    /// Whether it failed.
     pub failed: bool,
-    /// On whose word: a rule, or a person and where.
+    /// What allowed it: a rule, or a person and where.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// Tokens, of this and everything inside.
     pub usage: Usage,
     /// Nano-dollars, of this and everything inside, as far as prices are known.
     pub nano: u64,
-    /// What happened inside.
+    /// The spans within it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<Span>,
 }
@@ -100,11 +97,11 @@ impl Span {
     }
 }
 
-/// The turns of an agent, with what each was for.
+/// The turns of an agent, each with its assignment.
 type Turns = Vec<(Option<Arc<Assignment>>, Span)>;
 
 impl Census<'_> {
-    /// A whole session.
+    /// The spans of a session.
     pub fn trace_session(&self, session: SessionId) -> Result<Span, RuntimeError> {
         let row = Sessions::new(self.journal).row(session)?;
         let agents = self.agents(session)?;
@@ -125,7 +122,7 @@ impl Census<'_> {
         Ok(span)
     }
 
-    /// A plan.
+    /// The spans of a plan.
     pub fn trace_plan(&self, id: PlanId) -> Result<Span, RuntimeError> {
         let events = self.plan_events(id)?;
         let began = events.first().map_or(0, |(at_ms, _)| *at_ms);
@@ -158,11 +155,15 @@ impl Census<'_> {
                 };
                 of_agent.iter().filter(|(of, _)| mine(of)).for_each(|(_, turn)| attempt.span.add(turn.clone()));
             }
+            // Turns in which the owner was asked again belong to the task.
+            let of_owner = task.attempts.last().and_then(|attempt| turns.get(&attempt.agent)).into_iter().flatten();
+            let corrections = of_owner.filter(|(of, _)| of.as_ref().is_some_and(|given| given.corrects == Some(id)));
+            corrections.for_each(|(_, turn)| task.span.add(turn.clone()));
         }
         Ok(plan.finish())
     }
 
-    /// The turns of an agent and what happened in them.
+    /// The turns of an agent with the spans within them.
     fn turns(&self, agent: AgentId, name: &str, agents: &[AgentRow]) -> Result<Turns, RuntimeError> {
         let mut reader = Reader {
             name,
@@ -176,7 +177,7 @@ impl Census<'_> {
             reader.take(at_ms, &event);
         }
         let mut turns = reader.finish();
-        // Whoever was given something to do by a call stands under the call.
+        // An agent that was started by a call is shown under the call.
         let address = session::agent_stream(agent);
         let mut beside = Vec::new();
         for child in agents {
@@ -184,7 +185,7 @@ impl Census<'_> {
             else {
                 continue;
             };
-            // Each of its turns was for a call of its own.
+            // Each of its turns belongs to a call of its own.
             for (given, inner) in self.turns(child.agent, &child.name, agents)? {
                 let prefix = format!("{} ", given.as_ref().unwrap_or(assignment).task);
                 let call = turns.iter_mut().find_map(|(_, turn)| {
@@ -192,7 +193,7 @@ impl Census<'_> {
                 });
                 match call {
                     Some(call) => call.add(inner),
-                    // Nobody's call: what was said is looked at for what is worth remembering.
+                    // No call: the memory expert, which runs beside the turns.
                     None => beside.push((given, inner)),
                 }
             }
@@ -201,7 +202,7 @@ impl Census<'_> {
             let (usage, nano) = total(&turn.children);
             (turn.usage, turn.nano) = (usage, nano);
             for call in turn.children.iter_mut().filter(|call| call.kind == SpanKind::Tool) {
-                // The key was only there to find it by.
+                // The key was only needed to find it.
                 call.name = call.name.split_once(' ').map_or_else(String::new, |(_, name)| name.to_owned());
             }
         }
@@ -219,7 +220,7 @@ fn total(spans: &[Span]) -> (Usage, u64) {
     (usage, nano)
 }
 
-/// Who answered, in words.
+/// Who answered, as text.
 fn who(by: &By) -> String {
     match by {
         By::Person(who) | By::Lead(who) => who.clone(),
@@ -228,13 +229,13 @@ fn who(by: &By) -> String {
     }
 }
 
-/// An agent's log on its way to being turns.
+/// Turns an agent's log into spans.
 struct Reader<'a> {
     name: &'a str,
     turns: Turns,
     calling: Option<(LlmIntent, Span)>,
     tools: HashMap<String, Span>,
-    /// What the calls of answers are called, for those that never began.
+    /// Tool names of the calls in an answer, for calls that never began.
     names: HashMap<String, String>,
     asked: HashMap<QuestionId, String>,
 }
@@ -379,7 +380,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What is still open belongs to the last turn.
+    /// Spans that are still open belong to the last turn.
     fn finish(mut self) -> Turns {
         let open = self.calling.take().map(|(_, span)| span);
         let mut open: Vec<Span> = open.into_iter().chain(std::mem::take(&mut self.tools).into_values()).collect();
@@ -392,7 +393,7 @@ impl Reader<'_> {
     }
 }
 
-/// A plan's log on its way to being a span.
+/// Turns a plan's log into a span.
 struct Gathered {
     span: Span,
     asked: HashMap<QuestionId, Span>,
@@ -500,6 +501,7 @@ impl Gathered {
     fn finish(mut self) -> Span {
         for mut task in self.tasks {
             task.attempts.into_iter().for_each(|attempt| task.span.add(attempt.span));
+            task.span.children.sort_by_key(|child| child.at_ms);
             self.span.add(task.span);
         }
         self.asked.into_values().for_each(|question| self.span.add(question));

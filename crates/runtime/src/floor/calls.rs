@@ -1,9 +1,9 @@
-//! Who can be called on a floor, and what those who were called are bound by.
+//! Which agents can be called in a session, and by which settings called agents are bound.
 
 use std::sync::Arc;
 
 use max_team_core::calling::hands::{
-    CHECK_INBOX, Caller, EXIT_PLAN_MODE, MATES, SEND_MESSAGE, assigns_work, hands, is_own, may_call,
+    CHECK_INBOX, Caller, EXIT_PLAN_MODE, MATES, SEND_MESSAGE, assigns_work, hands, is_own, may_call, sources,
 };
 use max_team_core::calling::offer::hidden_from;
 use max_team_core::id::PlanId;
@@ -21,39 +21,38 @@ use crate::team_tools::Callee;
 use crate::{rows, session, worktree};
 
 impl Floor {
-    /// Others work here from now on, in the mode that the session is in now. Whoever has left still owns the tasks that it was
-    /// given in a plan.
+    /// Replaces the members and experts, in the session's present mode. A member that was removed still owns its tasks
+    /// of plans.
     pub(crate) fn set_crew(&self, mut members: Vec<Mate>, mut experts: Vec<Mate>) -> Option<Arc<Team>> {
-        let mode = lock(&self.bonds).get(&session::agent_stream(self.lead)).map(|settings| settings.mode);
+        let mode = lock(&self.crew).bonds.get(&session::agent_stream(self.lead)).map(|settings| settings.mode);
         for mate in members.iter_mut().chain(&mut experts) {
             mate.settings.mode = mode.map_or(mate.settings.mode, |mode| mate.definition.mode_in(mode));
         }
         if let Some((bound, mode)) = self.bound.as_ref().zip(mode) {
             bound.bind_mates(members.iter_mut().chain(&mut experts), mode);
         }
-        let mut team = lock(&self.team);
-        if let Some(known) = &*team {
-            let mut former = lock(&self.former);
-            former.extend(known.members.iter().cloned().map(|mate| (mate.definition.name.clone(), mate)));
-            *team = Some(Arc::new(Team { members, experts, ..(**known).clone() }));
+        let mut crew = lock(&self.crew);
+        if let Some(known) = crew.team.clone() {
+            crew.former.extend(known.members.iter().cloned().map(|mate| (mate.definition.name.clone(), mate)));
+            crew.team = Some(Arc::new(Team { members, experts, ..(*known).clone() }));
         }
         self.rules_changed();
-        team.clone()
+        crew.team.clone()
     }
 
-    /// The same as before after all.
+    /// Puts the previous team back, if the new one could not be used.
     pub(crate) fn restore(&self, team: Option<Arc<Team>>) {
-        *lock(&self.team) = team;
+        lock(&self.crew).team = team;
         self.rules_changed();
     }
 
-    /// Whoever owns a task: a member, or somebody who was one when the task was planned.
+    /// The owner of a task: a member, or an agent that was one when the task was planned.
     pub(crate) fn owner(&self, name: &str) -> Option<Mate> {
-        let known = self.mate(name).or_else(|| lock(&self.former).get(name).cloned());
+        let known = self.mate(name).or_else(|| lock(&self.crew).former.get(name).cloned());
         known.or_else(|| self.remembered(name))
     }
 
-    /// Somebody who had left before this process began, as it was when it was last given a task here.
+    /// A member that was removed before this process started, as it was when it last got a task here.
     fn remembered(&self, name: &str) -> Option<Mate> {
         let table = rows::agents_of(&self.session.to_string());
         let all = rows::rows::<rows::AgentRow>(&self.shared.journal, &table).ok()?;
@@ -62,28 +61,30 @@ impl Floor {
         let (turn, _) = self.shared.fold_agent(those.next_back()?.agent).ok()?;
         let (_, _, definition) = turn.identity()?;
         let settings = Settings::clone(turn.settings()?);
-        let session = lock(&self.bonds).get(&session::agent_stream(self.lead)).map(|settings| settings.mode);
+        let session = lock(&self.crew).bonds.get(&session::agent_stream(self.lead)).map(|settings| settings.mode);
         let mode = definition.mode_in(session.unwrap_or_default());
-        // Not what it was allowed at that task.
+        // Without the rights for that task.
         let permissions = Permissions { copy: String::new(), ..settings.permissions };
         let settings = Settings { approved: false, corrects: false, mode, permissions, ..settings };
         let mate = Mate { definition: definition.clone(), settings };
-        lock(&self.former).insert(name.to_owned(), mate.clone());
+        lock(&self.crew).former.insert(name.to_owned(), mate.clone());
         Some(mate)
     }
 
-    /// The tools that somebody at work has and its definition no longer gives it.
-    pub(crate) fn lost(&self, own: &Definition, caller: Option<&str>) -> Vec<String> {
-        let Some(team) = self.team() else { return Vec::new() };
+    /// The tools and the sources of tools that an agent at work has and its definition no longer gives it.
+    pub(crate) fn lost(&self, own: &Definition, caller: Option<&str>) -> [Vec<String>; 2] {
+        let Some(team) = self.team() else { return Default::default() };
         let now = match caller {
             Some(_) => callee(&team, &own.name),
             None => team.members.iter().find(|mate| mate.definition.name == own.name),
         };
-        let Some(Mate { definition: now, .. }) = now else { return Vec::new() };
+        let Some(Mate { definition: now, .. }) = now else { return Default::default() };
         let given = [CHECK_INBOX, SEND_MESSAGE, EXIT_PLAN_MODE];
         let is_mate = own.tools.iter().any(|tool| tool == CHECK_INBOX);
         let is_given = |tool: &&String| is_mate && given.iter().chain(&tasks::TOOLS).any(|given| given == tool);
-        own.tools.iter().filter(|tool| !is_own(now, tool) && !is_given(tool)).cloned().collect()
+        let tools = own.tools.iter().filter(|tool| !is_own(now, tool) && !is_given(tool));
+        let sources = own.sources.iter().filter(|source| !now.sources.contains(source));
+        [tools.cloned().collect(), sources.cloned().collect()]
     }
 
     /// The agents that the caller's tools tell the model about, built-in types first.
@@ -113,26 +114,26 @@ impl Floor {
         })
     }
 
-    /// Somebody who can be called, by name.
+    /// An agent that can be called, by name.
     pub(crate) fn callee(&self, name: &str) -> Option<Mate> {
         callee(&*self.team()?, name).cloned()
     }
 
-    /// The model that somebody would like, if this session has it.
+    /// The model that a skill asks for, if this session has it.
     pub(crate) fn wished(&self, name: &str) -> Option<Model> {
         self.team()?.wished.get(name).cloned()
     }
 
-    /// How deep calls go here.
+    /// The greatest call depth in this session.
     pub(crate) fn call_depth(&self) -> u32 {
         self.team().map_or(0, |team| team.call_depth.min(CALL_DEPTH_MAX))
     }
 
-    /// An agent with its tools for this caller. A member that its lead asks (`caller.tools` is `None`) always has the
+    /// An agent with its tools for this caller. A member that its lead asks (`caller.own` is `None`) always has the
     /// tools of the team's file.
     pub(crate) fn called(&self, mate: Mate, caller: Caller<'_>) -> Mate {
         let own = &mate.definition;
-        if caller.tools.is_none() && self.mate(&own.name).is_some() {
+        if caller.own.is_none() && self.mate(&own.name).is_some() {
             let tools = own.tools.iter().filter(|tool| is_own(own, tool)).cloned().collect();
             let definition = Definition { tools, ..Arc::unwrap_or_clone(mate.definition) };
             return Mate { definition: definition.into(), ..mate };
@@ -140,8 +141,9 @@ impl Floor {
         let there = self.shared.tools.specs().map(|spec| spec.name.as_str());
         let tools = hands(there, own, caller).tools;
         let hidden_tools = if own.inherits_tools { hidden_from(&tools, &own.prompt) } else { own.hidden_tools.clone() };
+        let (sources, disallowed_tools) = sources(own, caller);
         let own = Arc::unwrap_or_clone(mate.definition);
-        let definition = Definition { tools, hidden_tools, inherits_tools: false, ..own };
+        let definition = Definition { tools, hidden_tools, sources, disallowed_tools, inherits_tools: false, ..own };
         Mate { definition: definition.into(), ..mate }
     }
 
@@ -163,25 +165,25 @@ impl Floor {
         Definition { tools, hidden_tools, ..own }
     }
 
-    /// Somebody calls others, or may: what they work under binds whom they call.
+    /// Records the settings of an agent that may call others: they bound the agents that it calls.
     pub(crate) fn bind(&self, address: &str, settings: &Settings) {
-        let mut bonds = lock(&self.bonds);
+        let bonds = &mut lock(&self.crew).bonds;
         if bonds.get(address).is_none_or(|known| **known != *settings) {
             bonds.insert(address.to_owned(), Arc::new(settings.clone()));
             self.rules_changed();
         }
     }
 
-    /// The same for somebody who has called others before; nobody else is waited for.
+    /// Like `bind`, only for an agent that has called others before.
     pub(crate) fn rebind(&self, address: &str, settings: &Settings) {
-        if lock(&self.bonds).contains_key(address) {
+        if lock(&self.crew).bonds.contains_key(address) {
             self.bind(address, settings);
         }
     }
 
-    /// What a caller works under now. One that has not sat down yet is read from the journal.
+    /// The present settings of a caller. If its loop has not started yet, they are read from the journal.
     fn bond(&self, address: &str) -> Result<Option<Arc<Settings>>, RuntimeError> {
-        if let Some(known) = lock(&self.bonds).get(address) {
+        if let Some(known) = lock(&self.crew).bonds.get(address) {
             return Ok(Some(Arc::clone(known)));
         }
         let Some(agent) = address.strip_prefix("agent/").and_then(|id| id.parse().ok()) else { return Ok(None) };
@@ -189,11 +191,11 @@ impl Floor {
         if let Some(settings) = turn.settings() {
             self.bind(address, settings);
         }
-        Ok(lock(&self.bonds).get(address).cloned())
+        Ok(lock(&self.crew).bonds.get(address).cloned())
     }
 
-    /// What a member or somebody who was called works under now, if that is something else. Where nobody may be asked,
-    /// an approved plan asks nobody.
+    /// The present settings of a member or called agent, if they differ from the known ones. The approved plan's mode
+    /// is limited by `approve`.
     pub(crate) fn settings_now(
         &self,
         own: &Definition,
@@ -205,7 +207,7 @@ impl Floor {
         let mut next = known.clone();
         if let Some(Mate { settings: now, .. }) = caller.and_then(|_| callee(&team, &own.name)).or(owner.as_ref()) {
             next.permissions = worktree::still(&known.permissions, &now.permissions);
-            // What it began with holds, and what is stricter now. The same in other words is no news.
+            // The constraints that it started with stay, and stricter new ones are added.
             if now.constraints != known.constraints {
                 next.constraints = known.constraints.meet(&now.constraints);
             }
@@ -223,7 +225,7 @@ impl Floor {
         Ok((next != *known).then_some(next))
     }
 
-    /// The plan that somebody works for, directly or through calls.
+    /// The plan that an agent works for, directly or through calls.
     pub(crate) fn plan_behind(&self, address: &str) -> Option<PlanId> {
         let mut address = address.to_owned();
         for _ in 0..=CALL_DEPTH_MAX {

@@ -1,44 +1,45 @@
-//! Who sits where, and who is at work.
+//! The running loops of a session by address, and what each is doing.
 //!
-//! Every loop of a session (the lead, members at their tasks, plans) sits at an address. A letter is on its way
-//! into the journal before it is handed over; ringing an address only says "look into your mailbox", and seats whoever
-//! is to read it if nobody does.
-//! Once nobody is busy, the faces are told.
+//! Every loop of a session (the lead, members at their tasks, plans) has an address. A message is in the journal's
+//! queue before it is handed over; ringing an address only says that its mailbox has news, and loads the loop that
+//! reads it if it is not running. When no loop is busy, frontends are told.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use max_team_core::event::{Event, Stopper};
+use max_team_core::event::Event;
 use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::limits::{CONTROLS_MAX, MAIL_WAITING_MAX};
 use max_team_core::message::{Assignment, Envelope, Kind};
+use max_team_core::turn::is_stop;
 use max_team_journal::{Commit, Expect, Submitted};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::Floor;
+use super::{Floor, Seats};
 use crate::agent::Control;
 use crate::error::RuntimeError;
 use crate::handle::{Notice, Origin};
+use crate::plan::plan_stream;
 use crate::shared::lock;
 use crate::{post, rows, session, worktree};
 
-/// How long whoever has answered may take to leave its copy.
+/// How long an agent that has answered may take to leave its worktree.
 const LEAVE_WAIT: Duration = Duration::from_secs(2);
 
-/// Calls under way from which on commits are worth being gathered: a few would only wait for each other.
+/// Running model calls from which on commits are batched: with fewer, batching would only delay them.
 const CROWD_MIN: usize = 16;
 
-/// What a loop is doing, as far as others care.
+/// The activity of a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Activity {
-    /// Something will happen by itself.
+    /// It works, or will without a person.
     Busy,
-    /// Nothing will happen before a person says something.
+    /// It waits for a person.
     Waiting,
-    /// Nothing is to be done.
+    /// It has nothing to do.
     Idle,
 }
 
@@ -47,32 +48,33 @@ pub(super) struct Chair {
     bell: Arc<Notify>,
     controls: mpsc::Sender<Control>,
     activity: Activity,
-    /// A plan that waits for the lead's word.
+    /// A plan that waits for a decision of the lead.
     awaits_lead: bool,
     /// The lead, with reports to read once no teammate works.
     awaits_team: bool,
     /// A teammate, or an agent that one has called.
     pub(super) of_team: bool,
-    /// It works beside the session, which is at rest without it.
+    /// It works in the background of the session, which counts as idle meanwhile.
     pub(super) aside: bool,
-    /// Letters that were handed over; the mailbox need not be read for them.
+    /// Messages that were handed over; the mailbox need not be read for them.
     letters: Vec<Envelope>,
     /// There may be more in the mailbox than was handed over.
     pub(super) look: bool,
-    /// Letters that it was given, of which some may still lie in the mailbox until there is time for them.
+    /// Messages that the loop has got; some may stay in the mailbox until it acts on them.
     given: HashSet<EnvelopeId>,
     /// Cancels the read of mentioned files during which the loop hears no control.
     reading: CancellationToken,
 }
 
 impl Chair {
-    /// Ends what keeps the loop from hearing a stop.
+    /// Cancels a read that keeps the loop from receiving a stop.
     fn hurry(&self) -> mpsc::Sender<Control> {
         self.reading.cancel();
         self.controls.clone()
     }
 
-    /// Whoever sits there has these letters in hand. Those that are forgotten are only looked at once more.
+    /// Remembers messages that the loop has got. If the list is cleared, the only effect is that the mailbox is read
+    /// once more.
     fn give(&mut self, letters: &[Envelope]) {
         if self.given.len() > MAIL_WAITING_MAX {
             self.given.clear();
@@ -81,49 +83,64 @@ impl Chair {
     }
 }
 
-/// What a loop is given when it sits down.
+impl Seats {
+    /// Whether frontends are to be told now that no loop is busy; `Some(true)`: one waits for a person.
+    fn become_quiet(&mut self) -> Option<bool> {
+        let busy = self.chairs.values().any(|chair| chair.activity == Activity::Busy && !chair.aside);
+        if busy || self.quiet {
+            // A loop has become busy without being rung: the next idle state must be reported again.
+            self.quiet &= !busy;
+            return None;
+        }
+        self.quiet = true;
+        Some(self.chairs.values().any(|chair| chair.activity == Activity::Waiting))
+    }
+}
+
+/// What a loop gets when it starts.
 pub(crate) struct Place {
     pub bell: Arc<Notify>,
     pub controls: mpsc::Receiver<Control>,
 }
 
-/// A commit on its way into the journal.
+/// A commit in the journal's queue.
 pub(crate) struct HandedIn {
     submitted: Submitted,
-    /// Addresses where nobody sat.
+    /// Addresses without a running loop.
     later: Vec<String>,
 }
 
 impl Floor {
-    /// Whether somebody who sits there waits for a person.
+    /// Whether the loop at an address waits for a person.
     pub(crate) fn is_waiting(&self, address: &str) -> bool {
-        lock(&self.chairs).get(address).is_some_and(|chair| chair.activity == Activity::Waiting)
+        lock(&self.seats).chairs.get(address).is_some_and(|chair| chair.activity == Activity::Waiting)
     }
 
-    /// How many sit here.
+    /// The number of running loops.
     pub(crate) fn seated(&self) -> usize {
-        lock(&self.chairs).len()
+        lock(&self.seats).chairs.len()
     }
 
-    /// Whether so many wait for their models that nobody notices a moment more, while each transaction less spares them work.
+    /// Whether so many calls wait for their models that a short delay goes unnoticed, while fewer transactions save
+    /// work.
     pub(crate) fn is_crowded(&self) -> bool {
         Arc::strong_count(&self.calling) > CROWD_MIN
     }
 
-    /// Whether somebody who sits there is at work.
+    /// Whether the loop at an address is busy.
     pub(crate) fn is_working(&self, address: &str) -> bool {
-        lock(&self.chairs).get(address).is_some_and(|chair| chair.activity == Activity::Busy)
+        lock(&self.seats).chairs.get(address).is_some_and(|chair| chair.activity == Activity::Busy)
     }
 
-    /// Whether somebody sits there.
+    /// Whether a loop runs at an address.
     pub(crate) fn is_taken(&self, address: &str) -> bool {
-        lock(&self.chairs).contains_key(address)
+        lock(&self.seats).chairs.contains_key(address)
     }
 
-    /// Lets somebody sit down at an address. `None`: somebody sits there.
+    /// Registers a loop at an address. `None`: one runs there.
     pub(crate) fn sit(&self, address: &str) -> Option<Place> {
-        let mut chairs = lock(&self.chairs);
-        if chairs.contains_key(address) {
+        let mut seats = lock(&self.seats);
+        if seats.chairs.contains_key(address) {
             return None;
         }
         let (controls, receiver) = mpsc::channel(CONTROLS_MAX);
@@ -141,17 +158,17 @@ impl Floor {
             given: HashSet::new(),
             reading: CancellationToken::new(),
         };
-        chairs.insert(address.to_owned(), chair);
-        *lock(&self.quiet) = false;
+        seats.chairs.insert(address.to_owned(), chair);
+        seats.quiet = false;
         Some(Place { bell, controls: receiver })
     }
 
-    /// Lets whoever has just stood up sit down anew, with the letters that it was handed. `None`: it has none, and its chair is
-    /// free.
+    /// Registers a new loop in place of one that has just ended, with the messages that the old one was handed.
+    /// `None`: there are none, and the address is free.
     pub(super) fn sit_anew(&self, address: &str) -> Option<Place> {
-        // If it cannot be read, whoever sits down finds out.
+        // If the mailbox cannot be read, the new loop will report the error.
         let waits = self.shared.journal.pending_mail(address).map_or(true, |mail| !mail.is_empty());
-        let mut chairs = lock(&self.chairs);
+        let chairs = &mut lock(&self.seats).chairs;
         let chair = chairs.get_mut(address).filter(|chair| chair.controls.is_closed())?;
         if !waits && !chair.look && chair.letters.is_empty() {
             chairs.remove(address);
@@ -162,16 +179,16 @@ impl Floor {
         Some(Place { bell: Arc::clone(&chair.bell), controls: receiver })
     }
 
-    /// Nobody sits there after all.
+    /// Frees an address whose loop could not be started.
     pub(crate) fn vacate(&self, address: &str) {
-        lock(&self.chairs).remove(address);
+        lock(&self.seats).chairs.remove(address);
     }
 
-    /// Runs a loop until it ends; its crash is told, not swallowed. However it ends, its chair is free afterwards. Where
-    /// somebody breaks who works for others, what it was at has failed, and the others go on.
+    /// Runs a loop until it ends; a crash is reported, not swallowed. In any case its address is free afterwards. If
+    /// the loop of an agent that works for others crashes, its work has failed, and the other loops go on.
     pub(crate) fn spawn(self: &Arc<Self>, address: String, work: impl Future<Output = ()> + Send + 'static) {
         let floor = Arc::clone(self);
-        let mut loops = lock(&self.loops);
+        let loops = &mut lock(&self.seats).loops;
         while loops.try_join_next().is_some() {}
         loops.spawn(async move {
             let ended = tokio::spawn(work).await;
@@ -181,14 +198,14 @@ impl Floor {
                 return floor.excuse(agent, &format!("a fault in this program: {crash}"), controls).await;
             }
             let quiet = {
-                let mut chairs = lock(&floor.chairs);
-                // One that left by itself may have been seated anew since.
-                if chairs.get(&address).is_some_and(|chair| chair.controls.is_closed()) {
-                    chairs.remove(&address);
+                let mut seats = lock(&floor.seats);
+                // A loop that left by itself may have been started again since.
+                if seats.chairs.get(&address).is_some_and(|chair| chair.controls.is_closed()) {
+                    seats.chairs.remove(&address);
                 }
                 floor.changed.notify_waiters();
-                floor.ring_waiting_lead(&mut chairs);
-                floor.becomes_quiet(&chairs)
+                floor.ring_waiting_lead(&mut seats.chairs);
+                seats.become_quiet()
             };
             if let Err(crash) = ended {
                 let words = format!("{crash}; go on with `max-team -r {}`", floor.session);
@@ -200,70 +217,49 @@ impl Floor {
         });
     }
 
-    /// The seat of an agent whose loop has broken, with the letters that it was handed, for whoever speaks for it. `None`:
-    /// it works for nobody, or everybody is leaving.
+    /// The slot of an agent whose loop has crashed, with the messages that it was handed, so that `excuse` can answer
+    /// for it. `None`: it is the lead, or the session closes.
     fn reseat(&self, address: &str) -> Option<(AgentId, mpsc::Receiver<Control>)> {
         let agent = address.strip_prefix("agent/")?.parse().ok().filter(|agent| *agent != self.lead)?;
-        let mut chairs = lock(&self.chairs);
+        let chairs = &mut lock(&self.seats).chairs;
         let chair = chairs.get_mut(address).filter(|chair| chair.controls.is_closed() && !self.is_closing())?;
         let (controls, receiver) = mpsc::channel(CONTROLS_MAX);
         (chair.controls, chair.activity, chair.look) = (controls, Activity::Busy, true);
         Some((agent, receiver))
     }
 
-    /// Somebody could not be seated: whoever watches must know why nothing happens.
+    /// Reports why a loop could not be started: otherwise nothing would seem to happen.
     pub(super) fn tell_why(&self, address: &str, seated: Result<(), RuntimeError>) {
         if let Err(error) = seated {
             self.tell_stopped(address, error);
         }
     }
 
-    /// Whoever sits there cannot go on. The others do, unless it is the lead, or what stopped it stops everybody.
+    /// Reports that the loop at an address cannot go on. The others do, unless it is the lead's, or the error stops
+    /// the whole session.
     pub(crate) fn tell_stopped(&self, address: &str, error: RuntimeError) {
         let whole = address == session::agent_stream(self.lead) || error.is_everybodys();
         self.shared.herald.tell(Notice::Stopped { session: self.session, whole, error: Arc::new(error) });
     }
 
-    /// Whether whoever sits there works for no turn of anybody's.
-    pub(crate) fn is_aside(&self, address: &str) -> bool {
-        lock(&self.chairs).get(address).is_some_and(|chair| chair.aside)
+    /// Wakes the loops at these addresses that run, to read a stop. A loop that is not loaded reads it when it is.
+    pub(crate) fn ring_to_stop(&self, addresses: impl IntoIterator<Item = String>) {
+        for address in addresses {
+            lock(&self.seats).chairs.get(&address).iter().for_each(|chair| chair.reading.cancel());
+            self.rings(&address, None);
+        }
     }
 
-    /// Stops everybody who is at work, or only the lead, who stops the others. Where the lead is no more, nobody else would.
-    /// `all`: what the user has said waits, too.
-    pub(crate) async fn interrupt(&self, by: &Stopper, all: bool) -> Result<(), RuntimeError> {
-        let lead = session::agent_stream(self.lead);
-        let told = self.tell(&lead, Control::Interrupt { by: by.clone(), all }).await;
-        // Whoever works aside does so for no turn of the lead's.
-        let asides: Vec<String> = {
-            let chairs = lock(&self.chairs);
-            chairs.iter().filter(|(_, chair)| all && chair.aside).map(|(address, _)| address.clone()).collect()
-        };
-        for address in asides {
-            drop(self.tell(&address, Control::Interrupt { by: by.clone(), all }).await);
-        }
-        if !matches!(told, Err(RuntimeError::NotOpen(_) | RuntimeError::AgentStopped(_))) {
-            return told;
-        }
-        let is_other = |address: &&String| address.starts_with("agent/") && **address != lead;
-        let others: Vec<String> = lock(&self.chairs).keys().filter(is_other).cloned().collect();
-        for address in others {
-            // One that leaves meanwhile has stopped.
-            drop(self.tell(&address, Control::Interrupt { by: by.clone(), all }).await);
-        }
-        Ok(())
-    }
-
-    /// There is mail at an address.
+    /// Tells the loop at an address that it has mail; loads it if it does not run.
     pub(crate) fn ring(self: &Arc<Self>, address: &str) {
         if !self.rings(address, None) {
             self.seat_reader(address);
         }
     }
 
-    /// Commits, and hands the commit's letters to whoever sits at their addresses. They take them before they are
-    /// stored: what they do about one, they do after a commit of their own that acknowledges it, and the journal
-    /// stores that one later or, if this one fails, not at all. `meanwhile` is done while the journal writes.
+    /// Commits, and hands the commit's messages to the running loops at their addresses. A loop gets a message before
+    /// it is stored, and acts on it only after a commit of its own that acknowledges it; the journal stores that
+    /// commit later or, if this one fails, not at all. `meanwhile` runs while the journal writes.
     pub(crate) async fn commit(self: &Arc<Self>, commit: Commit, meanwhile: impl FnOnce()) -> Result<(), RuntimeError> {
         let handed = self.hand_in(commit).await?;
         meanwhile();
@@ -275,7 +271,7 @@ impl Floor {
         self.shared.herald.check()?;
         rows::of_sends(&mut commit);
         let letters = commit.sends.clone();
-        // One that others may refuse is not spoken of before it is stored.
+        // Messages of a commit that may fail because of other writers are handed over only after it is stored.
         let is_sure = commit.expect.len() <= 1 || commit.expect.iter().skip(1).all(|(_, at)| *at == Expect::At(0));
         let submitted = self.shared.journal.submit(commit).await?;
         let mut later = Vec::new();
@@ -289,29 +285,29 @@ impl Floor {
         Ok(HandedIn { submitted, later })
     }
 
-    /// The second half: it is in the journal.
+    /// The second half: waits until the commit is stored.
     pub(crate) async fn stored(self: &Arc<Self>, handed: HandedIn) -> Result<(), RuntimeError> {
         handed.submitted.stored().await?;
-        // Whoever is to read it is seated, and reads it there.
+        // Loads the readers that do not run; they read the mailbox.
         handed.later.iter().for_each(|address| self.ring(address));
         Ok(())
     }
 
-    /// Whether somebody sits there.
+    /// Hands a message to the loop at an address, or tells it to read its mailbox; `false`: no loop runs there.
     fn rings(&self, address: &str, letter: Option<Envelope>) -> bool {
-        let mut chairs = lock(&self.chairs);
-        let Some(chair) = chairs.get_mut(address) else { return false };
+        let mut seats = lock(&self.seats);
+        let Some(chair) = seats.chairs.get_mut(address) else { return false };
         chair.activity = Activity::Busy;
         chair.look |= letter.is_none();
         chair.letters.extend(letter);
-        *lock(&self.quiet) = false;
         chair.bell.notify_one();
+        seats.quiet = false;
         true
     }
 
-    /// What is in the mailbox: what was handed over, and everything else if there may be more.
+    /// The messages for a loop: those handed over, and all others in the mailbox if there may be more.
     pub(crate) fn mail(&self, address: &str, all: bool) -> Result<Vec<Envelope>, RuntimeError> {
-        let (mut mail, look) = match lock(&self.chairs).get_mut(address) {
+        let (mut mail, look) = match lock(&self.seats).chairs.get_mut(address) {
             Some(chair) => (std::mem::take(&mut chair.letters), std::mem::take(&mut chair.look)),
             None => (Vec::new(), true),
         };
@@ -321,15 +317,15 @@ impl Floor {
             mail.retain(|letter| stored.iter().all(|known| known.id != letter.id));
             mail.splice(0..0, stored);
         }
-        if let Some(chair) = lock(&self.chairs).get_mut(address) {
+        if let Some(chair) = lock(&self.seats).chairs.get_mut(address) {
             chair.give(&mail);
         }
         Ok(mail)
     }
 
-    /// What is in a mailbox, also what is not stored yet, left where it is.
+    /// The messages in a mailbox, also those that are not stored yet, without taking them.
     pub(crate) fn unread(&self, address: &str) -> Result<Vec<Envelope>, RuntimeError> {
-        let handed = lock(&self.chairs).get(address).map_or_else(Vec::new, |chair| chair.letters.clone());
+        let handed = lock(&self.seats).chairs.get(address).map_or_else(Vec::new, |chair| chair.letters.clone());
         let mut mail = self.shared.journal.pending_mail(address)?;
         let is_new = |letter: &Envelope| mail.iter().all(|known| known.id != letter.id);
         let handed: Vec<Envelope> = handed.into_iter().filter(is_new).collect();
@@ -337,21 +333,26 @@ impl Floor {
         Ok(mail)
     }
 
-    /// Whether a letter lies in the mailbox of somebody who sits here that it was not given.
+    /// Whether the mailbox of a running loop has a message that the loop has not got.
     fn has_news(&self, address: &str) -> bool {
-        // If it cannot be read now, whoever looks finds out.
+        // If it cannot be read now, the loop will report the error.
         let Ok(mail) = self.shared.journal.pending_mail(address) else { return true };
-        let chairs = lock(&self.chairs);
+        let chairs = &lock(&self.seats).chairs;
         chairs.get(address).is_some_and(|chair| mail.iter().any(|letter| !chair.given.contains(&letter.id)))
     }
 
-    /// Whether a letter from one of them waits for the other.
-    pub(crate) fn has_written(&self, from: &str, to: &str) -> bool {
-        self.shared.journal.pending_mail(to).is_ok_and(|mail| mail.iter().any(|letter| letter.from == from))
+    /// Whether an answer of an agent waits for its caller, or for the plan that records it first.
+    pub(crate) fn has_answered(&self, agent: AgentId, caller: &str) -> bool {
+        let plan = self.row_of(agent).and_then(|row| row.assignment?.plan).map(plan_stream);
+        let from = session::agent_stream(agent);
+        let waits_at = |address: String| {
+            self.shared.journal.pending_mail(&address).is_ok_and(|mail| mail.iter().any(|letter| letter.from == from))
+        };
+        waits_at(caller.to_owned()) || plan.is_some_and(waits_at)
     }
 
     fn seat_reader(self: &Arc<Self>, address: &str) {
-        // Whoever is to read it has gone home since; an address of another session is none of ours.
+        // The reader was unloaded since; addresses of other sessions are not ours.
         if let Some(agent) = address.strip_prefix("agent/").and_then(|id| id.parse().ok())
             && post::session_at(&self.shared.journal, address) == Some(self.session)
         {
@@ -364,10 +365,10 @@ impl Floor {
         }
     }
 
-    /// Somebody outside this process wrote something: whoever it may be for looks into their mailbox. Nobody is disturbed, and
-    /// no rest told of anew, for letters that were left there.
+    /// Another process wrote something: rings every address that may have news. Messages that a loop deliberately left
+    /// in its mailbox neither wake it nor cause another idle notice.
     pub(crate) fn ring_all(self: &Arc<Self>) {
-        // If it cannot be read now, the next one who writes rings again.
+        // If it cannot be read now, the next writer rings again.
         for address in self.shared.journal.mailboxes().unwrap_or_default() {
             let is_meant = if self.is_taken(&address) { self.has_news(&address) } else { self.is_called_for(&address) };
             if is_meant {
@@ -377,7 +378,8 @@ impl Floor {
         }
     }
 
-    /// Faces know of these letters: they are written here. Said before they are in the journal, where others may make us look.
+    /// Notes that frontends know of these messages, because they are written here. Called before the commit, because a
+    /// nudge may make us read them first.
     pub(crate) fn wrote(&self, letters: &[Envelope]) {
         let journal = &self.shared.journal;
         let letters_at = |address: &String| journal.pending_mail(address).unwrap_or_default();
@@ -386,18 +388,18 @@ impl Floor {
             let others = mailboxes.iter().filter(|address| !address.starts_with("user/"));
             others.flat_map(letters_at).map(|of| of.id).collect()
         };
-        lock(&self.written).note(letters, waiting);
+        lock(&self.seats).written.note(letters, waiting);
     }
 
-    /// What a person has written to somebody at another terminal is shown before anything comes of it. What is said to the lead
-    /// stands in the conversation anyway.
+    /// Shows a message that a person has written to an agent in another process, before the agent acts on it. Messages
+    /// to the lead are part of the conversation anyway.
     fn show_written(&self, address: &str) {
         let agent = address.strip_prefix("agent/").and_then(|id| id.parse::<AgentId>().ok());
         let Some(row) = agent.filter(|agent| *agent != self.lead).and_then(|agent| self.row_of(agent)) else { return };
-        // If it cannot be read now, whoever is to read it finds out.
+        // If it cannot be read now, its reader will report the error.
         let mut mail = self.shared.journal.pending_mail(address).unwrap_or_default();
         let is_news = |letter: &Envelope| letter.kind == Kind::UserInput && letter.from.starts_with("user/");
-        mail.retain(|letter| is_news(letter) && !lock(&self.written).knows(letter.id));
+        mail.retain(|letter| is_news(letter) && !lock(&self.seats).written.knows(letter.id));
         self.wrote(&mail);
         let from = Arc::new(Origin { name: row.name.as_str().into(), ..Origin::agent(row.agent) });
         for letter in mail {
@@ -406,20 +408,20 @@ impl Floor {
         }
     }
 
-    /// Whether a person has written to somebody of this session who has gone home.
+    /// Whether a person has written to an agent of this session whose loop is not loaded.
     pub(super) fn is_called_for(&self, address: &str) -> bool {
         let journal = &self.shared.journal;
         address.starts_with("agent/")
             && post::session_at(journal, address) == Some(self.session)
             && journal
                 .pending_mail(address)
-                .is_ok_and(|mail| mail.iter().any(|letter| letter.from.starts_with("user/")))
+                .is_ok_and(|mail| mail.iter().any(|letter| letter.from.starts_with("user/") && !is_stop(letter)))
     }
 
-    /// Tells a loop something that is not mail.
+    /// Sends a loop a command that is no message.
     pub(crate) async fn tell(&self, address: &str, control: Control) -> Result<(), RuntimeError> {
-        let controls = lock(&self.chairs).get(address).map(|chair| match control {
-            Control::Interrupt { .. } => chair.hurry(),
+        let controls = lock(&self.seats).chairs.get(address).map(|chair| match control {
+            Control::Interrupt(_) => chair.hurry(),
             _ => chair.controls.clone(),
         });
         let controls = controls.ok_or(RuntimeError::NotOpen(self.session))?;
@@ -430,48 +432,48 @@ impl Floor {
     /// The token of a read that a stop of the agent at this address cancels.
     pub(crate) fn reading(&self, address: &str) -> CancellationToken {
         let cancel = CancellationToken::new();
-        if let Some(chair) = lock(&self.chairs).get_mut(address) {
+        if let Some(chair) = lock(&self.seats).chairs.get_mut(address) {
             chair.reading = cancel.clone();
         }
         cancel
     }
 
-    /// Somebody has begun with a task: its plan is told, if it listens.
+    /// Tells a plan that the owner of a task has begun with it, if the plan's loop listens.
     pub(crate) fn begun(&self, assignment: &Assignment) {
-        if let Some(chair) = lock(&self.chairs).get(&assignment.reply_to) {
+        if let Some(chair) = lock(&self.seats).chairs.get(&assignment.reply_to) {
             let (task, attempt) = (assignment.task.clone(), assignment.attempt);
-            // Only for show: a plan that is too busy to hear it hears of the result.
+            // Only shown live: a plan that is too busy for it gets the result.
             drop(chair.controls.try_send(Control::Begun { task, attempt }));
         }
     }
 
-    /// A loop says what it is doing. Once nobody does anything, the faces are told.
+    /// Records what a loop is doing. When no loop is busy, frontends are told.
     pub(crate) async fn report(&self, address: &str, activity: Activity, awaits_lead: bool) {
         let quiet = {
-            let mut chairs = lock(&self.chairs);
-            if let Some(chair) = chairs.get_mut(address) {
-                // A letter that came while it was making up its mind is still to be read.
+            let mut seats = lock(&self.seats);
+            if let Some(chair) = seats.chairs.get_mut(address) {
+                // A message that came during the decision is still unread.
                 let unread = chair.look || !chair.letters.is_empty();
                 chair.activity = if unread { Activity::Busy } else { activity };
                 chair.awaits_lead = awaits_lead;
             }
             self.changed.notify_waiters();
             if address == session::agent_stream(self.lead) && activity == Activity::Idle {
-                // The lead has said what it had to say: whoever waits for its word goes on without.
-                for chair in chairs.values_mut().filter(|chair| chair.awaits_lead) {
+                // The lead has ended its turn without a decision: plans that wait for it go on without.
+                for chair in seats.chairs.values_mut().filter(|chair| chair.awaits_lead) {
                     chair.activity = Activity::Busy;
                     chair.bell.notify_one();
                 }
             }
-            self.ring_waiting_lead(&mut chairs);
-            self.becomes_quiet(&chairs)
+            self.ring_waiting_lead(&mut seats.chairs);
+            seats.become_quiet()
         };
         self.publish_quiet(quiet);
     }
 
     /// Whether a teammate works, or an agent that one has called. If so, the lead is rung once none does.
     pub(crate) fn awaits_team(&self) -> bool {
-        let mut chairs = lock(&self.chairs);
+        let chairs = &mut lock(&self.seats).chairs;
         let is_working = chairs.values().any(is_team_at_work);
         if let Some(lead) = chairs.get_mut(&session::agent_stream(self.lead)) {
             lead.awaits_team = is_working;
@@ -479,27 +481,15 @@ impl Floor {
         is_working
     }
 
-    /// Rings the lead if it waits for the team and the team rests.
+    /// Rings the lead if it waits for the team and the team is idle.
     fn ring_waiting_lead(&self, chairs: &mut HashMap<String, Chair>) {
         let is_working = chairs.values().any(is_team_at_work);
         let lead = chairs.get_mut(&session::agent_stream(self.lead));
         if let Some(lead) = lead.filter(|lead| lead.awaits_team && !is_working) {
-            // It may be about to say that it is idle: what came for it is unread until it looks.
+            // It may be about to report idle: what came for it is unread until it reads its mailbox.
             (lead.awaits_team, lead.activity, lead.look) = (false, Activity::Busy, true);
             lead.bell.notify_one();
         }
-    }
-
-    fn becomes_quiet(&self, chairs: &HashMap<String, Chair>) -> Option<bool> {
-        let busy = chairs.values().any(|chair| chair.activity == Activity::Busy && !chair.aside);
-        let mut told = lock(&self.quiet);
-        if busy || *told {
-            // Somebody has begun without having been rung: that it is quiet again is worth telling.
-            *told &= !busy;
-            return None;
-        }
-        *told = true;
-        Some(chairs.values().any(|chair| chair.activity == Activity::Waiting))
     }
 
     fn publish_quiet(&self, quiet: Option<bool>) {
@@ -508,31 +498,31 @@ impl Floor {
         }
     }
 
-    /// A loop that has said it is idle leaves, unless somebody has rung since.
+    /// Unloads a loop that has reported idle, unless it was rung since.
     pub(crate) async fn leave(&self, address: &str, controls: &mpsc::Receiver<Control>) -> bool {
         let quiet = {
-            let mut chairs = lock(&self.chairs);
-            let rung = chairs.get(address).is_some_and(|chair| chair.activity == Activity::Busy);
+            let mut seats = lock(&self.seats);
+            let rung = seats.chairs.get(address).is_some_and(|chair| chair.activity == Activity::Busy);
             if rung || !controls.is_empty() {
                 return false;
             }
-            chairs.remove(address);
+            seats.chairs.remove(address);
             self.changed.notify_waiters();
-            self.ring_waiting_lead(&mut chairs);
-            self.becomes_quiet(&chairs)
+            self.ring_waiting_lead(&mut seats.chairs);
+            seats.become_quiet()
         };
         self.publish_quiet(quiet);
         true
     }
 
-    /// Waits until nobody is at work in a copy: whoever has just answered is on the way out. One that goes on with
-    /// something else stays, and is not waited for.
+    /// Waits until no agent works in a worktree: one that has just answered is about to leave. One that continues with
+    /// other work stays, and is not waited for.
     pub(crate) async fn vacated(&self, copy: &str) {
         let Ok(copy) = worktree::copies(&self.shared).find(copy) else { return };
         let left = async {
             loop {
                 let mut changed = std::pin::pin!(self.changed.notified());
-                // What changes from here on is heard.
+                // Later changes are noticed from here on.
                 changed.as_mut().enable();
                 if !copy.is_occupied() {
                     return;
@@ -543,11 +533,11 @@ impl Floor {
         drop(tokio::time::timeout(LEAVE_WAIT, left).await);
     }
 
-    /// Waits until nobody sits at an address.
+    /// Waits until no loop runs at an address.
     pub(crate) async fn left(&self, address: &str) {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
-            // What changes from here on is heard.
+            // Later changes are noticed from here on.
             changed.as_mut().enable();
             if !self.is_taken(address) {
                 return;
@@ -556,50 +546,51 @@ impl Floor {
         }
     }
 
-    /// Waits until nobody is busy, those beside the session included.
+    /// Waits until no loop is busy, those in the background included.
     pub(crate) async fn settle(&self) {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
-            // What changes from here on is heard.
+            // Later changes are noticed from here on.
             changed.as_mut().enable();
-            if lock(&self.chairs).values().all(|chair| chair.activity != Activity::Busy) {
+            if lock(&self.seats).chairs.values().all(|chair| chair.activity != Activity::Busy) {
                 return;
             }
             changed.await;
         }
     }
 
-    /// Whether nobody works, and nobody waits for a person in the middle of a turn. Those beside the session touch no files.
+    /// Whether no agent works, and none waits for a person during a turn. Background agents do not count, because they
+    /// touch no files.
     pub(crate) fn is_at_rest(&self) -> bool {
-        lock(&self.chairs).values().all(|chair| chair.aside || chair.activity == Activity::Idle)
+        lock(&self.seats).chairs.values().all(|chair| chair.aside || chair.activity == Activity::Idle)
     }
 
-    /// Whether the lead has nothing to do and nothing to begin with: what a stop has left waiting, it does not read.
+    /// Whether the lead is idle and has nothing to begin with: messages that a stop holds back do not count.
     pub(crate) fn is_lead_idle(&self) -> bool {
         let address = session::agent_stream(self.lead);
-        let idle = lock(&self.chairs).get(&address).is_none_or(|chair| chair.activity == Activity::Idle);
+        let idle = lock(&self.seats).chairs.get(&address).is_none_or(|chair| chair.activity == Activity::Idle);
         let begins_nothing = |mail: Vec<Envelope>| {
             mail.is_empty() || self.shared.fold_agent(self.lead).is_ok_and(|(turn, _)| !turn.would_begin(&mail, true))
         };
         idle && self.shared.journal.pending_mail(&address).is_ok_and(begins_nothing)
     }
 
-    /// Lets everybody park what they do.
+    /// Stops all loops; their work is continued when the session is opened again.
     pub(crate) async fn close(&self) {
         self.closing.store(true, Ordering::Release);
-        let stops: Vec<mpsc::Sender<Control>> = lock(&self.chairs).values().map(Chair::hurry).collect();
+        let stops: Vec<mpsc::Sender<Control>> = lock(&self.seats).chairs.values().map(Chair::hurry).collect();
         for controls in stops {
-            // A loop that has already gone needs no telling.
+            // A loop that has ended needs no command.
             drop(controls.send(Control::Stop).await);
         }
         loop {
-            let mut loops = std::mem::take(&mut *lock(&self.loops));
+            let mut loops = std::mem::take(&mut lock(&self.seats).loops);
             if loops.is_empty() {
                 return;
             }
-            // Somebody may have sat down while we asked.
+            // A loop may have started meanwhile.
             let late: Vec<mpsc::Sender<Control>> =
-                lock(&self.chairs).values().map(|chair| chair.controls.clone()).collect();
+                lock(&self.seats).chairs.values().map(|chair| chair.controls.clone()).collect();
             for controls in late {
                 drop(controls.try_send(Control::Stop));
             }
@@ -607,13 +598,23 @@ impl Floor {
         }
     }
 
-    /// Whether everybody is being parked.
+    /// The user leaves while plans run. Leaving twice counts once.
+    pub(crate) fn leave_by(&self, user: &str) {
+        lock(&self.seats).left_by.get_or_insert_with(|| user.to_owned());
+    }
+
+    /// The user who leaves while plans run.
+    pub(crate) fn left_by(&self) -> Option<String> {
+        lock(&self.seats).left_by.clone()
+    }
+
+    /// Whether the session closes.
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
     }
 }
 
-/// Whether a teammate, or an agent that one has called, works at this seat.
+/// Whether a slot belongs to a working teammate, or to a working agent that one has called.
 fn is_team_at_work(chair: &Chair) -> bool {
     chair.of_team && chair.activity == Activity::Busy
 }

@@ -1,10 +1,10 @@
-//! Calls that are made once for everybody who makes them.
+//! Lets one of several equal calls run.
 //!
-//! Whoever makes a call whose answer may be kept claims it first; whoever makes the same one meanwhile waits until it is
-//! over, and looks again. A claim holds until the turn that answers has ended; that is in the journal, so that after a
-//! crash it is seen who was at it. Nothing here says what the answer was.
+//! A call with a cacheable answer is claimed first; an equal call meanwhile waits until it is over, and is decided
+//! again. A claim holds until the turn that answers has ended; that is in the journal, so that the claim can be
+//! derived again after a crash. The answer itself is not kept here.
 //!
-//! Nobody waits for themselves, not even through others: whoever can call has other tools one call deeper, and with other
+//! A call never waits for itself, not even through others: an agent one call deeper has other tools, and with other
 //! tools it is another call.
 
 use std::sync::Arc;
@@ -18,15 +18,15 @@ use crate::error::RuntimeError;
 use crate::rows;
 use crate::shared::lock;
 
-/// A call that somebody is at.
+/// A call that an agent works on.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     over: CancellationToken,
-    /// Who waits for it.
+    /// Addresses of the waiting callers.
     waiting: Vec<String>,
 }
 
-/// The right to make a call; if nobody begins with it, it is the next one's.
+/// The right to make a call; dropped unused, it goes to the next caller.
 #[derive(Debug)]
 pub(crate) struct Claim {
     floor: Arc<Floor>,
@@ -34,17 +34,17 @@ pub(crate) struct Claim {
     has_begun: bool,
 }
 
-/// What became of asking for it.
+/// The outcome of a claim.
 #[derive(Debug)]
 pub(crate) enum Claimed {
     /// The call is ours to make.
     Ours(Claim),
-    /// Somebody is at it; this says when they no longer are.
+    /// Another agent works on it; the token is cancelled when it no longer does.
     Theirs(CancellationToken),
 }
 
 impl Claim {
-    /// Somebody is at it now, and the end of their turn ends the claim.
+    /// An agent works on it now, and the end of its turn ends the claim.
     pub(crate) fn begun(mut self) {
         self.has_begun = true;
     }
@@ -59,19 +59,19 @@ impl Drop for Claim {
 }
 
 impl Floor {
-    /// Claims a call for whoever is at an address.
+    /// Claims a call for the agent at an address.
     pub(crate) fn claim(self: &Arc<Self>, address: &str, call: Hash) -> Result<Claimed, RuntimeError> {
-        let mut claims = lock(&self.claims);
-        let is_known = claims.contains_key(&call);
-        // Nobody of this process: but somebody may have been at it before, and then they still are.
+        let mut crew = lock(&self.crew);
+        let is_known = crew.claims.contains_key(&call);
+        // No agent of this process; but one of an earlier process may have an unfinished turn for it.
         let before = if is_known { None } else { self.at_work(&call)? };
-        let held = claims.entry(call).or_default();
+        let held = crew.claims.entry(call).or_default();
         if !is_known && before.is_none() {
             return Ok(Claimed::Ours(Claim { floor: Arc::clone(self), call, has_begun: false }));
         }
         held.waiting.push(address.to_owned());
         let over = held.over.clone();
-        drop(claims);
+        drop(crew);
         if let Some(Err(error)) = before.map(|agent| self.seat_agent(agent)) {
             self.release(&call);
             return Err(error);
@@ -79,15 +79,15 @@ impl Floor {
         Ok(Claimed::Theirs(over))
     }
 
-    /// A call is over: whoever waits looks again.
+    /// A call is over: the waiting callers decide again.
     pub(crate) fn release(self: &Arc<Self>, call: &Hash) {
-        let Some(held) = lock(&self.claims).remove(call) else { return };
+        let Some(held) = lock(&self.crew).claims.remove(call) else { return };
         held.over.cancel();
-        // They have something to do again before anybody could think that nobody has.
+        // They become busy at once, so that the session is not reported idle in between.
         held.waiting.iter().for_each(|address| self.ring(address));
     }
 
-    /// Who was given a call and has not ended it.
+    /// The agent that was given a call and has not ended it.
     fn at_work(&self, call: &Hash) -> Result<Option<AgentId>, RuntimeError> {
         let journal = &self.shared.journal;
         let table = rows::asked_of(&self.session.to_string());

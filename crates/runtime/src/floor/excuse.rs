@@ -1,26 +1,29 @@
-//! Speaking for somebody who cannot sit down: its copy is gone, there are no walls to keep it in, or its loop has broken.
+//! Ends the work of an agent that cannot run: its worktree is gone, there is no sandbox for it, or its loop has
+//! crashed.
 //!
-//! What it was at ends in its own stream, what waits in its mailbox is read, and whoever waits for it hears why, all in
-//! one commit. Nobody does it in its place.
+//! One commit ends its turn in its own stream, acknowledges its mail, and tells the agents that wait for it why. No
+//! other agent does the work instead.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use max_team_core::body::{Body, TaskResult, Work};
 use max_team_core::event::{End, Event};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::ledger::Left;
+use max_team_core::mates::report::FAILED;
 use max_team_core::mates::{AgentEnded, Life, parting};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::event::Spent;
 use max_team_core::tasks::{Doer, Why};
 use max_team_core::turn::{Frame, Input, Now, Turn};
 use max_team_journal::{Expect, Strength};
-use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::{Activity, Floor};
-use crate::agent::{Control, answering, decided, derived, text_at, to_people};
+use crate::agent::{Control, answering, decided, derived, to_people};
 use crate::error::RuntimeError;
 use crate::handle::{Notice, Origin};
 use crate::rows::MateRow;
@@ -28,7 +31,7 @@ use crate::shared::{append, commit_at, new_id, now_ms};
 use crate::{rows, session, team_tools};
 
 impl Floor {
-    /// Sits in an agent's place until nothing is left to be said for it.
+    /// Answers for an agent until nothing is left to answer.
     pub(super) async fn excuse(self: &Arc<Self>, agent: AgentId, why: &str, mut controls: mpsc::Receiver<Control>) {
         let address = session::agent_stream(agent);
         while !self.is_closing() {
@@ -62,7 +65,7 @@ impl Floor {
         }
         commit.projections.push(rows::at_rest(agent));
         commit.acks = mail.iter().map(|letter| letter.id).collect();
-        let given = |letter: &Envelope| Assignment::deserialize(letter.body.get("assignment")?).ok();
+        let given = |letter: &Envelope| letter.task().assignment.map(Cow::into_owned);
         let assigned = mail.iter().filter(|letter| letter.kind == Kind::TaskAssign);
         let waiting = assigned.filter_map(|letter| Some((given(letter)?, Some(letter.id))));
         let current = turn.assignment().filter(|_| turn.is_busy()).map(|given| (given.clone(), turn.began_with()));
@@ -70,7 +73,7 @@ impl Floor {
         let is_apart = is_mate || turn.assignment().is_some_and(|given| given.life == Life::Background);
         let excuse = Excuse { address: &address, name: &name, is_mate: is_apart, why, spent: spent(&turn), at_ms };
         commit.sends.extend(current.into_iter().chain(waiting).map(|(given, asked)| excuse.answer(&given, asked)));
-        // One that only waited to hear what becomes of its changes has done its work.
+        // An agent that only waited for the decision about its changes has done its work.
         let came_to = events.iter().find_map(|event| match event {
             Event::TurnEnded(over) => Some(over.text.as_str()),
             _ => None,
@@ -81,14 +84,13 @@ impl Floor {
             commit.sends.extend(mail.iter().filter(is_missed).map(|letter| excuse.returned(letter)));
         }
         let mut events = events;
-        // One that cannot work any more can still be ended.
+        // A teammate that cannot work can still be shut down.
         if let Some((mate, letter)) = mate.zip(mail.iter().find(|letter| parting::is_end(letter))) {
-            let by = Some(text_at(&letter.body, "by")).filter(|by| !by.is_empty());
-            let by = by.unwrap_or_else(|| text_at(&letter.body, "from"));
+            let by = letter.asker().to_owned();
             let (session, reason) = (self.session, why.to_owned());
             let ended = AgentEnded { session, name: mate.name.clone(), by, reason, forced: true };
             let row = MateRow { agent, color: String::new(), claims: false, gone: Some(ended.clone()) };
-            // What it has left running ended with its loop.
+            // Its background commands ended with its loop.
             let commands = turn.commands().iter().map(|begun| Event::CommandOver(begun.lost()));
             for event in commands.chain([Event::AgentEnded(ended)]) {
                 commit.appends.push(append(&address, &event, &commit.actor)?);
@@ -98,22 +100,21 @@ impl Floor {
             self.know_mate(&mate.name, row)?;
         }
         let origin = Arc::new(Origin { name: name.as_str().into(), ..Origin::agent(agent) });
-        // Before anybody hears that it is over: whoever does may take up what it held.
+        // Before its end is published: an agent that is told of it may claim the tasks that it held.
         let doer = Doer { at: address.clone(), name: name.clone(), steers: false };
         self.give_back(&doer, Why::Died, false, Arc::clone(&origin)).await?;
         let word = self.shared.herald.word();
         let told = to_people(&commit.sends);
         if !told.is_empty() {
-            // They read it at once.
+            // People read these messages at once, so they must survive a power cut.
             commit.strength = Strength::Full;
         }
         events.extend(told);
         self.commit(commit, || ()).await?;
-        // The call that it was making has nobody to say what it cost: it counts as paid, and nobody waits for it.
+        // The cost of its running model call will never be reported: the reservation counts as spent.
         let reserved = (turn.ledger().reserved_nano, 0);
         let plan = self.plan_behind(&address);
-        let purse = plan.map_or_else(|| Arc::clone(&self.purse), |plan| self.plan_purse(plan, None));
-        purse.settle(reserved, reserved);
+        self.shared_purse(plan).settle(reserved, reserved);
         let session = self.session;
         let notice = |event| Notice::Event { session, from: Arc::clone(&origin), at_ms, event: Arc::new(event) };
         word.tell(events.into_iter().map(notice).collect());
@@ -121,11 +122,11 @@ impl Floor {
     }
 }
 
-/// What is said for somebody.
+/// What is reported for an agent that cannot run.
 struct Excuse<'a> {
     address: &'a str,
     name: &'a str,
-    /// It stays: what it comes to is news, and what it was written is missed.
+    /// It is a teammate: its end is news, and its unread messages are returned.
     is_mate: bool,
     why: &'a str,
     spent: Spent,
@@ -140,15 +141,22 @@ impl Excuse<'_> {
 
     fn letter(&self, given: &Assignment) -> Envelope {
         let end = End::Broken { detail: self.why.to_owned() };
-        let mut body = json!({
-            "assignment": given, "call": given.task, "ok": false, "is_error": true, "text": self.why,
-            "output": "", "error": self.why, "end": end, "spent": self.spent, "ms": self.spent.ms,
-            "by": self.name,
-        });
-        if let Some(fields) = body.as_object_mut().filter(|_| self.is_mate) {
-            let more = [("mate", self.name), ("from", self.name), ("reason", "failed")];
-            fields.extend(more.map(|(key, value)| (key.to_owned(), json!(value))));
-        }
+        let work = Work {
+            assignment: Some(Cow::Borrowed(given)),
+            call: &given.task,
+            is_error: true,
+            error: self.why,
+            end: Some(end),
+            spent: Some(self.spent),
+            ms: Some(self.spent.ms),
+            by: self.name,
+            ..Work::default()
+        };
+        let result = match self.is_mate {
+            true => TaskResult { mate: Some(self.name), from: self.name, reason: FAILED, ..TaskResult::default() },
+            false => TaskResult::default(),
+        };
+        let body = Body::Result(Box::new(TaskResult { text: self.why, work, ..result }));
         Envelope::new(
             derived(&[self.address.as_bytes(), given.task.as_bytes(), &given.attempt.to_be_bytes(), b"excuse"]),
             self.address,
@@ -159,9 +167,9 @@ impl Excuse<'_> {
         )
     }
 
-    /// A letter that it will not read goes back to whoever wrote it.
+    /// An unread message goes back to its sender.
     fn returned(&self, letter: &Envelope) -> Envelope {
-        let said = team_tools::title(&text_at(&letter.body, "text"));
+        let said = team_tools::title(letter.text());
         let why = format!("it cannot work: {}", self.why);
         Envelope::new(
             derived(&[letter.id.to_string().as_bytes(), letter.from.as_bytes(), b"returned"]),
@@ -177,18 +185,16 @@ impl Excuse<'_> {
     }
 }
 
-/// What a turn has cost that ends here.
+/// The cost of the turn that ends here.
 fn spent(turn: &Turn) -> Spent {
     let mut spent = Spent::default();
     for charge in turn.charges().iter().filter(|_| turn.is_busy()) {
-        spent.nano = spent.nano.saturating_add(charge.nano);
-        spent.unknown_nano = spent.unknown_nano.saturating_add(charge.unknown_nano);
-        spent.usage += charge.usage;
+        spent.charge(charge);
     }
     spent
 }
 
-/// The moment, for somebody who will ask nobody anything more.
+/// The input of a last decision, which makes no further model call.
 fn now(at_ms: i64) -> Now {
     let none = Hash::of([]);
     let frame = Frame { instructions: none, tools: none, settings: none, bytes: 0 };

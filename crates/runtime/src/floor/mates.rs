@@ -1,6 +1,6 @@
-//! Who of a session's teammates is there.
+//! The teammates of a session.
 //!
-//! Rows of the journal say so; whoever owns the session reads them once and keeps up from then on.
+//! The journal has them as rows; the owner of the session reads these once and keeps its own list up to date.
 
 use std::collections::HashMap;
 
@@ -14,13 +14,13 @@ use crate::rows::{self, MateRow};
 use crate::session;
 use crate::shared::lock;
 
-/// Teammates by name; nothing as long as nobody has asked.
+/// Teammates by name; `None` until they are first needed.
 pub(super) type Mates = Option<HashMap<String, MateRow>>;
 
 impl Floor {
     fn with_mates<T>(&self, look: impl FnOnce(&mut HashMap<String, MateRow>) -> T) -> Result<T, RuntimeError> {
-        let mut mates = lock(&self.mates);
-        if let Some(known) = &mut *mates {
+        let mates = &mut lock(&self.crew).mates;
+        if let Some(known) = mates {
             return Ok(look(known));
         }
         let table = rows::mates_of(&self.session.to_string());
@@ -28,18 +28,18 @@ impl Floor {
         Ok(look(mates.insert(read.into_iter().collect())))
     }
 
-    /// A teammate by name, also one that is no more.
+    /// A teammate by name, also one that has ended.
     pub(crate) fn teammate(&self, name: &str) -> Result<Option<MateRow>, RuntimeError> {
         self.with_mates(|mates| mates.get(name).cloned())
     }
 
-    /// Somebody who is there and whose name people would take for this one.
+    /// A present teammate with a name that could be confused with this one.
     pub(crate) fn namesake(&self, name: &str) -> Result<Option<String>, RuntimeError> {
         let is_like = |(known, row): &(&String, &MateRow)| row.gone.is_none() && looks_like(known, name);
         self.with_mates(|mates| mates.iter().find(is_like).map(|(known, _)| known.clone()))
     }
 
-    /// All that are there, by name.
+    /// All present teammates, by name.
     pub(crate) fn teammates(&self) -> Result<Vec<(String, AgentId)>, RuntimeError> {
         let mut there = self.with_mates(|mates| {
             let there = mates.iter().filter(|(_, row)| row.gone.is_none());
@@ -49,13 +49,13 @@ impl Floor {
         Ok(there)
     }
 
-    /// The addresses of those that are at work here, also where it is not stored yet that they have begun.
+    /// The addresses of teammates that work here, also of those whose start is not stored yet.
     pub(crate) fn mates_working(&self) -> Result<Vec<String>, RuntimeError> {
         let there = self.teammates()?.into_iter().map(|(_, agent)| session::agent_stream(agent));
         Ok(there.filter(|address| self.is_working(address)).collect())
     }
 
-    /// What those that are there are painted in.
+    /// The colors of present teammates.
     pub(crate) fn colors(&self) -> Result<Vec<&'static str>, RuntimeError> {
         self.with_mates(|mates| {
             let is_worn = |color: &&str| mates.values().any(|row| row.gone.is_none() && row.color == **color);
@@ -63,7 +63,7 @@ impl Floor {
         })
     }
 
-    /// Those that take tasks by themselves.
+    /// Teammates that claim tasks by themselves.
     pub(crate) fn claimers(&self) -> Result<Vec<(String, AgentId)>, RuntimeError> {
         self.with_mates(|mates| {
             let there = mates.iter().filter(|(_, row)| row.gone.is_none() && row.claims);
@@ -73,23 +73,22 @@ impl Floor {
 
     /// What the lead is called.
     pub(crate) fn lead_name(&self) -> String {
-        let read = || self.row_of(self.lead).map_or_else(String::new, |row| row.name);
-        self.lead_name.get_or_init(read).clone()
+        self.row_of(self.lead).map_or_else(String::new, |row| row.name)
     }
 
-    /// How many are there, and how many ever were.
+    /// The number of present teammates, and of all that there ever were.
     pub(crate) fn count_mates(&self) -> Result<(usize, usize), RuntimeError> {
         self.with_mates(|mates| (mates.values().filter(|row| row.gone.is_none()).count(), mates.len()))
     }
 
-    /// Somebody has joined, or is no more.
+    /// A teammate has joined, or has ended.
     pub(crate) fn know_mate(&self, name: &str, row: MateRow) -> Result<(), RuntimeError> {
         self.with_mates(|mates| drop(mates.insert(name.to_owned(), row)))
     }
 
-    /// Those for whom there is mail that nobody has read: teammates, and whoever else a person has written to.
+    /// The agents with unread mail: teammates, and other agents that a person has written to.
     pub(crate) fn mates_with_mail(&self) -> Result<Vec<AgentId>, RuntimeError> {
-        // Also of those that are no more: what they were written goes back.
+        // Also ended ones: their unread messages are returned.
         let there: Vec<AgentId> = self.with_mates(|mates| mates.values().map(|row| row.agent).collect())?;
         let mut waiting = Vec::new();
         for address in self.shared.journal.mailboxes()? {
@@ -99,7 +98,7 @@ impl Floor {
                 waiting.push(agent);
             }
         }
-        // Those whose commands ended with the last process are told.
+        // Agents whose commands ended with the last process are told so.
         let commands = rows::with_commands(&self.shared.journal)?;
         let is_new = |agent: &&AgentId| commands.contains(agent) && !waiting.contains(agent);
         waiting.extend(self.teammates()?.iter().map(|(_, agent)| agent).filter(is_new).copied().collect::<Vec<_>>());

@@ -1,27 +1,22 @@
-//! What a session had open when the process before this one left it: counted once, for whoever opens it again.
+//! Counts the work that was open when the last process ended, for the user who opens the session again.
 
 use std::sync::Arc;
 
-use max_team_core::id::{AgentId, EnvelopeId, PlanId, TurnId};
-use max_team_core::message::{Assignment, Envelope, Kind};
-use max_team_core::turn::{Turn, is_stop};
+use max_team_core::id::{AgentId, PlanId};
+use max_team_core::message::Kind;
+use max_team_core::turn::Turn;
 
 use super::{Floor, fold_plan};
-use crate::agent::since_of;
 use crate::error::RuntimeError;
 use crate::handle::Recovered;
-use crate::shared::lock;
 use crate::{Post, post, session};
 
-/// Somebody, and a letter that stops them.
-type Stop = (AgentId, EnvelopeId);
-
 impl Floor {
-    /// Counts what is open, before anybody goes on with it; and the stops that nobody has read, with whom they are for.
-    pub(crate) fn recovered(&self, lead: &Turn, plans: &[PlanId]) -> Result<(Recovered, Vec<Stop>), RuntimeError> {
+    /// Counts open work, before any loop continues with it.
+    pub(crate) fn recovered(&self, lead: &Turn, plans: &[PlanId]) -> Result<Recovered, RuntimeError> {
         let journal = &self.shared.journal;
         let post = Post::new(journal);
-        // Nobody goes on who was told to stop meanwhile.
+        // An agent that was stopped meanwhile does not continue.
         let is_stopped = |agent: AgentId| post.is_stopped(&session::agent_stream(agent));
         let goes_on = lead.is_busy() && !is_stopped(self.lead)?;
         let mut found =
@@ -35,51 +30,27 @@ impl Floor {
             found.tasks += fold_plan(&self.shared, *plan)?.0.active().count();
         }
         let is_mine = |address: &str| post::session_at(journal, address) == Some(self.session);
-        let (leads, mut stops) = (session::agent_stream(self.lead), Vec::new());
+        let leads = session::agent_stream(self.lead);
         for address in journal.mailboxes()?.into_iter().filter(|address| is_mine(address)) {
             let (mail, is_lead) = (journal.pending_mail(&address)?, address == leads);
-            let agent = agent_at(&address).into_iter();
-            stops.extend(agent.flat_map(|agent| mail.iter().filter(|it| is_stop(it)).map(move |it| (agent, it.id))));
             let reader = if is_lead { Some(lead.clone()) } else { self.reader(&address)? };
-            // Who is to begin is wanted by a letter, too, which says nothing to anybody.
+            // A request for teammates is a message, too, but is counted apart.
             let teams = reader.iter().filter(|_| is_lead).map(|turn| turn.recruiting(&mail).count()).sum();
             found.teams += teams;
-            // What only waits to be told has done what it does, and what a stop has left is not gone on with.
+            // Messages that are only added to a turn do not count, nor do those that a stop holds back.
             found.mail += match &reader {
                 Some(turn) => turn.going_on(&mail, is_lead).saturating_sub(teams),
                 None => mail.iter().filter(|letter| letter.kind != Kind::Shutdown).count(),
             };
         }
-        // What was answered since is a letter, and no question any more; of whoever was stopped since there is none.
+        // A question with an unread answer is counted as mail.
         let asked = post.inbox_of(self.session)?;
         found.approvals = asked.iter().filter(|asked| asked.noted.is_none()).count();
-        Ok((found, stops))
+        Ok(found)
     }
 
-    /// Stops in a lead's mail count for whoever sits down first, too, also those of before there were rows for them.
-    pub(crate) fn know_stops(&self, mail: &[Envelope]) {
-        for stop in mail.iter().filter(|letter| is_stop(letter)) {
-            let since = since_of(stop).unwrap_or_else(|| self.fresh_turn());
-            self.know_turn(Some(since));
-            self.know_stop(since);
-            lock(&self.old_stops).insert(stop.id, since);
-        }
-    }
-
-    /// Since when a stop counts that was said before the session was opened.
-    pub(crate) fn old_stop(&self, letter: EnvelopeId) -> Option<TurnId> {
-        lock(&self.old_stops).get(&letter).copied()
-    }
-
-    /// Whether somebody is at what it has begun since then, as far as that is stored; if not by whatever, because a user has written.
-    pub(crate) fn has_begun_since(&self, since: TurnId, address: &str, by_whatever: bool) -> bool {
-        let turn = self.reader(address).ok().flatten().filter(|turn| turn.current() > Some(since));
-        let is_users = |turn: &Turn| turn.assignment().is_some_and(Assignment::is_for_user);
-        turn.is_some_and(|turn| by_whatever || is_users(&turn))
-    }
-
-    /// Those of an open plan are seated by it, once it knows what was stopped meanwhile; those of a plan that is over must still hear
-    /// of it.
+    /// Starts the agents with unfinished work. Those of an open plan are started by the plan, once it has read what
+    /// was stopped meanwhile; those of an ended plan must still be told of its end.
     pub(crate) fn seat_working(
         self: &Arc<Self>,
         working: Vec<(AgentId, Option<PlanId>)>,
@@ -89,12 +60,22 @@ impl Floor {
         working.into_iter().filter(is_ours).try_for_each(|(agent, _)| self.seat_agent(agent))
     }
 
-    /// Whether somebody of these has something to begin with: what a stop has left waiting is none.
+    /// The ended plans of this session with unread messages: corrections that were on their way when the last process
+    /// ended.
+    pub(crate) fn plans_with_mail(&self, open: &[PlanId]) -> Result<Vec<PlanId>, RuntimeError> {
+        let journal = &self.shared.journal;
+        let mailboxes = journal.mailboxes()?.into_iter();
+        let mine = mailboxes.filter(|address| post::session_at(journal, address) == Some(self.session));
+        let plans = mine.filter_map(|address| address.strip_prefix("plan/")?.parse().ok());
+        Ok(plans.filter(|plan| !open.contains(plan)).collect())
+    }
+
+    /// Whether one of these agents would begin a turn. Messages that a stop holds back do not count.
     pub(crate) fn any_begins(&self, agents: &[AgentId]) -> Result<bool, RuntimeError> {
         for agent in agents {
             let mail = self.shared.journal.pending_mail(&session::agent_stream(*agent))?;
             let (turn, _) = self.shared.fold_agent(*agent)?;
-            // Who was not stopped is told that its commands are over.
+            // An agent that was not stopped is told that its commands have ended.
             if turn.would_begin(&mail, false) || (turn.held().is_none() && !turn.commands().is_empty()) {
                 return Ok(true);
             }
@@ -102,7 +83,7 @@ impl Floor {
         Ok(false)
     }
 
-    /// Whoever reads what comes to an address; nobody, where it is a plan's.
+    /// The agent that reads an address; `None` for a plan's.
     fn reader(&self, address: &str) -> Result<Option<Turn>, RuntimeError> {
         agent_at(address).map(|agent| Ok(self.shared.fold_agent(agent)?.0)).transpose()
     }

@@ -1,4 +1,5 @@
-//! Letting agents and plans sit down: those that the journal knows, and those that are only about to begin.
+//! Starts the loops of agents and plans: those that the journal knows, and those whose first entry is about to be
+//! committed.
 
 use std::sync::Arc;
 
@@ -18,12 +19,12 @@ use crate::shared::lock;
 use crate::worktree::Worker;
 use crate::{memory, rows, session, worktree};
 
-/// An agent that sits and does not run yet, and where it hears orders.
+/// An agent that is registered and does not run yet, with its commands.
 pub(crate) type Seated = (Box<Agent>, mpsc::Receiver<Control>);
 
 impl Floor {
-    /// Seats an agent that has something to do; one that sits already is only rung. What was given to one that cannot
-    /// work any more has failed, and whoever waits for it is told.
+    /// Starts the loop of an agent that has work; if it runs already, it is only rung. If the agent can no longer
+    /// work, its work has failed, and the agents that wait for it are told.
     pub(crate) fn seat_agent(self: &Arc<Self>, agent: AgentId) -> Result<(), RuntimeError> {
         let address = session::agent_stream(agent);
         let Some(place) = self.sit(&address) else {
@@ -33,7 +34,7 @@ impl Floor {
         self.seat_at(agent, address, place)
     }
 
-    /// Seats an agent that has stood up because where it works may be gone, if there is anything for it to read.
+    /// Starts an agent again that has ended because its worktree may be gone, if it has anything to read.
     pub(crate) fn seat_anew(self: &Arc<Self>, agent: AgentId) {
         let address = session::agent_stream(agent);
         if let Some(place) = self.sit_anew(&address).filter(|_| !self.is_closing()) {
@@ -66,8 +67,9 @@ impl Floor {
         }
     }
 
-    /// A new copy for somebody who is to begin with something and whose last copy went with what was decided about it. `None`:
-    /// it needs none, there can be none, or somebody does not want to wait for it. Who was in the middle of something has lost it.
+    /// Makes a new worktree for an agent that gets new work and whose last worktree was removed after its review.
+    /// `None`: it needs none, none can be made, or the wait was interrupted. An agent with an unfinished turn gets
+    /// none: its work is lost.
     async fn furnish(&self, agent: AgentId, controls: &mut mpsc::Receiver<Control>) -> Option<Seat> {
         let (turn, _) = self.shared.fold_agent(agent).ok()?;
         let (settings, (_, _, definition)) = turn.settings().zip(turn.identity())?;
@@ -89,7 +91,7 @@ impl Floor {
         if made { self.prepare_agent(agent, None).ok() } else { None }
     }
 
-    /// Lets an agent that has just begun to exist sit down: one entry is about to say so. It runs once that is committed.
+    /// Registers a new agent before its first entry is committed. It runs once that is stored.
     pub(crate) fn seat_newcomer(
         self: &Arc<Self>,
         agent: AgentId,
@@ -98,7 +100,7 @@ impl Floor {
     ) -> Result<Option<Seated>, RuntimeError> {
         let address = session::agent_stream(agent);
         let Some(place) = self.sit(&address) else { return Ok(None) };
-        if let Some(chair) = lock(&self.chairs).get_mut(&address) {
+        if let Some(chair) = lock(&self.seats).chairs.get_mut(&address) {
             chair.look = false;
         }
         let seat =
@@ -108,14 +110,12 @@ impl Floor {
 
     fn prepare_agent(&self, agent: AgentId, fresh: Option<(Turn, u64, Arc<Assignment>)>) -> Result<Seat, RuntimeError> {
         let resumed = fresh.is_none();
-        // It says itself what it takes, once it rests.
-        lock(&self.takes).remove(&agent);
         let (turn, head, given) = match fresh {
-            // Nothing of it is in the journal yet that could be asked.
+            // The journal has no entry of it yet.
             Some((turn, head, given)) => (turn, head, Some(given)),
             None => {
                 let (turn, head) = self.shared.fold_agent(agent)?;
-                // Whoever a teammate answers at the moment, it works for its lead.
+                // A teammate works for its lead, also while it answers another agent.
                 let given = turn.engaged().or(turn.assignment()).cloned().map(Arc::new);
                 let given = given.or_else(|| self.row_of(agent)?.assignment);
                 (turn, head, given)
@@ -127,23 +127,24 @@ impl Floor {
         let (_, _, definition) = turn.identity().ok_or_else(unknown)?;
         let settings = turn.settings().cloned().ok_or_else(unknown)?;
         let frame = if turn.reviewing().is_some() {
-            // It does nothing there any more, and its copy may have gone with what the user said.
+            // A review needs no worktree any more, and the user's answer may already have removed it.
             self.frame(definition, &settings, false)?
         } else {
             self.frame_for(definition, &settings, given.as_ref().map_or(0, |given| given.depth))?
         };
         let purse = self.purse_of(agent, crate::plan::cap(frame.settings()), caller.as_deref(), plan)?;
         let aside = memory::is_aside(frame.definition());
-        let mut chairs = lock(&self.chairs);
+        let mut seats = lock(&self.seats);
+        let chairs = &mut seats.chairs;
         let is_callers = caller.as_ref().and_then(|caller| chairs.get(caller)).is_some_and(|chair| chair.of_team);
         if let Some(chair) = chairs.get_mut(&session::agent_stream(agent)) {
             (chair.aside, chair.of_team) = (aside, turn.mate().is_some() || is_callers);
         }
-        drop(chairs);
+        drop(seats);
         Ok(Seat { agent, head, turn, frame, purse, lead: agent == self.lead, caller, aside, resumed })
     }
 
-    /// What the requests of somebody carry who is so many calls deep, wherever it works.
+    /// The request frame of an agent at this call depth, in the project or in its worktree.
     pub(crate) fn frame_for(
         &self,
         definition: &Arc<Definition>,
@@ -158,7 +159,7 @@ impl Floor {
         Ok(if delegates { frame } else { frame.left_alone(&self.shared) })
     }
 
-    /// What the requests of somebody carry who works in a copy: its files, not the project's.
+    /// The request frame of an agent in a worktree: with its files, not the project's.
     fn frame_in_copy(&self, definition: &Arc<Definition>, settings: &Arc<Settings>) -> Result<Frame, RuntimeError> {
         let (id, by) = (worktree::id_of(settings), definition.name.clone());
         let (project, named) = (self.root.clone(), Vec::new());
@@ -169,7 +170,7 @@ impl Floor {
         Ok(Frame::new(&self.shared, &copy.root(), definition, settings, None, callees)?.at_work_in(&copy))
     }
 
-    /// The agents of this session that were given something to do and are not done, with the plan they work in.
+    /// The agents of this session with unfinished work, with their plans.
     pub(crate) fn working(&self) -> Result<Vec<(AgentId, Option<PlanId>)>, RuntimeError> {
         let working = rows::working(&self.shared.journal, self.session)?;
         Ok(working.into_iter().map(|agent| (agent, self.plan_of(agent))).collect())
@@ -184,18 +185,18 @@ impl Floor {
         rows::row(&self.shared.journal, &table, &agent.to_string()).ok()?
     }
 
-    /// Seats the plans of a session that is opened: none of them decides before it is known what each of them holds.
+    /// Starts the plans of a session that is opened: none of them decides before the paths of all are known.
     pub(crate) fn seat_plans(self: &Arc<Self>, plans: &[PlanId]) -> Result<(), RuntimeError> {
         let mut folded = Vec::new();
         for plan in plans {
             let state = self.prepare_plan(*plan)?;
-            self.paths.note(*plan, &state.0);
+            self.paths(|paths| paths.note(*plan, &state.0));
             folded.push((*plan, state));
         }
         folded.into_iter().try_for_each(|(plan, state)| self.seat_folded(plan, Some(state)))
     }
 
-    /// Seats a plan.
+    /// Starts the loop of a plan.
     pub(crate) fn seat_plan(self: &Arc<Self>, plan: PlanId) -> Result<(), RuntimeError> {
         self.seat_folded(plan, None)
     }
@@ -221,11 +222,11 @@ impl Floor {
 
     fn prepare_plan(&self, plan: PlanId) -> Result<(Plan, u64), RuntimeError> {
         let (state, head) = fold_plan(&self.shared, plan)?;
-        // A stop is newer than it, and than what was said to it, whatever the clock says.
+        // A later stop must be newer than this plan's own ids, even if the clock was set back.
         self.know_turn(state.turn().max(Some(TurnId::new(plan.uuid()))));
         let budget = state.draft().map(|draft| draft.budget).unwrap_or_default();
         let counts = budget.nano.is_some() || budget.tokens.is_some();
-        // Where the session counts, everything was charged when it was opened.
+        // If the session has a budget, all costs were charged when it was opened.
         if counts && !self.purse.is_bounded() {
             self.charge(Some(plan))?;
         }
@@ -233,7 +234,7 @@ impl Floor {
     }
 }
 
-/// Comes when whoever sits there is told to stop.
+/// Completes when the loop is told to stop.
 async fn is_stopped(controls: &mut mpsc::Receiver<Control>) {
-    while !matches!(controls.recv().await, None | Some(Control::Stop | Control::Interrupt { .. })) {}
+    while !matches!(controls.recv().await, None | Some(Control::Stop | Control::Interrupt(_))) {}
 }

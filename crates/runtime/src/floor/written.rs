@@ -1,4 +1,4 @@
-//! Letters of people that faces know of: those that were written here, and those that were shown.
+//! Messages of people that frontends know of: those that were written here, and those that were shown.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,14 +6,14 @@ use max_team_core::id::EnvelopeId;
 use max_team_core::limits::MAIL_WAITING_MAX;
 use max_team_core::message::Envelope;
 
-/// How long a letter may be on its way into the journal.
+/// How long a message may be on its way into the journal.
 const WRITING_MS: i64 = 60_000;
 
-/// Which of them were written, and when. Those that were read are forgotten now and then.
+/// Which of them were written, and when. Read ones are removed now and then.
 #[derive(Debug)]
 pub(super) struct Written {
     known: HashMap<EnvelopeId, i64>,
-    /// So many are no longer kept without a look at them.
+    /// The size at which read ones are removed.
     full: usize,
 }
 
@@ -28,7 +28,7 @@ impl Written {
         self.known.contains_key(&letter)
     }
 
-    /// Notes these. `waiting`: all that lie unread.
+    /// Notes these messages. `waiting`: all unread ones.
     pub(super) fn note(&mut self, letters: &[Envelope], waiting: impl FnOnce() -> HashSet<EnvelopeId>) {
         let newest = letters.iter().map(|letter| letter.sent_at_ms).max();
         if let Some(newest_ms) = newest.filter(|_| self.known.len() >= self.full) {

@@ -1,5 +1,5 @@
-//! Front matter that YAML does not take as it stands, put right where only one thing can be meant: tabs that indent, a
-//! colon in the middle of a sentence, a sentence that goes on in the next line. Lines keep their numbers.
+//! Repairs front matter that is no valid YAML, where its meaning is plain: tabs as indentation, a colon within a
+//! sentence, a sentence that continues on the next line. Lines keep their numbers.
 
 use crate::yaml;
 
@@ -11,15 +11,15 @@ pub(super) fn key(line: &str) -> Option<(&str, &str)> {
     (is_word && (value.is_empty() || value.starts_with([' ', '\t']))).then(|| (name, value.trim()))
 }
 
-/// The same for a key that is written without a blank behind it.
+/// Like `key`, for a known key without a blank after the colon.
 fn tight(line: &str, is_key: impl Fn(&str) -> bool) -> Option<(&str, &str)> {
     line.split_once(':').filter(|(name, value)| is_key(name) && !value.starts_with("//"))
 }
 
-/// The same entries as YAML takes them, in as many lines.
+/// The entries in a form that YAML accepts, in as many lines.
 pub(super) fn mended(lines: &[&str], is_key: impl Fn(&str) -> bool) -> String {
     let mut out: Vec<String> = Vec::with_capacity(lines.len());
-    // The entry whose sentence may go on, with its line.
+    // The entry whose sentence may continue, with its line number.
     let mut open: Option<(usize, String, String)> = None;
     for (at, line) in lines.iter().enumerate() {
         let is_comment = line.trim_start().starts_with('#');
@@ -33,7 +33,7 @@ pub(super) fn mended(lines: &[&str], is_key: impl Fn(&str) -> bool) -> String {
                 out.push(indented(line));
             }
             (_, Some((_, _, value))) if !is_comment => {
-                // It has become part of the line above.
+                // It was joined to the line above.
                 if !line.trim().is_empty() {
                     value.push(' ');
                     value.push_str(line.trim());
@@ -48,17 +48,17 @@ pub(super) fn mended(lines: &[&str], is_key: impl Fn(&str) -> bool) -> String {
     out.join("\n")
 }
 
-/// Whether a key is followed by sentences, in which any word may have a colon.
+/// Whether the value of a key is prose, in which any word may be followed by a colon.
 fn is_prose(key: &str) -> bool {
     key.eq_ignore_ascii_case("description") || key.to_ascii_lowercase().ends_with("prompt")
 }
 
-/// Whether a value stands in its own line, so that what follows can only go on with it.
+/// Whether a value is plain text on its own line, so that the next line can only continue it.
 fn is_sentence(value: &str) -> bool {
     !value.is_empty() && !value.starts_with(['|', '>', '#', '&'])
 }
 
-/// Writes an entry whose sentence has ended; quoted, if it is nothing else that YAML knows.
+/// Writes an entry whose sentence has ended; quoted, unless YAML reads it as something else.
 fn close(out: &mut [String], open: Option<(usize, String, String)>) {
     let Some((at, name, value)) = open else { return };
     let Some(line) = out.get_mut(at) else { return };

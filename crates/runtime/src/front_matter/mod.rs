@@ -1,32 +1,32 @@
-//! Markdown files that begin with YAML: definitions of agents and skills, whoever wrote them.
+//! Markdown files that begin with YAML: definitions of agents and skills, also those written for other programs.
 //!
-//! Such files come from many programs and many hands, so reading is lenient where the meaning is plain; `mend` knows
-//! how. Most of them are a few lines that need no parser; `plain` reads those, because there may be hundreds at every
-//! start. Places count from the beginning of the file. Nothing here knows the meaning of a key, and nothing reads a disk.
+//! Reading is lenient where the meaning is plain; `mend` knows how. Most files have a few lines of front matter that
+//! need no YAML parser; `plain` reads those, because there may be hundreds at every start. Positions count from the
+//! beginning of the file. Nothing here knows the meaning of a key, and nothing reads a disk.
 
 mod mend;
 mod plain;
 
 use crate::yaml::{self, Fault, Name, Node, Spot, Value};
 
-/// Bytes in front of the text; whatever is longer is no front matter.
+/// Bytes of front matter; a longer block is taken for text.
 pub const HEAD_BYTES_MAX: usize = 64 << 10;
-/// Values in it.
+/// Values in the front matter.
 const NODES_MAX: usize = 4_000;
 
-/// A file, taken apart.
+/// A parsed file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
-    /// What stands in front; none if the file is all text.
+    /// The front matter; `None` if the file has none.
     pub front: Option<Node>,
     /// The text, with plain line ends and without blank lines around it.
     pub text: String,
-    /// Whether the front was no YAML as it stood.
+    /// Whether the front matter had to be repaired.
     pub is_mended: bool,
 }
 
 impl Page {
-    /// The keys in front, in order.
+    /// The keys of the front matter, in order.
     pub fn entries(&self) -> &[(Name, Node)] {
         match self.front.as_ref().map(|front| &front.value) {
             Some(Value::Map(entries)) => entries,
@@ -43,17 +43,17 @@ impl Page {
 /// Where the parts of a file are.
 #[derive(Debug, Clone, Copy)]
 pub struct Cut<'a> {
-    /// Lines down to the one that opens the front, and that one.
+    /// Number of lines up to and including the one that opens the front matter.
     above: usize,
-    /// What stands in front, if it is closed.
+    /// The front matter, if it is closed.
     pub head: Option<&'a str>,
-    /// What follows; everything if there is no front.
+    /// The text after it; the whole file if there is none.
     pub body: &'a str,
-    /// What follows a line that opens a front which nothing closes.
+    /// The text after an opening line that has no closing one.
     unclosed: Option<&'a str>,
 }
 
-/// Finds the front of a file and its end.
+/// Finds the beginning and the end of the front matter.
 pub fn cut(file: &str) -> Cut<'_> {
     let file = file.strip_prefix('\u{feff}').unwrap_or(file);
     let none = Cut { above: 0, head: None, body: file, unclosed: None };
@@ -85,8 +85,8 @@ fn is_before(line: &str) -> bool {
     line.is_empty() || (line.starts_with("<!--") && line.ends_with("-->"))
 }
 
-/// Takes a file apart. `is_key` tells the keys that somebody may write at the beginning of a line. A front that is no YAML
-/// even when it is read kindly is a fault, with its place in the file.
+/// Parses a file. `is_key` says which names are keys at the beginning of a line. Front matter that is no YAML even
+/// after `mend` is a fault, with its position in the file.
 pub fn read(file: &str, is_key: impl Fn(&str) -> bool) -> Result<Page, Fault> {
     let cut = cut(file);
     let fault = |line: usize, message: String| Fault { spot: Spot { line: line as u64, col: 1 }, message };
@@ -109,7 +109,7 @@ pub fn read(file: &str, is_key: impl Fn(&str) -> bool) -> Result<Page, Fault> {
     let above = "\n".repeat(cut.above);
     match yaml::parse_up_to(&format!("{above}{}\n", lines.join("\n")), NODES_MAX) {
         Ok(node) => Ok(page(node, false)),
-        // The first fault is about what the author wrote.
+        // The first error is the one about the text as the author wrote it.
         Err(fault) => {
             let mended = yaml::parse_up_to(&format!("{above}{}", mend::mended(&lines, is_key)), NODES_MAX);
             mended.map(|node| page(node, true)).map_err(|_| fault)

@@ -1,14 +1,14 @@
-//! The plainest front matter, read without a parser.
+//! Reads the simplest front matter without a YAML parser.
 //!
 //! Most definitions are a few lines of `key: words` and perhaps a list, and there may be hundreds of them at every
-//! start. What is so plain that it can only mean one thing is read here, in a fraction of the time; everything else is
-//! left to YAML. A property test holds both against each other.
+//! start. Lines with only one possible meaning are read here, in a fraction of the time; everything else is left to
+//! YAML. A property test compares both.
 
 use serde_json::Value as Json;
 
 use crate::yaml::{Name, Node, Scalar, Spot, Value};
 
-/// What YAML does not take for a word although it begins like one.
+/// Values that YAML reads as no string although they begin with a letter.
 const NO_WORDS: [&str; 3] = ["true", "false", "null"];
 
 /// The tree that YAML makes of these lines, the first of which has this number; `None` if they are not plain.
@@ -26,7 +26,7 @@ pub(super) fn front(lines: &[&str], first: u64) -> Option<Node> {
         let node = if rest.trim_end().is_empty() {
             let (line, written) = *lines.peek()?;
             let indent = written.len() - written.trim_start_matches(' ').len();
-            // A list that is not indented is YAML's to place.
+            // A list without indentation is left to YAML.
             if indent == 0 {
                 return None;
             }
@@ -50,7 +50,7 @@ pub(super) fn front(lines: &[&str], first: u64) -> Option<Node> {
     Some(Node { value: Value::Map(entries), spot: begin? })
 }
 
-/// Blank lines and whole lines of comment.
+/// Blank lines and comment lines.
 fn is_silent(line: &str) -> bool {
     line.starts_with('#') || line.bytes().all(|byte| byte == b' ')
 }
@@ -69,7 +69,7 @@ fn row(words: &str, spot: Spot) -> Option<Node> {
         let word = piece.trim_start_matches(' ');
         let indent = piece.len() - word.len();
         let word = word.trim_end_matches(' ');
-        // Within brackets these mean something else.
+        // Within brackets these have another meaning.
         let is_open = word.contains(['[', ']', '{', '}', ':', '#']);
         let spot = Spot { col: col + indent as u64, ..spot };
         items.push((!is_open).then(|| scalar(word, spot)).flatten()?);
@@ -78,19 +78,19 @@ fn row(words: &str, spot: Spot) -> Option<Node> {
     Some(Node { value: Value::List(items), spot })
 }
 
-/// The words between two marks of the same kind that hold nothing that has to be undone.
+/// The text within a pair of equal quotes, if it has no escapes.
 fn quoted(words: &str) -> Option<&str> {
     let within = |mark: char| words.strip_prefix(mark).and_then(|words| words.strip_suffix(mark));
     let inner = within('"').or_else(|| within('\''))?;
     (!inner.contains(['"', '\'', '\\']) && !inner.contains(is_odd)).then_some(inner)
 }
 
-/// What ends a line, or cannot be seen.
+/// Line ends and invisible characters.
 fn is_odd(letter: char) -> bool {
     letter.is_control() || matches!(letter, '\u{feff}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Words that begin with a letter and hold nothing that could mean anything else, or that are quoted.
+/// A scalar that begins with a letter and has no special characters, or that is quoted.
 fn scalar(words: &str, spot: Spot) -> Option<Node> {
     let words = words.trim_end_matches(' ');
     if let Some(inner) = quoted(words) {

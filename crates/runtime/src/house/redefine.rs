@@ -27,8 +27,9 @@ impl House {
         Ok(())
     }
 
-    /// Others work here from now on. A lead that could not sit down changes nothing.
-    pub(super) async fn set_crew(&self, session: SessionId, crew: Crew) -> Result<(), RuntimeError> {
+    /// These agents work here from the next turn, call or task on. A running turn keeps what it has, except for what has become
+    /// stricter. A lead that cannot be seated changes nothing.
+    async fn set_crew(&self, session: SessionId, crew: Crew) -> Result<(), RuntimeError> {
         let floor = self.floor(session)?;
         let Crew { lead, members, experts } = crew;
         let (before, now) = (floor.team(), floor.set_crew(members, experts));
@@ -38,7 +39,8 @@ impl House {
         let is_same = |known: &Definition| (&known.name, known.place) == (&definition.name, definition.place);
         let is_other = turn.identity().is_some_and(|(_, _, known)| !is_same(known));
         let is_beyond = floor.bound.as_ref().is_some_and(|bound| !bound.goes_on_as(&definition));
-        // A face that waits for an answer of a shape has its own way to lead, and the lead of before goes on.
+        // The lead stays if its frontend set it up for a structured answer, or if the new definition is another agent or
+        // exceeds the constraints of a resumed session.
         if status.settings.structured || is_other || is_beyond {
             return Ok(());
         }

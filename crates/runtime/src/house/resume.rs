@@ -36,7 +36,7 @@ impl Bound {
         }
         let own = &open.definition;
         open.settings.rounds_max =
-            own.rounds_max.map_or(open.settings.rounds_max, |max| max.min(open.settings.rounds_max));
+            own.work.rounds_max.map_or(open.settings.rounds_max, |max| max.min(open.settings.rounds_max));
         open.settings = self.lead_settings(open.settings, open.mode_is_named);
         open.settings.mode = own.mode_in(open.settings.mode);
         if let Some(Team { members, experts, .. }) = &mut open.team {

@@ -1,4 +1,4 @@
-//! Taking back what nobody has read.
+//! Takes back unread messages.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use crate::post::Post;
 use crate::shared::now_ms;
 
 impl House {
-    /// Takes a message back from everybody it was written to who has not read it: whoever reads it decides, so there is one
-    /// winner for each copy. Whoever cannot be asked is named, and is no reason to leave it with the others.
+    /// Takes a message back from every reader that has not read it. The reader's loop decides, so that each copy is
+    /// either read or taken back. A reader that cannot be asked is named in the error, and the others are still asked.
     pub(super) async fn withdraw(
         &self,
         session: SessionId,
@@ -55,13 +55,13 @@ impl House {
         }
     }
 
-    /// Takes one letter back; `false`: it does not wait any more.
+    /// Takes one message back; `false`: it is no longer unread.
     async fn take_back(&self, floor: &Arc<Floor>, address: &str, letter: EnvelopeId) -> Result<bool, RuntimeError> {
         if !self.shared.journal.pending_mail(address)?.iter().any(|known| known.id == letter) {
             return Ok(false);
         }
         if !floor.is_taken(address) {
-            // Whoever has gone home is back for it.
+            // An unloaded agent is loaded for it.
             floor.ring(address);
         }
         let (reply, done) = oneshot::channel();
@@ -69,7 +69,8 @@ impl House {
         heard(done).await
     }
 
-    /// Who has read these letters: neither who has given one back nor from whom one was taken back.
+    /// Names of the agents that have read these messages; not those that returned one or from which one was taken
+    /// back.
     fn readers_of(&self, session: SessionId, letters: &[EnvelopeId]) -> Result<Vec<String>, RuntimeError> {
         let all = Census::new(&self.shared.journal).letters(session)?;
         let is_read = |letter: &Letter| {

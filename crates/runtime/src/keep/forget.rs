@@ -1,11 +1,12 @@
-//! Forgetting sessions: what was said and done goes, and the log still proves that something was.
+//! Erases sessions; the log still proves that entries existed.
 //!
-//! Payloads are erased under a tombstone, in one transaction with the rows that followed from them. What goes is decided before
-//! it, as that walks through the whole log and others want to write; inside it only what has come since is looked at, and it is
-//! decided anew if that changes anything: whoever writes the same words meanwhile keeps theirs. A payload that other sessions have, too, says nothing
-//! about this one and stays; so does a text or a file's bytes that others refer to. What a session has left in streams that
-//! it shares goes with it: experts' answers that were kept, and letters to people. Nobody can open the sessions
-//! meanwhile: whoever forgets them owns them.
+//! Payloads are erased under a tombstone, in one transaction with the rows that followed from them. The decision what
+//! to erase is made before that transaction, because it reads the whole log while other processes write; the
+//! transaction checks only newer entries, and decides again if they change anything, so that a payload with the same
+//! content that was written meanwhile is kept. A payload that other sessions also have says nothing about this one and
+//! stays; so does a text or a file's content that others refer to. Entries of the session in shared streams are erased
+//! with it: kept answers of experts, and messages to people. The process that erases sessions owns them, so no other
+//! can open them meanwhile.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -15,8 +16,9 @@ use max_team_core::hash::Hash;
 use max_team_core::id::{SessionId, WorkerId};
 use max_team_core::message::Principal;
 use max_team_core::policy::By;
-use max_team_journal::{Entry, Erase, Journal, Projection, Worker};
+use max_team_journal::{Entry, Erase, ForgottenSessions, Journal, Projection, Worker};
 use max_team_tools::rewind::Trees;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::cache::{self, Caches};
@@ -30,39 +32,37 @@ use crate::shared::now_ms;
 
 /// Entries read from the journal at a time.
 const PAGE: usize = 512;
-/// The events that refer to bytes beside the log.
+/// The events that refer to blobs.
 const REFERRING: [&str; 4] = ["llm_intent", "files_changed", "rewound", "task_assigned"];
-/// The event that a session goes on from another's past with.
+/// The event that begins a fork.
 const FORKED: &str = "forked";
 /// The event of a tombstone, and the stream that they are in.
 const ERASED: &str = "erased";
-/// How the reason of a tombstone begins that names sessions, and what stands before who wanted that.
+/// The parts of a tombstone's reason that people read, before the ids of sessions and before the person's name.
 const FORGOTTEN: &str = "forgotten: ";
 const BY: &str = "; by ";
-/// Whose mailboxes are people's.
+/// Addresses of people's mailboxes begin with this.
 const PERSON: &str = "user/";
 
-/// What was forgotten.
+/// Outcome of an erasure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Forgotten {
     /// Entries whose payloads are gone.
     pub entries: u64,
 }
 
-/// That a session was forgotten.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The tombstone of an erased session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Gone {
-    /// Which.
     pub session: String,
-    /// The tombstone.
+    /// The entry that records the deletion.
     pub seq: u64,
-    /// When.
     pub at_ms: i64,
-    /// Who wanted it, and through which door.
+    /// Who asked for it, and through which frontend.
     pub by: String,
 }
 
-/// Whether a session that there is no more was forgotten, by what tombstones say; the last that `means` it.
+/// The tombstone of a session that was erased: the last one that `means` accepts.
 pub(crate) fn gone(journal: &Journal, means: impl Fn(&str) -> bool) -> Result<Option<Gone>, RuntimeError> {
     let (mut found, mut after) = (None, 0);
     loop {
@@ -70,27 +70,25 @@ pub(crate) fn gone(journal: &Journal, means: impl Fn(&str) -> bool) -> Result<Op
         let Some(last) = page.last() else { return Ok(found) };
         after = last.stream_seq;
         for entry in &page {
-            let said: Value = serde_json::from_slice(entry.payload.as_deref().unwrap_or_default()).unwrap_or_default();
-            let Some(named) =
-                said.get("reason").and_then(Value::as_str).and_then(|reason| reason.strip_prefix(FORGOTTEN))
-            else {
-                continue;
-            };
-            let (named, by) = named.split_once(BY).unwrap_or((named, &entry.actor));
-            let session = named.split(", ").find(|id| means(id));
-            found = session
-                .map(|session| Gone {
-                    session: session.to_owned(),
-                    seq: entry.seq,
-                    at_ms: entry.at_ms,
-                    by: by.to_owned(),
-                })
-                .or(found);
+            let Some(ForgottenSessions { sessions, by }) = forgotten(entry) else { continue };
+            let session = sessions.into_iter().find(|id| means(id));
+            found = session.map(|session| Gone { session, seq: entry.seq, at_ms: entry.at_ms, by }).or(found);
         }
     }
 }
 
-/// The sessions that go on from one of these, and are none of them.
+/// The sessions that a tombstone names. Older ones name them in their reason only.
+fn forgotten(entry: &Entry) -> Option<ForgottenSessions> {
+    let said: Value = serde_json::from_slice(entry.payload.as_deref()?).ok()?;
+    if let Some(forgotten) = said.get("forgotten") {
+        return ForgottenSessions::deserialize(forgotten).ok();
+    }
+    let named = said.get("reason")?.as_str()?.strip_prefix(FORGOTTEN)?;
+    let (named, by) = named.split_once(BY).unwrap_or((named, &entry.actor));
+    Some(ForgottenSessions { sessions: named.split(", ").map(str::to_owned).collect(), by: by.to_owned() })
+}
+
+/// The sessions that were forked from one of these, and are not among them.
 pub fn forks_of(journal: &Journal, sessions: &[SessionId]) -> Result<Vec<SessionId>, RuntimeError> {
     let mut forks = BTreeSet::new();
     each_event(journal, FORKED, |entry, event| {
@@ -101,8 +99,9 @@ pub fn forks_of(journal: &Journal, sessions: &[SessionId]) -> Result<Vec<Session
     Ok(forks.into_iter().collect())
 }
 
-/// Erases what was said and done in sessions; blocking while it looks for that. One that a living process runs is refused, naming it. What they keep beside
-/// the journal is `clear`ed first, once nobody can open them any more: whoever is stopped in between finds them again.
+/// Erases sessions; blocks while it reads the log. A session that a living process runs is refused, naming the
+/// process. Files beside the journal are removed first (`clear`), once the sessions are claimed: after a crash in
+/// between the sessions are still listed and can be erased again.
 pub async fn forget_sessions(
     journal: &Journal,
     worker: &Worker,
@@ -147,7 +146,7 @@ async fn erase(
     carry_out(journal, wish.decide(journal)?).await
 }
 
-/// Erases what was decided on, or what is to go by now.
+/// Erases what was decided, or what must be erased by now.
 async fn carry_out(journal: &Journal, decided: Decided) -> Result<Forgotten, RuntimeError> {
     let here = journal.clone();
     let now = move || {
@@ -157,7 +156,7 @@ async fn carry_out(journal: &Journal, decided: Decided) -> Result<Forgotten, Run
     Ok(Forgotten { entries: journal.erase_as(now).await? })
 }
 
-/// Who wants which sessions forgotten.
+/// The sessions to erase, and who asked for it.
 #[derive(Debug, Clone)]
 struct Wish {
     worker: WorkerId,
@@ -166,21 +165,21 @@ struct Wish {
     at_ms: i64,
 }
 
-/// What goes, as far as the log had come when that was decided.
+/// A decision what to erase, as of a place in the log.
 #[derive(Debug)]
 struct Decided {
     wish: Wish,
     erase: Erase,
-    /// The last entry that it was decided by.
+    /// The last entry that was considered.
     seen: u64,
-    /// Whether nobody else was at work.
+    /// Whether no other process was at work.
     is_alone: bool,
-    /// The sessions' own streams, and those whose rows were made anew as a whole.
+    /// The sessions' own streams, and those whose rows were made again as a whole.
     streams: BTreeSet<String>,
 }
 
 impl Wish {
-    /// What goes, and what becomes of the rows.
+    /// Decides what is erased, and how the rows change.
     fn decide(&self, journal: &Journal) -> Result<Decided, RuntimeError> {
         let (seen, is_alone) = (journal.last_seq()?, self.is_alone(journal)?);
         let mut streams = BTreeSet::new();
@@ -196,21 +195,23 @@ impl Wish {
         let rows = rows(journal, entries, &payloads, &self.sessions)?;
         payloads.extend(referred(journal, &streams, is_alone)?);
         let named: Vec<String> = self.sessions.iter().map(SessionId::to_string).collect();
-        let reason = format!("{FORGOTTEN}{}{BY}{}", named.join(", "), By::person(&self.by).name());
+        let by = By::person(&self.by).name();
+        let reason = format!("{FORGOTTEN}{}{BY}{by}", named.join(", "));
+        let forgotten = Some(ForgottenSessions { sessions: named, by });
         let (payloads, actor, at_ms) = (payloads.into_iter().collect(), self.by.address(), self.at_ms);
         streams.extend(caches);
-        let erase = Erase { payloads, actor, reason, at_ms, rows };
+        let erase = Erase { payloads, actor, reason, forgotten, at_ms, rows };
         Ok(Decided { wish: self.clone(), erase, seen, is_alone, streams })
     }
 
-    /// Another process may count on a text being there that it has stored itself.
+    /// Another process may rely on a text that it has stored itself.
     fn is_alone(&self, journal: &Journal) -> Result<bool, RuntimeError> {
         Ok(journal.living()?.iter().all(|other| other.id == self.worker))
     }
 }
 
 impl Decided {
-    /// Whether nothing has been written since that it would have been decided otherwise by.
+    /// Whether nothing written since changes the decision.
     fn holds(&self, journal: &Journal) -> Result<bool, RuntimeError> {
         if self.wish.is_alone(journal)? != self.is_alone {
             return Ok(false);
@@ -228,8 +229,9 @@ impl Decided {
         }
     }
 
-    /// An entry counts that is in one of the streams or comes from there, that has or refers to what is to go, or that one of
-    /// the rows follows from; so does a tombstone, which takes away what others were counted on to keep.
+    /// Whether a newer entry changes the decision: it is in one of the streams or comes from there, has or refers to
+    /// something that is to be erased, or makes one of the rows; or it is a tombstone, which may have erased what
+    /// other entries were expected to keep.
     fn is_moved_by(&self, entry: &Entry, payloads: &HashSet<&Hash>, rows: &HashSet<(&str, &str)>) -> bool {
         if entry.event == ERASED
             || self.streams.contains(&entry.stream)
@@ -255,11 +257,11 @@ fn named(change: &Projection) -> Option<(&str, &str)> {
     }
 }
 
-/// What sessions have left in streams that they share with others.
+/// Entries of sessions in streams that they share with others.
 struct Elsewhere {
-    /// Their entries.
+    /// Numbers of the entries that belong to these sessions.
     seqs: BTreeSet<u64>,
-    /// Those that rows follow from, with everything in the streams whose rows follow from more than one entry.
+    /// Entries that make rows, with whole streams whose rows follow from more than one entry.
     shared: Vec<Entry>,
 }
 
@@ -268,7 +270,7 @@ fn elsewhere(journal: &Journal, streams: &BTreeSet<String>, entries: &[Entry]) -
     let (mut seqs, mut shared) = (BTreeSet::new(), Vec::new());
     for expert in Caches::new(journal).experts()? {
         let kept = all_entries(journal, [&cache::stream(&expert)])?;
-        // An answer is kept by the commit that ends the turn which gave it, right behind what is said about that.
+        // A kept answer is committed with the end of its turn, right after the turn's entry.
         let mine = |entry: &&Entry| entry.event == cache::KEPT && own.contains(&entry.seq.saturating_sub(1));
         let before = seqs.len();
         seqs.extend(kept.iter().filter(mine).map(|entry| entry.seq));
@@ -276,7 +278,7 @@ fn elsewhere(journal: &Journal, streams: &BTreeSet<String>, entries: &[Entry]) -
             shared.extend(kept);
         }
     }
-    // Whoever was written to has spoken before.
+    // Only people who wrote in these sessions got messages from them.
     let people: BTreeSet<&str> =
         entries.iter().map(|entry| &*entry.actor).filter(|who| who.starts_with(PERSON)).collect();
     for person in people {
@@ -288,17 +290,17 @@ fn elsewhere(journal: &Journal, streams: &BTreeSet<String>, entries: &[Entry]) -
     Ok(Elsewhere { seqs, shared })
 }
 
-/// Drops the bytes of files that were kept to put them back and that no session refers to any more; how many went. Nobody
-/// else may be at work: what they keep is not written down before their command is over. Blocking.
+/// Deletes stored file contents for rewind that no session refers to any more; returns how many. No other process may
+/// be at work, because a command's step is journalled only after the command. Blocking.
 pub fn prune_images(journal: &Journal, home: &Path) -> Result<u64, RuntimeError> {
     let mut named = HashSet::new();
-    for name in ["files_changed", "rewound"] {
+    for name in ["files_changed", "rewound", "task_marked"] {
         each_event(journal, name, |_, event| named.extend(refers(&event)))?;
     }
     Ok(Trees::within(home).prune(&named))
 }
 
-/// Everything of one name in the log that can be read.
+/// Calls `each` with all readable events of one name.
 fn each_event(journal: &Journal, name: &str, mut each: impl FnMut(&Entry, Event)) -> Result<(), RuntimeError> {
     let mut after = 0;
     loop {
@@ -313,7 +315,7 @@ fn each_event(journal: &Journal, name: &str, mut each: impl FnMut(&Entry, Event)
     }
 }
 
-/// What becomes of the rows: those of what goes are deleted, and those that what stays makes are made again.
+/// The changes of rows: rows of erased entries are deleted, and rows that remaining entries make are made again.
 fn rows(
     journal: &Journal,
     mut entries: Vec<Entry>,
@@ -346,8 +348,7 @@ fn rows(
     Ok(rows)
 }
 
-/// The bytes beside the log that these streams refer to and no others do: of files, and, if `texts` may go, what requests
-/// were made of.
+/// The blobs that only these streams refer to: contents of files and, if `texts` may go, parts of requests.
 fn referred(journal: &Journal, streams: &BTreeSet<String>, texts: bool) -> Result<BTreeSet<Hash>, RuntimeError> {
     let mut found: HashMap<Hash, bool> = HashMap::new();
     for name in REFERRING {
@@ -361,7 +362,7 @@ fn referred(journal: &Journal, streams: &BTreeSet<String>, texts: bool) -> Resul
     Ok(found.into_iter().filter_map(|(hash, is_mine)| is_mine.then_some(hash)).collect())
 }
 
-/// The bytes beside the log that an event refers to.
+/// The blobs that an event refers to.
 fn refers(event: &Event) -> Vec<Hash> {
     match event {
         Event::LlmIntent(intent) => {
@@ -371,6 +372,7 @@ fn refers(event: &Event) -> Vec<Hash> {
         Event::FilesChanged(changed) => changed.changes.iter().filter_map(|change| change.before.bytes()).collect(),
         Event::Rewound(rewound) => rewound.puts.iter().filter_map(|put| put.change.before.bytes()).collect(),
         Event::TaskAssigned(assigned) => assigned.tree.into_iter().collect(),
+        Event::TaskMarked(marked) => marked.tree.into_iter().collect(),
         _ => Vec::new(),
     }
 }
@@ -384,7 +386,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::agent::Halt;
+    use crate::agent::PersonStop;
     use crate::rows::{STOPPED, keys, of_sends};
     use crate::shared::{append, commit_at};
 
@@ -416,6 +418,7 @@ mod tests {
             cwd: cwd.into(),
             by: ada(),
             choice: Default::default(),
+            chat: None,
         })
     }
 
@@ -487,9 +490,9 @@ mod tests {
         for session in [MINE, OTHER] {
             let (since, to) =
                 (Some(TurnId::new(Uuid::from_u128(session))), AgentId::new(Uuid::from_u128(session + 100)));
-            let halt = Halt { from: "user/ada", by: "ada", who: None, since, listed: None, at_ms: 7 };
+            let stop = PersonStop { from: "user/ada", by: "ada", since, at_ms: 7 };
             let mut commit = commit_at(7);
-            commit.sends.push(halt.letter(session::agent_stream(to)));
+            commit.sends.push(stop.to_reader(session::agent_stream(to)));
             of_sends(&mut commit);
             journal.commit_blocking(commit).unwrap();
         }
@@ -508,5 +511,21 @@ mod tests {
         assert!(!decided.holds(&journal).unwrap());
         carry_out(&journal, decided).await.unwrap();
         assert_eq!(texts(&journal, MINE), [None]);
+    }
+
+    /// A tombstone names the forgotten sessions; older ones do so in their reason alone.
+    #[tokio::test]
+    async fn a_forgotten_session_is_known_from_old_and_new_tombstones() {
+        let journal = Journal::memory();
+        let old = "forgotten: ses_1, ses_2; by ada at cli".to_owned();
+        let new = Some(ForgottenSessions { sessions: vec!["ses_3".to_owned()], by: "bob at cli".to_owned() });
+        let (actor, payloads) = ("user/ada".to_owned(), vec![Hash::of("x")]);
+        let erase = Erase { payloads, actor, reason: old, ..Erase::default() };
+        journal.erase(erase.clone()).await.unwrap();
+        journal.erase(Erase { reason: "words".to_owned(), forgotten: new, ..erase }).await.unwrap();
+        for (id, by) in [("ses_2", Some("ada at cli")), ("ses_3", Some("bob at cli")), ("ses_4", None)] {
+            let found = gone(&journal, |known| known == id).unwrap();
+            assert_eq!(found.map(|gone| gone.by), by.map(str::to_owned), "{id}");
+        }
     }
 }

@@ -1,9 +1,9 @@
-//! Handing what was said to the expert in charge of the memory: what, and when.
+//! Which part of a conversation is handed to the memory expert, and when.
 //!
-//! What was said since the last time is in the session's stream; a row says how far it was handed over. The entry that
-//! makes that row and the expert's beginning are one commit, so that every exchange is looked at once, whatever dies in
-//! between; where the expert itself fails, the same is handed over again, a bounded number of times. The expert works
-//! beside the session, which is at rest without it.
+//! The conversation is in the session's stream; a row says how far it was handed over. The entry that makes that row
+//! and the expert's start are one commit, so that every exchange is handed over once, also after a crash; if the
+//! expert fails, the same exchanges are handed over again, a bounded number of times. The expert works in the
+//! background: the session counts as idle meanwhile.
 
 use max_team_core::event::{End, Event};
 use max_team_core::hash::Hash;
@@ -24,51 +24,51 @@ use crate::session;
 
 const EXTRACT: &str = include_str!("../../../../prompts/extract.md");
 
-/// How far what was said in each session was handed over.
+/// How far each session's conversation was handed over.
 pub(crate) const HANDED: &str = "memory_handed";
-/// Characters of an answer that are handed over: it only says what the user was talking about.
+/// Characters of an answer that are handed over: it only shows what the user was talking about.
 const ANSWER_CHARS_MAX: usize = 600;
 
-/// How a house looks after its memory.
+/// How the memory is kept.
 #[derive(Debug, Clone)]
 pub struct Remember {
-    /// Whether leads are told what is remembered.
+    /// Whether prompts of leads contain remembered facts.
     pub recall: bool,
-    /// Who takes from conversations what is worth remembering; nobody: only what is asked for is written.
+    /// The expert that extracts facts from conversations; `None`: only explicit writes change the memory.
     pub expert: Option<Definition>,
     /// The model it works with; `None`: the session's.
     pub model: Option<Model>,
-    /// Exchanges after which it looks, whatever was said.
+    /// Number of exchanges after which it is started in any case.
     pub every: u32,
-    /// Whether code notes where each conversation stands (`dialog_context`) and which agents fail (`agent_errors`).
+    /// Whether code notes the state of each conversation (`dialog_context`) and which agents fail (`agent_errors`).
     pub notes: bool,
 }
 
-/// How far it was handed over, as the row has it.
+/// A row of `HANDED`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(untagged)]
 enum Handed {
     Whole(MemoryHanded),
-    /// Before it was known who had looked.
+    /// Rows of older versions, which do not name the expert.
     Upto(u64),
 }
 
-/// What was said since the last look, if it is time for one.
+/// The exchanges since the last handover, if one is due.
 #[derive(Debug)]
 pub(crate) struct Handover {
-    /// The entry of the session's stream that it begins behind.
+    /// The entry of the session's stream after which it begins.
     pub after: u64,
-    /// The last entry of the session's stream among it.
+    /// Its last entry in the session's stream.
     pub upto: u64,
-    /// How often it is handed over, this time included.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// What the user said in it.
+    /// The user's messages in it.
     pub said: String,
-    /// The exchanges, every line marked as somebody's words.
+    /// The exchanges, every line quoted.
     pieces: String,
 }
 
-/// What is to be handed over now: the oldest exchanges that there is room for. The others are for the next time.
+/// The next handover, if one is due: the oldest exchanges that fit. The rest waits for the next one.
 pub(crate) fn handover(journal: &Journal, session: SessionId, every: u32) -> Result<Option<Handover>, RuntimeError> {
     let (handed, last) = match rows::row(journal, HANDED, &session.to_string())? {
         None => (0, None),
@@ -101,11 +101,11 @@ pub(crate) fn handover(journal: &Journal, session: SessionId, every: u32) -> Res
     Ok(Some(handover))
 }
 
-/// What was said and answered behind an entry of the session's stream, each with the entry that ends it.
+/// The exchanges after an entry of the session's stream, each with the entry that ends it.
 fn exchanges(journal: &Journal, session: SessionId, after: u64) -> Result<Vec<(u64, Exchange)>, RuntimeError> {
     let stream = session::stream(session);
     let mut found = Vec::new();
-    // What was said and not answered yet waits for its answer.
+    // Messages that have no answer yet.
     let mut open: Vec<(EnvelopeId, String)> = Vec::new();
     for entry in rows::entries(journal, &stream, after) {
         let entry = entry?;
@@ -123,7 +123,7 @@ fn exchanges(journal: &Journal, session: SessionId, after: u64) -> Result<Vec<(u
     Ok(found)
 }
 
-/// Whether whoever looked has ended without an answer. Somebody who is still at it has not failed.
+/// Whether the expert has ended without an answer. One that still works has not failed.
 fn has_failed(journal: &Journal, agent: AgentId) -> Result<bool, RuntimeError> {
     let stream = session::agent_stream(agent);
     let mut end = None;
@@ -136,25 +136,26 @@ fn has_failed(journal: &Journal, agent: AgentId) -> Result<bool, RuntimeError> {
 }
 
 impl Handover {
-    /// Who looks at it: the same for the same exchanges, and somebody else each time.
+    /// The id of the expert that gets these exchanges. It follows from the exchanges and the attempt, so that a
+    /// repeated commit starts no second one.
     pub(crate) fn agent(&self, session: SessionId) -> AgentId {
         let fields = [session::stream(session), self.name(), EXPERT.to_owned()];
         AgentId::new(Hash::of_fields(&fields.each_ref().map(String::as_bytes)).uuid())
     }
 
-    /// What tells it from every other one of its session.
+    /// Identifies this handover within its session.
     pub(crate) fn name(&self) -> String {
         if self.attempt > 1 { format!("{}.{}", self.upto, self.attempt) } else { self.upto.to_string() }
     }
 
-    /// What the expert is told.
+    /// The message to the expert.
     pub(crate) fn text(&self, known: &str) -> String {
         let known = if known.trim().is_empty() { "(nothing)" } else { known.trim() };
         fill(EXTRACT, &[("known", known), ("conversation", &self.pieces)])
     }
 }
 
-/// One message may be larger than all that is handed over.
+/// Cuts a text: one message may be larger than a whole handover may be.
 fn clipped(text: String) -> String {
     let cut = text.char_indices().map(|(at, _)| at).take_while(|at| *at <= MEMORY_HANDED_BYTES_MAX).last();
     match cut {
@@ -167,12 +168,14 @@ fn cited(text: &str) -> String {
     text.lines().map(|line| format!("> {line}\n")).collect()
 }
 
-/// Whether an agent works beside its session: the expert that looks back. Whoever calls the expert waits for it.
+/// Whether an agent works in the background of its session: the expert that this module starts. An agent that calls
+/// the expert waits for it instead.
 pub(crate) fn is_aside(definition: &Definition) -> bool {
     definition.background && definition.place == Place::Expert && definition.name == EXPERT
 }
 
-/// The expert at work: with nothing in its hands but the memory, asking nobody, never freer than its lead.
+/// The expert's definition and settings: it has only the tools of the memory, asks no questions, and has no more
+/// rights than its lead.
 pub(crate) fn expert(remember: &Remember, lead: &Settings) -> Option<Mate> {
     let definition = Definition {
         name: EXPERT.to_owned(),

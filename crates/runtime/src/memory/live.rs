@@ -1,5 +1,5 @@
-//! Files that the user edits and a lead reads anew before each turn: `soul.md`, `user.md` and `MEMORY.md` in the user's
-//! folder, and `.max-team/MEMORY.md` of the project. An edit counts from the next message on.
+//! Files that the user edits and a lead reads again before each turn: `soul.md`, `user.md` and `MEMORY.md` in the
+//! user's folder, and `.max-team/MEMORY.md` of the project. An edit counts from the next message on.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ const FILES: &str = include_str!("../../../../prompts/files.md");
 pub(crate) struct Live {
     /// How the lead speaks: `soul.md`.
     pub soul: String,
-    /// The others, as they are told to the lead; empty if there are none.
+    /// The other files, as the lead's prompt shows them; empty if there are none.
     pub files: String,
 }
 
@@ -37,7 +37,7 @@ impl Live {
 }
 
 fn file(name: &str, text: &str) -> String {
-    // Its own words must not end it.
+    // The text must not be able to close its own element.
     let text = text.replace("</file>", "<\\/file>");
     format!("<file name=\"{name}\">\n{}\n</file>", text.trim())
 }

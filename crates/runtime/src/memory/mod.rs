@@ -1,8 +1,8 @@
-//! What is remembered: facts in the journal, rows to find them by, and what a prompt is told of them.
+//! The memory: facts in the journal, rows to find them by, and their form in prompts.
 //!
-//! Each board (the user's, a project's) is a stream that many write to; its facts are rows, one look-up away, and the
-//! terms they are found by are rows too, so that a search costs what it finds, in any process, on any engine. All of
-//! them follow from the log. Who may write what is decided in `core::memory` alone.
+//! Each board (the user's, a project's) is a stream with many writers; its facts are rows, one look-up away, and the
+//! terms they are found by are rows too, so that a search costs what it finds, in any process. All of them follow from
+//! the log. Who may write what is decided in `core::memory` alone.
 
 mod extract;
 mod live;
@@ -34,29 +34,29 @@ pub(crate) use rows::{project, replaced, unfind};
 pub(crate) use tools::{Ask, Read, Where, Write, all as tools};
 pub use tools::{READ, WRITE};
 
-/// Entries of a session that are searched for somebody's words.
+/// Entries of a session that are searched for a quoted text.
 const SAID_ENTRIES_MAX: u64 = 400;
-/// The event in which a turn is told something.
+/// The event that records which facts went into a turn.
 const TURN_STARTED: &str = "turn_started";
 /// Entries read from the journal at a time.
 const PAGE: usize = 512;
 
-/// What the journal remembers; needs no house.
+/// The memory in a journal; needs no runtime.
 #[derive(Debug)]
 pub struct Memories<'j> {
     journal: &'j Journal,
 }
 
-/// What was forgotten.
+/// Outcome of forgetting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forgotten {
-    /// The facts.
+    /// The facts that were forgotten.
     pub keys: Vec<Key>,
     /// Entries of the log whose text was erased.
     pub erased: u64,
-    /// Sessions in which what they follow from was said; it is still there.
+    /// Sessions whose messages the facts come from; those messages remain.
     pub said_in: Vec<SessionId>,
-    /// Other sessions in which a prompt was told of them; it is still there, too.
+    /// Other sessions whose prompts contained them; those prompts remain, too.
     pub told_in: Vec<SessionId>,
 }
 
@@ -65,29 +65,28 @@ pub fn project_scope(root: &Path) -> Scope {
     Scope::Project(root.display().to_string())
 }
 
-/// A change that somebody is about to commit: events for a board's stream, and rows that they make stale.
+/// A change to commit: events for a board's stream, and rows that they make stale.
 #[derive(Debug, Default)]
 pub(crate) struct Change {
     pub stream: String,
-    /// Where the stream stood when it was decided.
+    /// The head of the stream for which it was decided.
     pub head: u64,
     pub events: Vec<Event>,
     pub stale: Vec<Projection>,
 }
 
 impl<'j> Memories<'j> {
-    /// Looks into a journal.
     pub fn new(journal: &'j Journal) -> Self {
         Self { journal }
     }
 
-    /// Every board on which something was ever written, the last used first.
+    /// Every board that was ever written to, last used first.
     pub fn scopes(&self) -> Result<Vec<Scope>, RuntimeError> {
         let boards = crate::rows::rows::<Value>(self.journal, rows::BOARDS)?;
         Ok(boards.into_iter().filter_map(|(scope, _)| scope.parse().ok()).collect())
     }
 
-    /// A board.
+    /// All facts of a scope, read from its stream.
     pub fn board(&self, scope: &Scope) -> Result<Board, RuntimeError> {
         let mut board = Board::default();
         for (_, section) in Section::NAMES {
@@ -120,7 +119,7 @@ impl<'j> Memories<'j> {
         crate::rows::row(self.journal, &rows::facts(scope, key.section()), key.as_str())
     }
 
-    /// Remembers something on somebody's word.
+    /// Stores a fact on behalf of a writer.
     pub async fn set(
         &self,
         scope: &Scope,
@@ -138,26 +137,26 @@ impl<'j> Memories<'j> {
         Err(RuntimeError::Busy(scope.stream()))
     }
 
-    /// Forgets what is under a key, and erases its text from the memory's log: all that was ever written there, also
-    /// where it was forgotten before and its text was left.
+    /// Forgets the facts under a key, and erases their text from the memory's log: all versions, also of facts that
+    /// were forgotten before and whose text is left.
     pub async fn forget(&self, scope: &Scope, by: &Writer, key: &Key) -> Result<Forgotten, RuntimeError> {
         for _ in 0..MEMORY_WRITE_TRIES_MAX {
             let head = self.journal.head(&scope.stream())?;
             let written = self.written(scope, key)?;
             let (mut change, mut keys) = match self.forgetting(scope, by, key, true) {
-                // Nobody is told of it any more; what is left is its text.
+                // The fact itself is already deleted; only its text in the log is left to erase.
                 Err(RuntimeError::Memory(Refusal::Nothing(_))) if !written.is_empty() => {
                     (Change { stream: scope.stream(), head, ..Change::default() }, Vec::new())
                 }
                 decided => decided?,
             };
-            // As of before the log was read: what came since is read the next time.
+            // The head from before the log was read: later entries cause a conflict, and are read the next time.
             change.head = head;
             let (mut payloads, mut said_in): (Vec<Hash>, Vec<SessionId>) = Default::default();
             for (payload, fact) in written {
                 payloads.push(payload);
                 said_in.extend(fact.source.session.filter(|session| !said_in.contains(session)));
-                // Also what it was found by before.
+                // Also the terms of earlier values.
                 change.stale.extend(rows::unfind(scope, &fact.key, &fact.value));
                 if !keys.contains(&fact.key) {
                     keys.push(fact.key);
@@ -165,11 +164,12 @@ impl<'j> Memories<'j> {
             }
             let mut told_in = self.told_in(scope, key)?;
             told_in.retain(|session| !said_in.contains(session));
-            // Forgotten first: whatever happens in between, nobody is told of it any more, and whoever forgets it again
-            // erases what was left.
+            // The fact is deleted first: after a crash in between it is in no prompt, and forgetting it again erases
+            // the rest.
             if self.commit(change, by).await? {
                 let reason = "forgotten from memory".to_owned();
-                let erase = Erase { payloads, actor: actor(by), reason, at_ms: now_ms(), rows: Vec::new() };
+                let erase =
+                    Erase { payloads, actor: actor(by), reason, forgotten: None, at_ms: now_ms(), rows: Vec::new() };
                 let erased = self.journal.erase(erase).await?;
                 return Ok(Forgotten { keys, erased, said_in, told_in });
             }
@@ -195,12 +195,14 @@ impl<'j> Memories<'j> {
             }
             let reason = "forgotten with its session".to_owned();
             let actor = actor(&Writer::Program);
-            self.journal.erase(Erase { payloads, actor, reason, at_ms: now_ms(), rows: Vec::new() }).await?;
+            self.journal
+                .erase(Erase { payloads, actor, reason, forgotten: None, at_ms: now_ms(), rows: Vec::new() })
+                .await?;
         }
         Ok(())
     }
 
-    /// The sessions in which a turn was told something under a key.
+    /// The sessions whose prompts contained a fact under a key.
     fn told_in(&self, scope: &Scope, key: &Key) -> Result<Vec<SessionId>, RuntimeError> {
         let is_meant = |told: &Recalled| told.scope == *scope && told.key.below(key).is_some();
         let (mut found, mut after) = (Vec::new(), 0);
@@ -221,21 +223,21 @@ impl<'j> Memories<'j> {
         }
     }
 
-    /// Everything that was ever written under a key, with its payload.
+    /// All versions under a key, with their payloads.
     fn written(&self, scope: &Scope, key: &Key) -> Result<Vec<(Hash, MemorySet)>, RuntimeError> {
         let (mut found, stream) = (Vec::new(), scope.stream());
         for entry in crate::rows::entries(self.journal, &stream, 0) {
             let entry = entry?;
             match event_of(&entry) {
                 Ok(Event::MemorySet(set)) if set.key.below(key).is_some() => found.push((entry.payload_hash, set)),
-                // Erased before, or somebody else's.
+                // Erased before, or another fact.
                 _ => {}
             }
         }
         Ok(found)
     }
 
-    /// What it takes to remember something; the caller commits it.
+    /// The change that stores a fact; the caller commits it.
     pub(crate) fn setting(
         &self,
         scope: &Scope,
@@ -254,7 +256,7 @@ impl<'j> Memories<'j> {
         Ok((Change { stream: scope.stream(), head, events, stale }, keys))
     }
 
-    /// The same for forgetting.
+    /// Like `setting`, for forgetting.
     pub(crate) fn forgetting(
         &self,
         scope: &Scope,
@@ -272,7 +274,7 @@ impl<'j> Memories<'j> {
         Ok((Change { stream: scope.stream(), head, events, stale }, keys))
     }
 
-    /// Commits a change, unless somebody else wrote to the board since it was decided.
+    /// Commits a change, unless the board was written to since the change was decided.
     async fn commit(&self, change: Change, by: &Writer) -> Result<bool, RuntimeError> {
         let mut commit = commit_at(now_ms());
         if *by != Writer::Program {
@@ -293,7 +295,7 @@ impl<'j> Memories<'j> {
         }
     }
 
-    /// What the user said in a session, as far back as is looked.
+    /// The user's messages in a session, up to a bound.
     pub(crate) fn said(&self, session: SessionId) -> Result<Vec<String>, RuntimeError> {
         let stream = session::stream(session);
         let after = self.journal.head(&stream)?.saturating_sub(SAID_ENTRIES_MAX);
@@ -303,7 +305,7 @@ impl<'j> Memories<'j> {
         for entry in &entries {
             match event_of(entry) {
                 Ok(Event::Said(one)) => said.push((one.envelope, one.text)),
-                // What was taken back was not said.
+                // A message that was taken back does not count.
                 Ok(Event::Withdrawn(withdrawn)) => said.retain(|(letter, _)| *letter != withdrawn.envelope),
                 _ => {}
             }

@@ -1,8 +1,8 @@
-//! What a prompt is told from memory, within bounds, and why.
+//! What a prompt contains from memory, within bounds, and why.
 //!
-//! The lead is always told who its user is (in its system text, which stays the same as long as they do), and with each
-//! message what the message's words find. Both say that they are data. Whatever went into a prompt is journalled with
-//! the turn, together with the reason.
+//! The lead's system text says who its user is (it changes only with those facts), and each message comes with the
+//! facts that its words find. Both are marked as data. Every fact that went into a prompt is journalled with the turn,
+//! together with the reason.
 
 use std::collections::{HashMap, HashSet};
 
@@ -29,19 +29,17 @@ const STANDING: &str = include_str!("../../../../prompts/standing.md");
 const RECALL: &str = include_str!("../../../../prompts/recall.md");
 const DIALOG: &str = include_str!("../../../../prompts/dialog.md");
 
-/// Facts that are looked at per term, the newest first: a word that more of them have tells little.
+/// Facts that are read per term, the newest first: a term with more facts says little.
 const POSTINGS_MAX: usize = 100;
-/// Facts of a section that are looked at for what a lead is always told: more than there is room for.
+/// Facts of a section that are read for the standing part of a prompt: more than fits.
 const STANDING_FACTS_MAX: usize = 200;
-/// What is not at least so good as the best, in thousandths, has too little to do with the question.
+/// A hit with a lower score than this share of the best, in thousandths, is not related to the question.
 const SCORE_MILLI_MIN: f64 = 400.0;
 
 /// A fact that was found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Hit {
-    /// On which board.
     pub scope: Scope,
-    /// The fact.
     pub fact: Fact,
     /// The words that it has in common with the question.
     pub terms: Vec<String>,
@@ -49,34 +47,33 @@ pub struct Hit {
     pub score: f64,
 }
 
-/// What a turn was told, and when.
-#[derive(Debug, Clone, PartialEq)]
+/// The facts that a turn's prompt contained, and when.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Told {
-    /// The turn.
     pub turn: TurnId,
     /// When it began.
     pub at_ms: i64,
     /// What the user had said.
     pub said: String,
-    /// What it was told from memory.
+    /// The facts, with their reasons.
     pub recall: Recall,
 }
 
-/// What a lead is always told.
+/// The part of a lead's system text that comes from memory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Standing {
-    /// How it speaks; empty if nobody said.
+    /// How the lead should speak; empty if nothing is remembered.
     pub personality: String,
-    /// Who its user is; empty if nobody knows.
+    /// Who the user is; empty if nothing is remembered.
     pub known: String,
-    /// The facts behind both.
+    /// The facts in both texts.
     pub facts: Vec<Recalled>,
-    /// Facts that found no room.
+    /// Number of facts that did not fit.
     pub left_out: usize,
 }
 
 impl Memories<'_> {
-    /// What words find, the best first.
+    /// The facts that match these words, the best first.
     pub fn search(&self, scopes: &[Scope], words: &str, limit: usize) -> Result<Vec<Hit>, RuntimeError> {
         let mut found: HashMap<(usize, String), (f64, Vec<String>, i64)> = HashMap::new();
         for term in query_terms(words) {
@@ -87,7 +84,7 @@ impl Memories<'_> {
                     let Ok((count, of)) = serde_json::from_slice(&item.value) else { continue };
                     let hit = found.entry((board, item.key)).or_insert((0.0, Vec::new(), item.sort_ms));
                     if item.sort_ms > hit.2 {
-                        // What was found so far belongs to an older value.
+                        // The terms so far belong to an older value.
                         *hit = (0.0, Vec::new(), item.sort_ms);
                     }
                     if item.sort_ms == hit.2 {
@@ -98,14 +95,15 @@ impl Memories<'_> {
             }
         }
         let mut ranked: Vec<_> = found.into_iter().collect();
-        // Of two that fit equally well, the newer; then by name, so that the order is always the same.
+        // Equal scores are ordered by time, then by key, so that the order is deterministic.
         ranked.sort_unstable_by(|((_, key), a), ((_, other), b)| {
             b.0.total_cmp(&a.0).then(b.2.cmp(&a.2)).then(key.cmp(other))
         });
         let mut hits = Vec::new();
         for ((board, key), (score, terms, at_ms)) in ranked {
             let (Some(scope), Ok(key)) = (scopes.get(board), key.parse::<Key>()) else { continue };
-            // A term whose fact has changed or gone since says nothing; it may have changed twice in a moment.
+            // A row whose fact has changed or gone since is skipped. The terms are compared, because a fact may change
+            // twice within a millisecond.
             let has_them = |fact: &Fact| {
                 let own = max_team_core::memory::terms(&fact.key, &fact.value);
                 fact.at_ms == at_ms && terms.iter().all(|term| own.contains_key(term))
@@ -120,7 +118,7 @@ impl Memories<'_> {
         Ok(hits)
     }
 
-    /// What a lead in this project is always told.
+    /// The standing part of a lead's system text in this project.
     pub(crate) fn standing(&self, project: &Scope, soul: &str) -> Result<Standing, RuntimeError> {
         let mut standing = Standing::default();
         if !soul.is_empty() {
@@ -130,7 +128,7 @@ impl Memories<'_> {
         for section in [Section::Personality, Section::UserProfile, Section::Preferences] {
             for scope in [project, &Scope::User] {
                 for fact in self.newest(scope, section, STANDING_FACTS_MAX)? {
-                    // What a project says takes the place of what holds everywhere.
+                    // A project's fact takes precedence over the user's.
                     if standing.facts.iter().any(|told| told.key == fact.key) {
                         continue;
                     }
@@ -162,7 +160,7 @@ impl Memories<'_> {
         Ok(standing)
     }
 
-    /// What is known already of what words are about, a line per fact.
+    /// Known facts related to these words, a line per fact.
     pub(crate) fn known(&self, project: &Scope, words: &str) -> Result<String, RuntimeError> {
         let mut lines = String::new();
         for section in [Section::Personality, Section::UserProfile, Section::Preferences] {
@@ -178,7 +176,7 @@ impl Memories<'_> {
         Ok(lines)
     }
 
-    /// What each turn of a session was told from memory, oldest first.
+    /// The facts in the prompts of a session's turns, oldest first.
     pub fn told(&self, session: SessionId) -> Result<Vec<Told>, RuntimeError> {
         let events = Sessions::new(self.journal).events(session)?;
         let told = events.into_iter().filter_map(|(at_ms, event)| match event {
@@ -208,7 +206,8 @@ pub(crate) fn recalled(
     let mut lines = String::new();
     for hit in hits {
         let known = recall.facts.iter().any(|known| known.key == hit.fact.key);
-        // Where a conversation stood is told to the next one as a whole, and not again within itself.
+        // The state of a conversation is shown as a whole at the beginning of the next one, so it is no hit of a
+        // search.
         let is_dialog = hit.fact.key.section() == Section::DialogContext;
         if known || is_dialog || hit.score * 1_000.0 < best * SCORE_MILLI_MIN {
             continue;

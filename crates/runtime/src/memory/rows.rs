@@ -1,8 +1,8 @@
 //! The rows of the memory: facts by section, and facts by term.
 //!
-//! Like all rows they follow from one entry each, but one: a term that a newer value no longer has is deleted by
-//! whoever writes that value, who knows the old one. Where that did not happen, the term's row is older than its fact,
-//! and whoever searches passes it over.
+//! Like all rows they follow from one entry each, with one exception: a term that a newer value no longer has is
+//! deleted by the writer of that value, which knows the old one. If that did not happen, the term's row is older than
+//! its fact, and a search skips it.
 
 use max_team_core::event::Event;
 use max_team_core::memory::{Board, Fact, Key, MemorySet, Posting, Scope, Section, terms};
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::rows::put;
 
-/// Boards on which something was written.
+/// Boards that were written to.
 pub(super) const BOARDS: &str = "memory_board";
 
 /// The facts of a section.
@@ -41,7 +41,7 @@ pub(crate) fn project(scope: &Scope, at_ms: i64, event: &Event) -> Vec<Projectio
         }
         Event::MemoryForgotten(forgotten) => {
             let mut rows: Vec<Projection> = forgotten.keys.iter().map(|key| delete_fact(scope, key)).collect();
-            // What made the row before may be erased next; this is not.
+            // Each entry makes this row again, because the entry that made it before may be erased.
             rows.extend(put(BOARDS, &scope.to_string(), at_ms, &()));
             rows
         }
@@ -53,7 +53,7 @@ fn delete_fact(scope: &Scope, key: &Key) -> Projection {
     Projection::Delete { table: facts(scope, key.section()).into(), key: key.to_string() }
 }
 
-/// The rows of terms that a write leaves without their fact.
+/// The rows of terms that a write makes stale.
 pub(super) fn stale(scope: &Scope, board: &Board, set: &MemorySet) -> Vec<Projection> {
     let mut rows: Vec<Projection> = set
         .over

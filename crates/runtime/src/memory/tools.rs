@@ -1,12 +1,10 @@
-//! The tools that read and write the memory: what a model is told about them, and how its words are read.
+//! The tools that read and write the memory: their descriptions, and how their arguments are read.
 
 use max_team_core::memory::{Key, Section};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Reads.
 pub const READ: &str = "memory_read";
-/// Writes.
 pub const WRITE: &str = "memory_write";
 
 /// What a call asks for.
@@ -50,7 +48,7 @@ const WRITE_WORDS: &str = "Write a fact into the team's memory, or forget one (`
     may; a lead may write `dialog_context`. An object becomes a fact per member. What speaks for the user \
     (`personality`, `user_profile`, `preferences`) needs `quote`: the user's own words, exactly.";
 
-/// Their names, words and schemas.
+/// Names, descriptions and schemas.
 pub(crate) fn all() -> [(&'static str, &'static str, Value); 2] {
     let sections = Section::NAMES.map(|(name, _)| name).join(", ");
     let key = format!("A dotted key such as user_profile.location; first part: {sections}.");

@@ -17,7 +17,7 @@ pub(crate) struct TaskAddress {
     pub(crate) row: AgentRow,
     /// The id of the task.
     pub(crate) task: String,
-    /// How the task stands, while its plan runs.
+    /// The status of the task, while its plan runs.
     pub(crate) status: Option<Status>,
 }
 

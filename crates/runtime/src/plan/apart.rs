@@ -1,10 +1,11 @@
-//! Tasks that are done apart from the project, in a copy of it.
+//! Tasks that are done in a worktree of the project.
 //!
-//! The copy is made before anybody is told to begin; if it cannot be, the task fails and says why, and nobody works in
-//! the project instead. Checks run in the copy. What passes them is merged whole or not at all, before the task is
-//! done; the copy goes once the log says that it is. Declared outputs are merged even if git ignores them; a copy with
-//! other ignored files stays.
+//! The worktree is made before the owner gets the task; if that fails, the task fails with the reason, and no agent
+//! works in the project instead. Checks run in the worktree. Changes that pass them are merged all or none, before the
+//! task is done; the worktree is removed once the log says so. Declared outputs are merged even if git ignores them; a
+//! worktree with other ignored files stays.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -28,15 +29,25 @@ use crate::worktree::{self, Worker};
 /// A task and its attempt.
 pub(super) type Attempt = (String, u32);
 
+/// The worktrees of a plan's tasks.
+#[derive(Default)]
+pub(super) struct Worktrees {
+    /// The agents that have one.
+    agents: HashSet<AgentId>,
+    /// How many are being removed.
+    pub(super) clearing: usize,
+}
+
 impl PlanLoop {
-    /// Whether a task is done in a copy: it is to be, or whoever has it was given one when that was still so.
+    /// Whether a task is done in a worktree: its definition says so now, or its owner got one when it did.
     pub(super) fn is_apart(&self, index: usize) -> bool {
         let Some(view) = self.plan.task(index) else { return false };
         let isolation = self.floor.owner(view.member).map(|mate| mate.definition.isolation).unwrap_or_default();
-        worktree::wanted(isolation, view.task.isolation) || view.agent.is_some_and(|agent| self.apart.contains(&agent))
+        worktree::wanted(isolation, view.task.isolation)
+            || view.agent.is_some_and(|agent| self.worktrees.agents.contains(&agent))
     }
 
-    /// Whoever has a task that is done in a copy.
+    /// The owner of a task that is done in a worktree.
     pub(super) fn worker(&self, index: usize, agent: AgentId) -> Option<Worker> {
         let view = self.plan.task(index).filter(|_| self.is_apart(index))?;
         let settings = self.floor.owner(view.member)?.settings;
@@ -46,7 +57,7 @@ impl PlanLoop {
         Some(Worker { id: agent.to_string(), project: self.floor.root.clone(), settings, by, named })
     }
 
-    /// Where whoever has been given a task works.
+    /// The folder in which the owner of a task works.
     pub(super) fn root_of(&self, assigned: &TaskAssigned) -> PathBuf {
         let index = self.plan.graph().and_then(|graph| graph.index(&assigned.task));
         match index.and_then(|index| self.worker(index, assigned.agent)) {
@@ -55,8 +66,8 @@ impl PlanLoop {
         }
     }
 
-    /// Makes the copies of tasks that are about to begin, side by side. Those that have none have failed, and nobody is
-    /// told to begin. Whoever stops the plan meanwhile stops that too.
+    /// Makes the worktrees of tasks that are about to begin, in parallel. A task without one fails, and its owner is
+    /// not started. Stopping the plan cancels this.
     pub(super) async fn make_copies(
         &mut self,
         assigned: &[TaskAssigned],
@@ -83,7 +94,7 @@ impl PlanLoop {
         }
         for (task, (id, attempt), copy, made) in made {
             let Err(error) = made else {
-                self.apart.extend(copy.parse::<AgentId>());
+                self.worktrees.agents.extend(copy.parse::<AgentId>());
                 continue;
             };
             beginning.over.insert((id, attempt));
@@ -93,15 +104,15 @@ impl PlanLoop {
         Ok(())
     }
 
-    /// Somebody who begins with a task in a copy.
+    /// The assignment of a task that is done in a worktree.
     fn begins(&self, assigned: &TaskAssigned) -> Option<(usize, Attempt, Worker)> {
         let TaskAssigned { task, attempt, agent, .. } = assigned;
         let index = self.plan.graph()?.index(task)?;
         Some((index, (task.clone(), *attempt), self.worker(index, *agent)?))
     }
 
-    /// Awaits something that can take long, and hears meanwhile who stops the plan. A process that is about to go
-    /// leaves what was decided to the next one.
+    /// Awaits something slow and meanwhile watches for a stop of the plan. If the process closes, the decision is left
+    /// to the next one.
     pub(super) async fn hear_while<T>(
         &mut self,
         work: impl Future<Output = T>,
@@ -127,8 +138,7 @@ impl PlanLoop {
                         self.parked = true;
                         return Err(RuntimeError::NotOpen(self.floor.session));
                     }
-                    Some(Control::Interrupt { by, .. }) => stopped = Some(Input::Stop { task: None, by: by.name }),
-                    // Only for show, or for agents.
+                    // Live notices, or commands for agents.
                     Some(_) => {}
                 },
                 () = bell.notified() => {
@@ -142,48 +152,50 @@ impl PlanLoop {
         }
     }
 
-    /// A letter that stops the whole plan. It is taken when its turn comes.
+    /// A message that stops the whole plan. It is not acknowledged here, but in its turn.
     fn stop_in_mail(&self) -> Result<Option<Input>, RuntimeError> {
-        let mail = self.floor.shared.journal.pending_mail(&self.stream)?;
+        let mail = self.floor.shared.journal.pending_mail(&self.plan.stream)?;
         let mut stops = mail.iter().filter(|letter| letter.kind == Kind::Shutdown);
-        let stops_all = |input: &Input| matches!(input, Input::Stop { task: None, .. } | Input::Replaced { .. });
+        let stops_all = |input: &Input| {
+            matches!(input, Input::Hold { .. } | Input::Stop { task: None, .. } | Input::Replaced { .. })
+        };
         Ok(stops.find_map(|letter| self.read(letter).filter(stops_all)))
     }
 
-    /// Drops the copy of a task that is done, if all of it was taken.
+    /// Removes the worktree of a task that is done, if all of it was merged.
     pub(super) fn drop_copy(&mut self, index: usize) {
         let Some(agent) = self.plan.task(index).and_then(|view| view.agent).filter(|_| self.is_apart(index)) else {
             return;
         };
-        self.apart.remove(&agent);
+        self.worktrees.agents.remove(&agent);
         let shared = Arc::clone(&self.floor.shared);
-        self.clearing += 1;
+        self.worktrees.clearing += 1;
         self.flights.push(Box::pin(async move {
-            // What stays is listed, and can be cleaned later.
+            // A worktree that stays is listed, and can be cleaned later.
             drop(tokio::task::spawn_blocking(move || worktree::drop_settled(&shared, agent)).await);
             Landed::Cleared
         }));
     }
 
-    /// Puts back what the last process was merging when it went.
+    /// Undoes the merges that the last process had not finished.
     pub(super) async fn recover_copies(&mut self) {
         let home = self.floor.shared.home.clone();
         let agents: Vec<AgentId> = self.plan.tasks().filter_map(|view| view.agent).collect();
         worktree::sweep(&home);
-        // One that nobody has begun with has no copies.
+        // A plan without started agents has no worktrees.
         if agents.is_empty() {
             return;
         }
         drop(tokio::task::spawn_blocking(move || worktree::recover(&home, &agents)).await);
         let made = worktree::copies(&self.floor.shared).list();
-        self.apart = made.iter().filter_map(|copy| copy.id().parse().ok()).collect();
+        self.worktrees.agents = made.iter().filter_map(|copy| copy.id().parse().ok()).collect();
         let done = self.plan.tasks().filter(|view| view.status == Status::Done);
         let done: Vec<usize> = done.map(|view| view.index).collect();
         done.into_iter().for_each(|index| self.drop_copy(index));
     }
 }
 
-/// A task's copy while it is looked at.
+/// A task's worktree while it is checked.
 pub(super) struct Apart {
     pub(super) copy: Copy,
     pub(super) review: Review,
@@ -201,8 +213,9 @@ impl Apart {
         Ok(Self { copy, review })
     }
 
-    /// What has passed its checks goes into the project as it was before them, which is what others are shown; what
-    /// cannot has not passed. What the checks themselves left in the copy stays there.
+    /// Merges the changes that passed the checks, as they were before the checks ran, which is the state that other
+    /// agents are shown; a failed merge is a failed check. Files that the checks themselves wrote stay in the
+    /// worktree.
     pub(super) fn merge(
         mut self,
         findings: &mut Findings,
@@ -218,7 +231,7 @@ impl Apart {
     }
 }
 
-/// What is found where a copy cannot be looked at.
+/// The findings for a worktree that cannot be read.
 pub(super) fn unseen(error: &CopyError) -> Findings {
     let evidence = vec![Evidence::new(worktree::MERGE, false, error.to_string())];
     Findings { proof: Proof::Failed, evidence, ..Findings::default() }

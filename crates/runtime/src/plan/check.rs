@@ -1,13 +1,14 @@
-//! Looking at what a task left behind: code, not a model's word.
+//! Checks the result of a task by code: a model's claim proves nothing.
 //!
-//! Declared files must be there, declared commands must pass, and what a role always leaves (a diff, a test report) is
-//! collected here. The verdict follows from what was seen: nothing declared and nothing seen is `unverified`. A file
-//! proves nothing where a command of the task was interrupted by a crash: it may be half of what it should be.
+//! Declared files must exist, declared commands must pass, and the usual results of a role (a diff, a test report) are
+//! collected here. The verdict follows from the findings: without declared checks and without findings it is
+//! `unverified`. A file proves nothing if a crash interrupted a command of the task: it may be incomplete.
 
 use std::path::Path;
 use std::time::Duration;
 
 use max_team_core::folder::Folder;
+use max_team_core::hash::Hash;
 use max_team_core::limits::{CHECK_MS_MAX, EVIDENCE_BYTES_MAX};
 use max_team_core::plan::event::{Artifact, ArtifactType, Evidence, Proof};
 use max_team_core::plan::{Findings, Task};
@@ -19,27 +20,31 @@ use max_team_tools::{command, git, project, tests};
 use tokio_util::sync::CancellationToken;
 
 use super::leave;
+use crate::rewind::record_tree_step;
+use crate::shared::Shared;
 
 /// The name of the artifact that holds a coder's changes.
 pub(super) const CODE_DIFF: &str = "code_diff";
 
-/// What a role leaves behind.
+/// The usual result of a role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leaves {
     /// Changes in the project.
     Diff,
     /// A test report.
     Tests,
-    /// A design, in words.
+    /// A design, as text.
     Design,
-    /// A report, in words.
+    /// A review of changes, as text.
+    Review,
+    /// A report, as text.
     Report,
-    /// An answer, in words.
+    /// An answer, as text.
     Words,
 }
 
 impl Leaves {
-    /// What a role leaves, by the names people use for roles.
+    /// The result of a role, by the names that people use for roles.
     pub(crate) fn of(role: &str) -> Self {
         let role = role.to_lowercase();
         let is = |names: &[&str]| names.iter().any(|name| role.contains(name));
@@ -59,6 +64,7 @@ impl Leaves {
     fn words_name(self) -> &'static str {
         match self {
             Self::Design => "design_doc",
+            Self::Review => "review",
             Self::Report => "ops_report",
             Self::Diff | Self::Tests | Self::Words => "answer",
         }
@@ -69,38 +75,39 @@ impl Leaves {
 pub(crate) struct Checker<'a> {
     pub root: &'a Path,
     pub task: &'a Task,
-    /// What its owner works under; `None`: the team has no such member any more.
+    /// The settings of its owner; `None`: the team has no such member any more.
     pub owner: Option<&'a Settings>,
-    /// The risks that were approved with the plan.
-    pub risks: &'a [String],
+    /// The checks of the task that need a person and were approved with the plan.
+    pub covered: &'a [String],
     /// The sandbox of the commands.
     pub walls: &'a Walls,
 }
 
-/// What is looked at, and what is known from before.
+/// What is checked, and what is known from before the task.
 pub(crate) struct Look<'a> {
     pub checker: Checker<'a>,
-    /// Where the session's own files lie.
+    /// The folder of the session's own files.
     pub files: &'a Path,
     pub leaves: Leaves,
-    /// What the owner said.
+    /// The owner's answer.
     pub output: &'a str,
-    /// How the tree was when the task began.
-    pub before: Option<&'a git::Snapshot>,
-    /// What differs in the copy that it was done in, if it was.
+    pub shared: &'a Shared,
+    /// The snapshot of the tree when the task began.
+    pub before: Option<Hash>,
+    /// The changes in its worktree, if it was done in one.
     pub changed: Option<&'a Review>,
-    /// What its owner may see: nothing else is handed on.
+    /// What its owner may see: nothing else is passed on.
     pub sight: &'a Sight,
     /// Checks that passed before the task began.
     pub passed_before: &'a [String],
     /// Commands of the task whose outcome is unknown.
     pub unknown: &'a [String],
-    /// Hashes of the declared files then.
-    pub outputs_before: &'a [Option<max_team_core::hash::Hash>],
+    /// Hashes of the declared files before the task.
+    pub outputs_before: &'a [Option<Hash>],
 }
 
 impl Checker<'_> {
-    /// How long one check may take: no longer than the task itself.
+    /// Time limit of one check: at most that of the task.
     fn most(&self) -> Duration {
         Duration::from_millis(self.task.timeout_ms.unwrap_or(CHECK_MS_MAX).min(CHECK_MS_MAX))
     }
@@ -111,12 +118,12 @@ pub(crate) fn needs_a_look(task: &Task, leaves: Leaves, acted: bool) -> bool {
     let leaves_any = match leaves {
         Leaves::Diff => acted,
         Leaves::Tests => true,
-        Leaves::Design | Leaves::Report | Leaves::Words => false,
+        Leaves::Design | Leaves::Review | Leaves::Report | Leaves::Words => false,
     };
     !task.outputs.is_empty() || !task.verify.is_empty() || leaves_any
 }
 
-/// What the words alone amount to.
+/// The findings if there is nothing but the answer's text.
 pub(crate) fn words(leaves: Leaves, output: &str) -> Findings {
     Findings { artifacts: vec![said(leaves, output)], ..Findings::default() }
 }
@@ -125,7 +132,7 @@ fn said(leaves: Leaves, output: &str) -> Artifact {
     Artifact { name: leaves.words_name().to_owned(), kind: ArtifactType::Text, content: output.to_owned() }
 }
 
-/// Looks. Blocking.
+/// Compares the tree with what the task promised. Blocks on file IO.
 pub(crate) fn look(look: &Look<'_>, cancel: &CancellationToken) -> Findings {
     let mut findings = words(look.leaves, look.output);
     let mut proven = 0;
@@ -161,7 +168,7 @@ pub(crate) fn look(look: &Look<'_>, cancel: &CancellationToken) -> Findings {
                 findings.evidence.extend(evidence);
             }
         }
-        Leaves::Design | Leaves::Report | Leaves::Words => {}
+        Leaves::Design | Leaves::Review | Leaves::Report | Leaves::Words => {}
     }
     findings.proof = if findings.evidence.iter().any(|evidence| !evidence.ok) {
         Proof::Failed
@@ -173,7 +180,7 @@ pub(crate) fn look(look: &Look<'_>, cancel: &CancellationToken) -> Findings {
     findings
 }
 
-/// Where a declared file lies: in the project, or among the session's own.
+/// The folder of a declared file: the project, or the session's own files.
 fn declared<'a>(root: &'a Path, files: &'a Path, path: &'a str) -> (&'a Path, &'a str) {
     match Folder::split(path) {
         Some((Folder::Files, rest)) => (files, rest),
@@ -182,16 +189,16 @@ fn declared<'a>(root: &'a Path, files: &'a Path, path: &'a str) -> (&'a Path, &'
 }
 
 /// The hash of a declared file, `None` if it is not there.
-pub(crate) fn hash(root: &Path, files: &Path, path: &str) -> Option<max_team_core::hash::Hash> {
+pub(crate) fn hash(root: &Path, files: &Path, path: &str) -> Option<Hash> {
     let (root, path) = declared(root, files, path);
     let real = root.join(path).canonicalize().ok()?;
     let inside = root.canonicalize().ok().is_some_and(|root| real.starts_with(root));
     let bytes = if inside && real.is_file() { std::fs::read(real).ok()? } else { return None };
-    Some(max_team_core::hash::Hash::of(bytes))
+    Some(Hash::of(bytes))
 }
 
-/// Whether a declared file is there, and whether this task had a hand in it.
-fn output(root: &Path, files: &Path, path: &str, before: Option<max_team_core::hash::Hash>) -> (Evidence, bool) {
+/// Whether a declared file exists, and whether this task changed it.
+fn output(root: &Path, files: &Path, path: &str, before: Option<Hash>) -> (Evidence, bool) {
     let changed = || before.is_none() || hash(root, files, path) != before;
     let (root, inner) = declared(root, files, path);
     let real = root.join(inner).canonicalize().ok();
@@ -202,7 +209,7 @@ fn output(root: &Path, files: &Path, path: &str, before: Option<max_team_core::h
         None => (evidence(false, "the file does not exist".to_owned()), false),
         Some(meta) if meta.is_file() && meta.len() == 0 => (evidence(false, "the file is empty".to_owned()), false),
         Some(meta) => {
-            // A folder can be there, but that says nothing about who had a hand in it.
+            // A folder can exist, but that does not show that this task changed it.
             let changed = meta.is_file() && changed();
             let words = match (meta.is_dir(), changed) {
                 (true, _) => "a folder".to_owned(),
@@ -222,7 +229,7 @@ impl Checker<'_> {
             Err(error) => return Evidence::new(line, false, error.to_string()),
         };
         let refused = match self.owner {
-            Some(owner) => leave::refused(owner, self.risks, &self.task.id, line, &argv),
+            Some(owner) => leave::refused(owner, self.covered.iter().any(|known| known == line), &argv),
             None => Some("it was not run: its owner is no longer on the team".to_owned()),
         };
         if let Some(why) = refused {
@@ -235,7 +242,7 @@ impl Checker<'_> {
     }
 }
 
-/// The exit code by which shells tell that a program could not be started.
+/// The exit code of shells for a program that could not be started.
 fn not_started(error: &command::CommandError) -> Option<i32> {
     match error {
         command::CommandError::NotFound(_) => Some(127),
@@ -244,10 +251,11 @@ fn not_started(error: &command::CommandError) -> Option<i32> {
     }
 }
 
-/// The outcome of a check, in words.
+/// The outcome of a check as text.
 fn told(ran: &command::Ran) -> String {
     if ran.ok() {
-        return format!("exit 0 after {} ms", ran.ms);
+        // Models read it: equal outcomes have equal texts.
+        return "exit 0".to_owned();
     }
     let code = ran.code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit {code}"));
     let how = match ran.ended {
@@ -270,7 +278,7 @@ fn diff(look: &Look<'_>, cancel: &CancellationToken) -> Option<Artifact> {
     let Checker { root, task, .. } = look.checker;
     let text = match look.changed {
         Some(review) => review.diff.text.clone(),
-        None => diff_now(root, task.owned(), look.before, look.sight, cancel)?,
+        None => diff_now(look.shared, root, task.owned(), look.before, look.sight, cancel)?,
     };
     (!text.is_empty()).then(|| code_diff(text))
 }
@@ -279,18 +287,19 @@ pub(super) fn code_diff(content: String) -> Artifact {
     Artifact { name: CODE_DIFF.to_owned(), kind: ArtifactType::Text, content }
 }
 
-/// What differs in the project since a snapshot, as far as it may be seen. Blocking.
-pub(super) fn diff_now(
+/// The changes in the project since a snapshot, or since the last commit if there is none, as far as they may be seen.
+/// Blocking.
+fn diff_now(
+    shared: &Shared,
     root: &Path,
     owned: &[String],
-    before: Option<&git::Snapshot>,
+    before: Option<Hash>,
     sight: &Sight,
     cancel: &CancellationToken,
 ) -> Option<String> {
-    let found = match before {
-        Some(before) => git::diff_since_seen(root, before, owned, sight, cancel),
-        None => git::diff_seen(root, owned, sight, cancel),
-    };
+    let record = |step| record_tree_step(&shared.journal, step);
+    let since = before.and_then(|before| shared.trees.diff(root, &before, owned, sight, cancel, &record));
+    let found = since.map_or_else(|| git::diff_seen(root, owned, sight, cancel), |found| Ok(Some(found)));
     Some(found.ok()??.text)
 }
 
@@ -301,10 +310,10 @@ fn test_report(look: &Look<'_>, cancel: &CancellationToken) -> Option<(Artifact,
     let first = projects.first()?;
     // With coverage where the machine can; the tests count either way.
     let covered =
-        tests::coverage(root, first, most, walls, cancel).ok().filter(|report| report.ok && report.passed > 0);
+        tests::coverage(root, first, most, walls, cancel).ok().filter(|report| report.ok && report.coverage.is_some());
     let report = match covered.map_or_else(|| tests::run(root, first, None, most, walls, cancel), Ok) {
         Ok(report) => report,
-        // A project without tests has nothing to show; one whose tests cannot start has.
+        // A project without tests has no report; one whose tests cannot start has.
         Err(tests::TestError::NoTests(_)) => return None,
         Err(error) => {
             let what = "the project's tests";
@@ -314,9 +323,11 @@ fn test_report(look: &Look<'_>, cancel: &CancellationToken) -> Option<(Artifact,
             return Some((artifact, Some(evidence)));
         }
     };
-    let none = report.ok && report.passed + report.failed == 0;
-    let counts = format!("{} passed, {} failed, {} skipped", report.passed, report.failed, report.skipped);
+    // Without a report of the runner its exit code alone counts.
+    let none = report.ok && report.counts.as_ref().is_some_and(|counts| !counts.is_any());
     let evidence = (!none).then(|| {
+        let how = if report.ok { "exit code 0" } else { "failed" };
+        let counts = report.counts.as_ref().map_or_else(|| how.to_owned(), ToString::to_string);
         let detail = if report.ok { counts } else { format!("{counts}: {}", tail(&report.output)) };
         Evidence::new(report.command.clone(), report.ok, detail)
     });

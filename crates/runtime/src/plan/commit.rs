@@ -1,33 +1,30 @@
-//! What a plan has decided goes into the journal; then what follows from it is done.
+//! Commits a plan's decisions, then carries them out.
 //!
-//! Whatever was decided because of a letter is in the commit that acknowledges it. The assignments at the end follow
-//! from that and would be decided again without them: they come in several commits, so that the first members are at
-//! work while the journal writes about the last.
-
-use std::sync::Arc;
+//! A decision about a message is in the commit that acknowledges the message. The assignments at the end follow from
+//! it and would be decided again without them: they are split into several commits, so that the first members work
+//! while the journal writes the last.
 
 use max_team_core::event::Event;
-use max_team_core::limits::PLAN_SNAPSHOT_ENTRIES_MIN;
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::plan::event::{Cause, PlanEnd, TaskCancelled, TaskDone, TaskStopped};
+use max_team_core::plan::{Status, TaskView, Waits};
 use max_team_core::turn::ASIDE;
-use max_team_journal::{Commit, Expect, Projection};
+use max_team_journal::Commit;
 use serde_json::json;
 
 use super::serve::Beginning;
-use super::{Batch, PLAN_SNAPSHOT_VERSION, PlanLoop, letters, plan_stream};
+use super::{Batch, PlanLoop, letters, plan_stream};
 use crate::agent::{Newcomer, derived};
 use crate::census::Census;
+use crate::driver::Part;
 use crate::error::RuntimeError;
-use crate::floor::fold_plan;
-use crate::handle::Notice;
-use crate::shared::{append, commit_at, now_ms};
-use crate::{rows, session};
+use crate::session;
+use crate::shared::now_ms;
 
 /// Tasks that are given to members in one commit.
 const ASSIGNED_TOGETHER_MAX: usize = 4;
 
-/// Where the parts of a decision end that are committed one after the other.
+/// The ends of the parts of a decision that are committed one after the other.
 fn ends(events: &[Event]) -> Vec<usize> {
     let assigned = events.iter().rev().take_while(|event| matches!(event, Event::TaskAssigned(_))).count();
     let rest = assigned.saturating_sub(ASSIGNED_TOGETHER_MAX);
@@ -55,53 +52,46 @@ impl PlanLoop {
         });
         let begun: Vec<usize> = begun.collect();
         self.hold_unmarked(&begun);
-        let mut blobs = std::mem::take(&mut batch.blobs);
-        // Before anybody it lets begin can look.
-        self.floor.plan_purse(self.id, Some(self.plan.budget()));
+        // Before any agent that starts with this commit can read it.
+        self.floor.purse.plan(self.id, Some(self.plan.budget()));
         let word = self.floor.shared.herald.word();
-        let mut handed_in = Vec::new();
-        let (mut from, mut writes) = (0, false);
+        let mut parts = Vec::new();
+        let (mut from, mut writes, mut any) = (0, false, false);
         for end in ends(&batch.events) {
-            let mut commit = commit_at(at_ms);
-            commit.fence = Some(self.floor.fence.clone());
-            commit.expect.push((self.stream.clone(), Expect::At(self.head + from as u64)));
-            commit.actor = "plan".to_owned();
+            let mut commit = self.plan.commit_at(&self.floor, at_ms, from);
             // What was asked for is answered first; all that comes later follows from it.
-            commit.blobs = std::mem::take(&mut blobs);
             commit.sends = std::mem::take(&mut batch.sends);
             commit.acks = std::mem::take(&mut batch.acks);
             let events = batch.events.get(from..end).unwrap_or_default();
             let newcomers = self.tell(events, &beginning, &mut commit)?;
             writes |= !commit.sends.is_empty();
-            handed_in.push((self.floor.hand_in(commit).await?, newcomers, end - from));
+            any |= !newcomers.is_empty();
+            parts.push(Part::hand_in(&self.floor, commit, newcomers, end - from).await?);
             from = end;
         }
-        let mut any = false;
-        for (handed, mut newcomers, count) in handed_in {
-            any |= !newcomers.is_empty();
-            newcomers.iter_mut().for_each(|newcomer| newcomer.prepare(at_ms));
-            self.floor.stored(handed).await?;
-            self.head += count as u64;
-            newcomers.into_iter().for_each(|newcomer| newcomer.begin(&self.floor));
+        for part in parts {
+            self.plan.stored(&self.floor, part, at_ms).await?;
         }
+        self.plan.catch_up(&batch.events, at_ms);
         self.probe(&batch.events, &beginning);
         self.after(&batch.events);
-        // Only now: what was given up is in the log.
-        for plan in self.floor.paths.settle(self.id, &self.plan) {
+        // Only now: the released paths are in the log.
+        let free = self.floor.paths(|paths| paths.settle(self.id, self.plan.held()));
+        for plan in free {
             self.floor.ring(&plan_stream(plan));
         }
-        // Whoever has just sat down is at work before anybody is told; but nobody who was written to speaks first.
+        // Lets the agents that were just started run before subscribers are told; not if messages were sent, because
+        // their readers would run first.
         if any && !writes {
             tokio::task::yield_now().await;
         }
-        let (session, from) = (self.floor.session, &self.origin);
-        let notice = |event| Notice::Event { session, from: Arc::clone(from), at_ms, event: Arc::new(event) };
-        word.tell(batch.events.into_iter().map(notice).collect());
-        self.snapshot().await
+        self.plan.will_tell(&self.floor, word, at_ms, batch.events);
+        self.plan.tell();
+        self.plan.snapshot(&self.floor).await
     }
 
-    /// Adds events, their rows and the letters they send to a commit; hands back whoever begins with it.
-    /// Nobody is told to begin with what is over already.
+    /// Adds events, their rows and their messages to a commit; returns the agents that start with it. A task that is
+    /// over already starts no agent.
     fn tell(
         &self,
         events: &[Event],
@@ -110,8 +100,7 @@ impl PlanLoop {
     ) -> Result<Vec<Newcomer>, RuntimeError> {
         let (at_ms, mut newcomers) = (commit.at_ms, Vec::new());
         for event in events {
-            commit.appends.push(append(&self.stream, event, "plan")?);
-            commit.projections.extend(rows::project(&self.stream, at_ms, event));
+            self.plan.append(event, commit)?;
             if let Event::TaskAssigned(assigned) = event
                 && let attempt = (assigned.task.clone(), assigned.attempt)
                 && !beginning.over.contains(&attempt)
@@ -135,6 +124,13 @@ impl PlanLoop {
             }
             commit.sends.extend(self.to_revised(event));
             commit.sends.extend(self.stopping(event));
+            if matches!(event, Event::PlanPaused(paused) if paused.stopped) {
+                let is_at_work = |view: &TaskView<'_>| {
+                    matches!(view.status, Status::Dispatched | Status::Running) && view.waits != Waits::Checks
+                };
+                let owners = self.plan.tasks().filter(is_at_work).map(|view| view.index);
+                commit.sends.extend(owners.filter_map(|task| self.stop_owner(task, "the user")));
+            }
         }
         Ok(newcomers)
     }
@@ -156,29 +152,12 @@ impl PlanLoop {
         Ok(())
     }
 
-    /// Keeps folding short: at most one snapshot per doubling, of what the log says rather than of what we hold.
-    async fn snapshot(&mut self) -> Result<(), RuntimeError> {
-        if self.head < PLAN_SNAPSHOT_ENTRIES_MIN.max(self.snapshot_at.saturating_mul(2)) {
-            return Ok(());
-        }
-        self.snapshot_at = self.head;
-        let (shared, id) = (Arc::clone(&self.floor.shared), self.id);
-        let fold = move || {
-            let (plan, head) = fold_plan(&shared, id)?;
-            Ok::<_, RuntimeError>((serde_json::to_vec(&plan).ok(), head))
-        };
-        let Ok(folded) = tokio::task::spawn_blocking(fold).await else { return Ok(()) };
-        let (Some(state), stream_seq) = folded? else { return Ok(()) };
-        let mut commit = commit_at(now_ms());
-        commit.fence = Some(self.floor.fence.clone());
-        let (stream, version) = (self.stream.clone(), PLAN_SNAPSHOT_VERSION);
-        commit.projections.push(Projection::Snapshot { stream, stream_seq, version, state });
-        self.floor.shared.keep(commit).await
-    }
-
-    /// What is done about events besides the letters they send.
+    /// What follows from events besides their messages.
     fn after(&mut self, events: &[Event]) {
         for event in events {
+            if matches!(event, Event::PlanPaused(paused) if paused.stopped) {
+                self.checks.stop(None);
+            }
             let (Event::TaskDone(TaskDone { task, .. }) | Event::TaskCancelled(TaskCancelled { task, .. })) = event
             else {
                 continue;
@@ -188,23 +167,28 @@ impl PlanLoop {
             if matches!(event, Event::TaskDone(_)) {
                 self.drop_copy(index);
             }
-            // Nobody waits for what a check of it would find.
-            self.checking.iter().filter(|((task, _), _)| *task == index).for_each(|(_, cancel)| cancel.cancel());
+            // Results of its running checks are no longer needed.
+            self.checks.stop(Some(index));
         }
     }
 
-    /// Whoever is at a task that is given up, or out of time, is told to stop: in the same commit, so that it also
-    /// stops if this process does.
+    /// The message that stops the owner of a task that is cancelled or out of time. It is part of the same commit, so
+    /// that the owner also stops if this process dies.
     fn stopping(&self, event: &Event) -> Option<Envelope> {
         let (task, by) = match event {
             Event::TaskFailed(failed) if failed.cause == Cause::Timeout => (&failed.task, "its time is over"),
             Event::TaskCancelled(cancelled) => (&cancelled.task, "it was given up"),
             _ => return None,
         };
-        let view = self.plan.task(self.plan.graph()?.index(task)?)?;
+        self.stop_owner(self.plan.graph()?.index(task)?, by)
+    }
+
+    /// The message that stops the owner of a task.
+    fn stop_owner(&self, task: usize, by: &str) -> Option<Envelope> {
+        let view = self.plan.task(task)?;
         Some(Envelope::new(
-            derived(&[self.stream.as_bytes(), task.as_bytes(), &view.attempt.to_be_bytes(), b"stop"]),
-            &self.stream,
+            derived(&[self.plan.stream.as_bytes(), view.task.id.as_bytes(), &view.attempt.to_be_bytes(), b"stop"]),
+            &self.plan.stream,
             session::agent_stream(view.agent?),
             Kind::Shutdown,
             json!({ "by": by }),
@@ -215,7 +199,7 @@ impl PlanLoop {
     fn to_lead(&self, kind: Kind, text: String, event: &Event, at_ms: i64) -> Envelope {
         let what = serde_json::to_vec(event).unwrap_or_default();
         let is_approved = matches!(event, Event::PlanAnswered(answered) if letters::is_yes(&answered.say));
-        // Whoever stopped it needs not be told: a lead reads it with what is said next.
+        // A person who stopped the plan needs no report: the lead reads this message only with the next one.
         let body = if kind == Kind::AllTasksDone && self.plan.is_stopped_by_person() {
             json!({ "text": text, "plan": self.id, "stopped": true })
         } else if is_approved || (kind == Kind::AllTasksDone && self.plan.replaced_by().is_some()) {
@@ -223,11 +207,11 @@ impl PlanLoop {
         } else {
             json!({ "text": text, "plan": self.id })
         };
-        // What a person says to the plan is news, whenever the plan began.
+        // A person's answer to the plan is news, however old the plan is.
         let is_said = kind == Kind::PlanApprovalResponse;
         let letter = Envelope::new(
-            derived(&[self.stream.as_bytes(), &what, &self.head.to_be_bytes()]),
-            &self.stream,
+            derived(&[self.plan.stream.as_bytes(), &what, &self.plan.head.to_be_bytes()]),
+            &self.plan.stream,
             session::agent_stream(self.floor.lead),
             kind,
             body,
@@ -237,8 +221,8 @@ impl PlanLoop {
         Envelope { cause, ..letter }
     }
 
-    /// What the user decides about a revision is told to the plan that it revises: a yes stops that plan, anything else lets
-    /// its held tasks go on, unless the user asked for another revision.
+    /// The message about a decision on a revision to the plan that it revises: an approval stops that plan; any other
+    /// decision releases its held tasks, unless the user asked for another revision.
     fn to_revised(&self, event: &Event) -> Option<Envelope> {
         let old = self.plan.proposed()?.revises?;
         let (what, kind, body) = match event {
@@ -251,8 +235,8 @@ impl PlanLoop {
             }
             _ => return None,
         };
-        let id = derived(&[self.stream.as_bytes(), what]);
-        Some(Envelope::new(id, &self.stream, plan_stream(old), kind, body, now_ms()))
+        let id = derived(&[self.plan.stream.as_bytes(), what]);
+        Some(Envelope::new(id, &self.plan.stream, plan_stream(old), kind, body, now_ms()))
     }
 }
 

@@ -1,8 +1,9 @@
-//! Giving a task to somebody, and looking at what they left.
+//! Assigns tasks, and checks their results.
 //!
-//! Whoever begins to exist with a task is told to the journal in the commit that gives it to them, together with their
-//! first step. How things were before is remembered there too, for what they will be found to have changed.
+//! The commit that assigns a task also creates its agent and holds the agent's first step. It records the state of
+//! declared files, to find out later what the task changed.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,29 +12,58 @@ use max_team_core::event::Event;
 use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
 use max_team_core::message::{Assignment, Envelope};
-use max_team_core::plan::event::{Approve, Proof, TaskAssigned};
-use max_team_core::plan::{Findings, Input, Status};
+use max_team_core::plan::event::{Approve, Artifact, Proof, RiskyCheck, TaskAssigned};
+use max_team_core::plan::{Input, Task};
 use max_team_core::policy::Sight;
 use max_team_core::team::Settings;
 use max_team_journal::Commit;
 use max_team_tools::command::Walls;
-use max_team_tools::{Store, command, git};
+use max_team_tools::{Store, command};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::apart::{self, Apart};
 use super::check::{self, Checker, Leaves, Look};
-use super::{Batch, Before, Flight, Landed, PlanLoop};
+use super::{Batch, Flight, Landed, PlanLoop};
 use crate::agent::Newcomer;
 use crate::error::RuntimeError;
-use crate::floor::under;
+use crate::floor::{Floor, under};
 use crate::handle::Mate;
 use crate::purse::least;
-use crate::rewind::Merger;
+use crate::rewind::{Merger, record_tree_step};
 use crate::{session, worktree};
 
+/// Owners whose tools wait for a snapshot of the working tree before they change anything.
+#[derive(Default)]
+pub(super) struct Marking {
+    /// By their tasks.
+    owners: HashMap<AgentId, usize>,
+    /// Tells that one of them wants to change something.
+    pub(super) wanted: Arc<Notify>,
+    /// The snapshot is being taken.
+    pub(super) is_under_way: bool,
+}
+
+impl Marking {
+    fn hold(&mut self, floor: &Floor, owners: Vec<(AgentId, usize)>) {
+        floor.marks(|marks| marks.begin(owners.iter().map(|(agent, _)| *agent), &self.wanted));
+        self.owners.extend(owners);
+    }
+
+    fn free(&mut self, floor: &Floor, owners: Vec<AgentId>) {
+        self.owners.retain(|agent, _| !owners.contains(agent));
+        floor.marks(|marks| marks.end(owners.into_iter()));
+    }
+
+    /// The loop ends: no owner waits any more.
+    pub(super) fn end(&mut self, floor: &Floor) {
+        self.free(floor, self.owners.keys().copied().collect());
+    }
+}
+
 impl PlanLoop {
-    /// Somebody who begins to exist with this task: what the journal is told about them goes into the same commit.
-    /// `None` for somebody who exists already; they read the letter themselves.
+    /// The agent that starts with this task; its first entries go into the same commit. `None` for an agent that
+    /// exists already and reads the message itself.
     pub(super) fn welcome(
         &self,
         assigned: &TaskAssigned,
@@ -49,10 +79,10 @@ impl PlanLoop {
         Newcomer::welcome(&self.floor, assigned.agent, &mate.definition, settings, given.into(), letter, commit)
     }
 
-    /// What whoever has a task is given, and what their answer is kept under.
+    /// The assignment for the owner of a task, with the cache key of its answer.
     pub(super) fn given(&self, assigned: &TaskAssigned, asked: Option<&Asked>) -> Assignment {
         Assignment {
-            reply_to: self.stream.clone(),
+            reply_to: self.plan.stream.clone(),
             plan: Some(self.id),
             task: assigned.task.clone(),
             attempt: assigned.attempt,
@@ -61,7 +91,7 @@ impl PlanLoop {
         }
     }
 
-    /// What a member works under in this plan. Never more than in the session.
+    /// A member's settings in this plan. Never more than in the session.
     pub(super) fn settings(&self, mate: &Mate, assigned: &TaskAssigned) -> Settings {
         let mut settings = mate.settings.clone();
         let index = self.plan.graph().and_then(|graph| graph.index(&assigned.task));
@@ -69,7 +99,8 @@ impl PlanLoop {
         if let Some((index, task)) = task {
             settings.owns.clone_from(&task.owns);
             let budget = self.plan.task_budget(index);
-            // Another member than the planned one gets neither the checks that were approved for that one nor more money.
+            // Another member than the planned one gets neither the checks that were approved for that one nor a larger
+            // budget.
             let is_other = task.agent != assigned.member;
             if !is_other {
                 settings.checks.extend(task.verify.iter().filter_map(|line| command::split(line).ok()));
@@ -94,8 +125,8 @@ impl PlanLoop {
         settings
     }
 
-    /// How declared files are before tasks begin: written down with the assignment, so that the next process measures
-    /// against the same.
+    /// Records the state of declared files before tasks begin, with the assignment, so that the next process compares
+    /// with the same state.
     pub(super) async fn remember(&mut self, events: &mut [Event]) {
         let mut begun = Vec::new();
         for event in events.iter() {
@@ -112,7 +143,7 @@ impl PlanLoop {
             let look = move || {
                 let seen = begun.into_iter().map(|(index, outputs)| {
                     let outputs = outputs.iter().map(|path| check::hash(&root, &files, path)).collect();
-                    (index, Before { outputs, ..Before::default() })
+                    (index, outputs)
                 });
                 seen.collect::<Vec<_>>()
             };
@@ -122,7 +153,7 @@ impl PlanLoop {
             let Event::TaskAssigned(assigned) = event else { continue };
             let index = self.plan.graph().and_then(|graph| graph.index(&assigned.task));
             if let Some(before) = index.and_then(|index| self.before.get(&index)) {
-                assigned.before.clone_from(&before.outputs);
+                assigned.before.clone_from(before);
             }
         }
     }
@@ -132,28 +163,31 @@ impl PlanLoop {
     pub(super) fn hold_unmarked(&mut self, tasks: &[usize]) {
         let waits = tasks.iter().copied().filter(|index| {
             let is_coder = self.leaves(*index) == Leaves::Diff && self.plan.tree(*index).is_none();
-            // A copy knows by itself how it was.
+            // A worktree has its own record of the original state.
             (is_coder || self.is_probed(*index)) && !self.is_apart(*index)
         });
         let held: Vec<(AgentId, usize)> =
             waits.filter_map(|index| Some((self.plan.task(index)?.agent?, index))).collect();
-        self.floor.marks.begin(held.iter().map(|(agent, _)| *agent), &self.wanted);
-        self.unmarked.extend(held);
+        self.marking.hold(&self.floor, held);
     }
 
     /// Takes one snapshot of the working tree for all coders without one: none of them has changed anything.
     pub(super) fn mark(&mut self) {
         self.end_probes();
-        let tasks: Vec<(usize, AgentId)> = self.unmarked.iter().map(|(agent, task)| (*task, *agent)).collect();
-        self.is_marking = true;
+        let tasks: Vec<(usize, AgentId)> = self.marking.owners.iter().map(|(agent, task)| (*task, *agent)).collect();
+        self.marking.is_under_way = true;
         // An owner that leaves no diff only waited for the checks that ran before it changes anything.
         if !tasks.iter().any(|(task, _)| self.leaves(*task) == Leaves::Diff) {
             self.flights.push(Box::pin(async move { Landed::Marked { tasks, tree: None } }));
             return;
         }
-        let (root, cancel) = (self.floor.root.clone(), self.cancel.clone());
+        let (root, cancel, shared) = (self.floor.root.clone(), self.cancel.clone(), Arc::clone(&self.floor.shared));
         self.flights.push(Box::pin(async move {
-            let looked = tokio::task::spawn_blocking(move || git::snapshot(&root, &cancel).ok().flatten()).await;
+            let look = move || {
+                let record = |step| record_tree_step(&shared.journal, step);
+                shared.trees.snapshot(&root, &cancel, &record)
+            };
+            let looked = tokio::task::spawn_blocking(look).await;
             Landed::Marked { tasks, tree: looked.ok().flatten() }
         }));
     }
@@ -162,40 +196,31 @@ impl PlanLoop {
     pub(super) async fn marked(
         &mut self,
         tasks: Vec<(usize, AgentId)>,
-        tree: Option<git::Snapshot>,
+        tree: Option<Hash>,
     ) -> Result<(), RuntimeError> {
         let mut batch = Batch::default();
-        if let Some((tree, bytes)) = tree.and_then(|tree| serde_json::to_vec(&tree).ok().map(|bytes| (tree, bytes))) {
-            let hash = Hash::of(&bytes);
-            batch.blobs.push(bytes);
-            for (task, _) in &tasks {
-                self.decide(Input::Marked { task: *task, tree: hash }, &mut batch);
-                if self.plan.tree(*task) == Some(hash) {
-                    self.before.entry(*task).or_default().tree = Some(tree.clone());
-                }
-            }
+        for (tree, (task, _)) in tree.into_iter().flat_map(|tree| tasks.iter().map(move |task| (tree, task))) {
+            self.decide(Input::Marked { task: *task, tree }, &mut batch);
         }
         let written = self.commit(batch).await;
-        self.is_marking = false;
-        for (_, agent) in &tasks {
-            self.unmarked.remove(agent);
-        }
-        self.floor.marks.end(tasks.into_iter().map(|(_, agent)| agent));
+        self.marking.is_under_way = false;
+        self.marking.free(&self.floor, tasks.into_iter().map(|(_, agent)| agent).collect());
         written
     }
 
-    /// How the working tree was when a task was first given to somebody, also by a process before this one.
-    fn tree(&self, index: usize) -> Option<git::Snapshot> {
-        let here = self.before.get(&index).and_then(|before| before.tree.clone());
-        let kept = || self.floor.shared.journal.blob(&self.plan.tree(index)?).ok()?;
-        here.or_else(|| serde_json::from_slice(&kept()?).ok())
+    /// The state of a task's declared files at its first assignment, also if an earlier process made it.
+    fn outputs_before(&self, index: usize) -> Vec<Option<Hash>> {
+        match self.plan.before(index) {
+            [] => self.before.get(&index).cloned().unwrap_or_default(),
+            known => known.to_vec(),
+        }
     }
 
     pub(super) fn check(&mut self, index: usize, attempt: u32) -> Option<Flight> {
         self.check_saying(index, attempt, self.plan.output(index).to_owned())
     }
 
-    /// Looks at what a task left, whose owner says this.
+    /// Checks the result of a task, with this text as its owner's answer.
     pub(super) fn check_saying(&mut self, index: usize, attempt: u32, output: String) -> Option<Flight> {
         let task = self.plan.draft()?.tasks.get(index)?.clone();
         let leaves = self.leaves(index);
@@ -203,14 +228,9 @@ impl PlanLoop {
         let owner = self.floor.owner(&member).map(|mate| mate.settings);
         let seen = |settings: &Settings| Sight::under(&settings.constraints, &settings.permissions);
         let sight = owner.as_ref().map(seen).unwrap_or_default();
-        let risks = self.plan.proposed().map(|proposed| proposed.risks.clone()).unwrap_or_default();
+        let covered = self.covered(&task);
         let unknown = self.plan.unknown_outcomes(index).to_vec();
-        let mut before = self.before.get(&index).cloned().unwrap_or_default();
-        before.tree = self.tree(index);
-        // What was written down with the first attempt is what the task is measured against.
-        if !self.plan.before(index).is_empty() {
-            before.outputs = self.plan.before(index).to_vec();
-        }
+        let (before, outputs_before) = (self.plan.tree(index), self.outputs_before(index));
         let passed = self.plan.passed_before(index).to_vec();
         let (root, files, cancel) = (self.floor.root.clone(), self.files(), self.cancel.child_token());
         let shared = Arc::clone(&self.floor.shared);
@@ -222,9 +242,9 @@ impl PlanLoop {
             let findings = apart::unseen(&nobody);
             return Some(Box::pin(async move { Landed::Checked { task: index, attempt, findings } }));
         }
-        self.checking.insert((index, attempt), cancel.clone());
+        self.checks.running.insert((index, attempt), cancel.clone());
         let (session, fence) = (self.floor.session, Some(self.floor.fence.clone()));
-        let key = format!("{} {} {attempt}", self.stream, task.id);
+        let key = format!("{} {} {attempt}", self.plan.stream, task.id);
         Some(Box::pin(async move {
             let gone = CancellationToken::new();
             let _here = gone.clone().drop_guard();
@@ -238,21 +258,28 @@ impl PlanLoop {
                     Some(apart) => (apart.copy.root(), apart.copy.reads()),
                     None => (root, Vec::new()),
                 };
-                // The checks of somebody who only looks write as little as they do.
+                // The checks of a read-only owner may not write either.
                 let read_only = owner.as_ref().is_some_and(|owner| owner.constraints.read_only);
                 let on = shared.walled || read_only;
                 let walls = Walls { on, read_only, sight: Arc::clone(&sight), reads, ..Walls::around(&root) };
                 let look = Look {
-                    checker: Checker { root: &root, task: &task, owner: owner.as_ref(), risks: &risks, walls: &walls },
+                    checker: Checker {
+                        root: &root,
+                        task: &task,
+                        owner: owner.as_ref(),
+                        covered: &covered,
+                        walls: &walls,
+                    },
                     files: &files,
                     leaves,
                     output: &output,
-                    before: before.tree.as_ref(),
+                    shared: &shared,
+                    before,
                     changed: apart.as_ref().map(|apart| &apart.review),
                     sight: &sight,
                     passed_before: &passed,
                     unknown: &unknown,
-                    outputs_before: &before.outputs,
+                    outputs_before: &outputs_before,
                 };
                 let mut findings = check::look(&look, &cancel);
                 if let Some(apart) = apart.filter(|_| findings.proof != Proof::Failed) {
@@ -267,37 +294,26 @@ impl PlanLoop {
         }))
     }
 
-    /// Looks at a task again that its owner has changed after its end. The changes of a worktree wait for the user: nothing of
-    /// them is seen here.
-    pub(super) async fn look_again(
-        &mut self,
-        index: usize,
-        output: &str,
-    ) -> Result<(Option<Findings>, Option<Input>), RuntimeError> {
-        let Some(view) = self.plan.task(index).filter(|view| view.status == Status::Done) else {
-            return Ok((None, None));
+    /// The checks of a task that need a person and were approved with the plan.
+    pub(super) fn covered(&self, task: &Task) -> Vec<String> {
+        let is_covered = |line: &&String| {
+            let check = RiskyCheck { task: task.id.clone(), line: (*line).clone() };
+            self.plan.proposed().is_some_and(|proposed| proposed.covers(&check))
         };
-        let (attempt, known) = (view.attempt, view.result.map(|result| result.artifacts.clone()).unwrap_or_default());
-        if self.is_apart(index) {
-            return Ok((Some(Findings { artifacts: known, ..Findings::default() }), None));
-        }
-        let Some(flight) = self.check_saying(index, attempt, output.to_owned()) else { return Ok((None, None)) };
-        let cancel = self.checking.remove(&(index, attempt)).unwrap_or_default();
-        let (landed, stopped) = self.hear_while(flight, &cancel).await?;
-        let findings = match landed {
-            Landed::Checked { findings, .. } => Some(findings),
-            _ => None,
-        };
-        Ok((findings, stopped))
+        task.verify.iter().filter(is_covered).cloned().collect()
     }
 
-    /// Where the session's own files lie.
+    /// The folder of the session's own files.
     pub(super) fn files(&self) -> PathBuf {
         Store::files(&self.floor.shared.home, self.floor.session).path().to_owned()
     }
 
     pub(super) fn leaves(&self, task: usize) -> Leaves {
         let member = self.plan.task(task).map(|view| view.member.to_owned()).unwrap_or_default();
-        self.floor.owner(&member).map_or(Leaves::Words, |mate| Leaves::of(&mate.definition.role))
+        let leaves = self.floor.owner(&member).map_or(Leaves::Words, |mate| Leaves::of(&mate.definition.role));
+        // An architect that gets the changes of a coder reviews them.
+        let is_diff = |artifact: &Artifact| artifact.name == check::CODE_DIFF;
+        let reviews = || self.plan.upstream(task).iter().any(|(_, artifacts)| artifacts.iter().any(is_diff));
+        if leaves == Leaves::Design && reviews() { Leaves::Review } else { leaves }
     }
 }

@@ -1,7 +1,6 @@
-//! The letters that a plan's events send: tasks to members, news to the lead.
+//! The messages that a plan's events send: tasks to members, reports to the lead.
 //!
-//! Every word that a model is told here is in a file under `prompts/`; this module only fills them in, within named
-//! bounds.
+//! Every text for a model is in a file under `prompts/`; this module only fills them in, within named bounds.
 
 use std::path::Path;
 
@@ -9,9 +8,11 @@ use max_team_core::calling::ending::not_done;
 use max_team_core::event::Event;
 use max_team_core::id::PlanId;
 use max_team_core::ledger::dollars;
-use max_team_core::limits::{RESULT_TOLD_CHARS_MAX, RESULT_TOLD_CHARS_MIN, RESULTS_TOLD_CHARS_MAX};
+use max_team_core::limits::{BESIDE_TASKS_MAX, RESULT_TOLD_CHARS_MAX, RESULT_TOLD_CHARS_MIN, RESULTS_TOLD_CHARS_MAX};
 use max_team_core::message::{Assignment, Envelope, Kind};
-use max_team_core::plan::event::{PlanEnd, PlanProposed, Proof, Say, Spent, TaskAssigned, TaskFiles, TaskResult};
+use max_team_core::plan::event::{
+    Correction, PlanEnd, PlanProposed, Proof, Recheck, Say, Spent, TaskAssigned, TaskFiles, TaskResult,
+};
 use max_team_core::plan::{Budget, LeadNote, Plan, Status, TaskView};
 use max_team_core::policy::By;
 use serde_json::json;
@@ -34,17 +35,17 @@ const REPLACED: &str = include_str!("../../../../prompts/replaced.md");
 const REPORT: &str = include_str!("../../../../prompts/report.md");
 const STOPPED: &str = include_str!("../../../../prompts/stopped.md");
 
-/// Tasks that a report names one by one; of more, those that did not go well.
+/// Tasks that a report lists one by one; of more, only those that did not succeed.
 const REPORT_TASKS_MAX: usize = 60;
 /// Characters of a task's error or evidence in a report.
 const REPORT_CHARS_MAX: usize = 600;
 
-/// What a member is told that the lead gives one thing to do.
+/// The message to a member that the lead gives a single task.
 pub(crate) fn delegated(description: &str) -> String {
     fill(DELEGATED, &[("description", description)])
 }
 
-/// The letter that makes a plan begin.
+/// The message that starts a plan.
 pub(crate) fn proposal(floor: &Floor, from: &str, proposed: PlanProposed) -> Envelope {
     let to = plan_stream(proposed.plan);
     Envelope::new(
@@ -57,7 +58,7 @@ pub(crate) fn proposal(floor: &Floor, from: &str, proposed: PlanProposed) -> Env
     )
 }
 
-/// The letter that brings a task to its owner, who works in `root`.
+/// The message that assigns a task to its owner, who works in `root`.
 pub(crate) fn assignment(
     floor: &Floor,
     root: &Path,
@@ -92,10 +93,13 @@ fn task_text(
     let list = |items: &[String]| items.iter().map(|item| format!("- `{item}`\n")).collect::<String>();
     let mut proof = String::new();
     if !task.outputs.is_empty() {
-        proof.push_str(&format!("\n## Files that must exist afterwards\n{}", list(&task.outputs)));
+        proof.push_str(&format!("\n## Files that must exist afterwards: the program looks\n{}", list(&task.outputs)));
     }
     if !task.verify.is_empty() {
-        proof.push_str(&format!("\n## Commands that must pass afterwards\n{}", list(&task.verify)));
+        proof.push_str(&format!(
+            "\n## Commands that must pass afterwards: the program runs them\n{}",
+            list(&task.verify)
+        ));
     }
     let owned = match task.owns.as_deref() {
         None => String::new(),
@@ -119,7 +123,7 @@ fn task_text(
     fill(TASK, &values)
 }
 
-/// What the lead has added to the approved words, each note as the lead's.
+/// The lead's notes on an approved task, each marked as the lead's.
 fn lead_notes(notes: &[LeadNote]) -> String {
     notes.iter().map(|note| format!("\n\nNote of {}: {}", note.by, note.text)).collect()
 }
@@ -130,7 +134,7 @@ fn beside(plan: &Plan, tasks: &[String]) -> String {
     if views.is_empty() {
         return String::new();
     }
-    let mut text = "\n## At work beside you, in the same project\n".to_owned();
+    let mut text = "\n## At work beside you as you begin, in the same project\n".to_owned();
     for view in views {
         let owns = match view.task.owns.as_deref() {
             None => "no files of its own".to_owned(),
@@ -139,11 +143,22 @@ fn beside(plan: &Plan, tasks: &[String]) -> String {
         };
         text.push_str(&format!("- `{}` ({}): {}; {owns}\n", view.task.id, view.member, view.task.caption()));
     }
-    text.push_str("Leave their files alone; what is broken outside yours may be their work in progress.\n");
+    text.push_str("Change no file of these tasks; what is broken outside your files may be their work in progress.\n");
     text
 }
 
-/// What an event is to the lead, if anything.
+/// The tasks whose owners are at work while a member whose task is over is asked again; empty if there are none.
+pub(crate) fn beside_now(floor: &Floor, plan: &Plan, view: &TaskView<'_>) -> String {
+    let at_work = |other: &TaskView<'_>| {
+        let is_asked_again = |agent| floor.is_working(&session::agent_stream(agent));
+        plan.active().any(|index| index == other.index) || other.agent.is_some_and(is_asked_again)
+    };
+    let others = plan.tasks().filter(|other| other.index != view.index && at_work(other));
+    let others: Vec<String> = others.map(|other| other.task.id.clone()).take(BESIDE_TASKS_MAX).collect();
+    beside(plan, &others).trim().to_owned()
+}
+
+/// The message to the lead about an event, if there is one.
 pub(super) fn news(plan: &Plan, id: PlanId, event: &Event) -> Option<(Kind, String)> {
     let name = id.to_string();
     let view = |task: &str| plan.task(plan.graph()?.index(task)?);
@@ -176,7 +191,7 @@ pub(super) fn news(plan: &Plan, id: PlanId, event: &Event) -> Option<(Kind, Stri
             Some((Kind::NeedClarify, fill(CLARIFY, &values)))
         }
         Event::PlanAnswered(answered) => match &answered.say {
-            // A lead whose plan a setting approves was told so when it proposed the plan.
+            // If a setting approves the plan, the lead was told so when it proposed the plan.
             say if is_yes(say) && has_just_begun(plan) && !matches!(answered.by, By::Rule(_)) => {
                 Some((Kind::PlanApprovalResponse, fill(APPROVED, &[("plan", &name)])))
             }
@@ -235,15 +250,13 @@ pub(super) fn files_words(left: &[TaskFiles]) -> String {
 }
 
 fn report(plan: &Plan, id: &str) -> String {
-    let tally = plan.tally();
     let goal = plan.draft().map_or("", |draft| draft.goal.as_str());
-    let (done, tasks) = (tally.done.to_string(), tally.tasks.to_string());
-    let values = [("plan", id), ("goal", goal), ("summary", &summary(plan)), ("done", &done), ("tasks", &tasks)];
-    // A user who stopped it is not to be told of it.
+    let values = [("plan", id), ("goal", goal), ("summary", &summary(plan))];
+    // A user who stopped the plan knows it: this text does not ask the lead to report it.
     fill(if plan.is_stopped_by_person() { STOPPED } else { REPORT }, &values)
 }
 
-/// What came of a plan, task by task.
+/// The outcome of a plan, task by task.
 pub(crate) fn summary(plan: &Plan) -> String {
     let tally = plan.tally();
     let mut text = format!(
@@ -281,7 +294,7 @@ fn beginning(text: &str, chars: usize) -> &str {
     text.get(..end).unwrap_or(text)
 }
 
-/// Words of a member, set apart from ours: none of them begins a line as ours do.
+/// A member's text, indented, so that none of its lines can pass for one of ours.
 pub(super) fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}").trim_end().to_owned()).collect::<Vec<_>>().join("\n")
 }
@@ -299,8 +312,21 @@ pub(super) fn proof_words(result: &TaskResult) -> &'static str {
     match result.proof {
         Proof::Verified if result.is_only_files() => "verified only that its files exist",
         Proof::Verified => "verified",
-        Proof::Unverified | Proof::Failed => "unverified",
+        Proof::Unverified => "unverified",
+        Proof::Failed => "a check failed",
     }
+}
+
+/// How the last correction of a task went; empty if there was none.
+pub(super) fn corrected_words(view: &TaskView<'_>) -> String {
+    let Some(Correction { checks, not_done, .. }) = view.correction else { return String::new() };
+    let done = match checks {
+        _ if not_done => "the last correction is not done",
+        Recheck::Unneeded => "asked again",
+        _ => "corrected",
+    };
+    let checked = checks.reason().map_or_else(String::new, |reason| format!(", not checked again: {reason}"));
+    format!(", {done}{checked}")
 }
 
 /// Names the commands whose outcome is unknown.
@@ -319,7 +345,9 @@ fn is_said(view: &TaskView<'_>) -> bool {
 fn line(view: &TaskView<'_>) -> String {
     let proof = match view.result.filter(|_| view.status == Status::Done) {
         Some(TaskResult { cached: Some(cached), .. }) => format!(" (unverified, {})", cached.words()),
-        Some(result) => format!(" ({}{})", proof_words(result), unknown_words(&result.unknown)),
+        Some(result) => {
+            format!(" ({}{}{})", proof_words(result), corrected_words(view), unknown_words(&result.unknown))
+        }
         None => String::new(),
     };
     let mut line =
@@ -327,7 +355,7 @@ fn line(view: &TaskView<'_>) -> String {
     if let Some(result) = view.result {
         for evidence in &result.evidence {
             line.push_str(&format!("; {} {}", if evidence.ok { "✓" } else { "✗" }, evidence.what));
-            // What of a copy is in the project, and what is not.
+            // Which changes of a worktree are in the project, and which are not.
             if evidence.what == worktree::MERGE {
                 line.push_str(&format!(" ({})", evidence.detail));
             }

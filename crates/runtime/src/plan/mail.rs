@@ -1,4 +1,4 @@
-//! What a plan does with its mail: everything there is, in one commit.
+//! Reads a plan's mail: all messages in one commit.
 
 use max_team_core::calling::ending::not_done;
 use max_team_core::event::End;
@@ -7,26 +7,29 @@ use max_team_core::message::{Assignment, Envelope, Kind, Principal};
 use max_team_core::plan::event::{About, EditRefused, PlanProposed, Say, Spent};
 use max_team_core::plan::{Budget, Edit, Input, Report};
 use max_team_core::policy::By;
+use max_team_core::turn::is_stop;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Batch, PlanLoop, check, propose};
-use crate::agent::{CORRECTS, text_at};
+use super::{Batch, PlanLoop, check, correct, propose};
+use crate::agent::text_at;
 use crate::error::RuntimeError;
+use crate::post::CONTINUES;
 use crate::team_tools::Says;
 
 impl PlanLoop {
-    /// Takes everything there is, in one commit.
+    /// Reads all mail, in one commit.
     pub(super) async fn take_mail(&mut self) -> Result<(), RuntimeError> {
         let mut batch = Batch::default();
-        for letter in self.floor.mail(&self.stream, false)? {
+        for letter in self.floor.mail(&self.plan.stream, false)? {
             batch.acks.push(letter.id);
             if letter.kind == Kind::TaskResult {
-                // Before it is decided that somebody must be asked; what somebody has answered comes first.
+                // A larger budget counts before the result is decided, which might otherwise ask for one again.
                 self.resume(&mut batch);
             }
-            let (corrected, stopped) = self.corrected(&letter).await?;
-            for input in corrected.or_else(|| self.read(&letter)).into_iter().chain(stopped) {
+            if let Some(reader) = correct::reader_of(&letter) {
+                self.take_correction(&letter, &reader, &mut batch).await?;
+            } else if let Some(input) = self.read(&letter) {
                 self.decide(input, &mut batch);
             }
         }
@@ -50,7 +53,6 @@ impl PlanLoop {
                 }
                 Some(Input::Answered { question, say, by: By::person(&by) })
             }
-            Kind::TaskResult if is_correction(letter) => None,
             Kind::TaskResult => self.reported(body),
             Kind::NeedClarify => {
                 let (task, attempt) = self.assigned(body)?;
@@ -66,6 +68,7 @@ impl PlanLoop {
                 let (task, attempt) = self.assigned(body)?;
                 Some(Input::Freed { task, attempt })
             }
+            Kind::TaskUpdate if is_continued(letter) => Some(Input::Continue { by: text_at(body, "by") }),
             Kind::TaskUpdate => {
                 let task = self.plan.graph()?.index(&text_at(body, "task"))?;
                 let by = text_at(body, "by");
@@ -86,6 +89,7 @@ impl PlanLoop {
                     }
                 })
             }
+            Kind::Shutdown if is_stop(letter) => Some(Input::Hold { by: text_at(body, "by") }),
             Kind::Shutdown => {
                 let replaced_by = body.get("replaced_by").and_then(Value::as_str);
                 if let Some(revision) = replaced_by.and_then(|revision| revision.parse().ok()) {
@@ -101,13 +105,13 @@ impl PlanLoop {
         }
     }
 
-    /// The task and the attempt that somebody writes about.
+    /// The task and the attempt that a message is about.
     fn assigned(&self, body: &Value) -> Option<(usize, u32)> {
         let assignment = Assignment::deserialize(body.get("assignment")?).ok()?;
         Some((self.plan.graph()?.index(&assignment.task)?, assignment.attempt))
     }
 
-    /// Edits that lead to a plan that cannot run change nothing, and whoever made them is told why.
+    /// Edits that lead to a plan that cannot run change nothing, and their author is told why.
     fn edited(&self, question: QuestionId, edits: Vec<Edit>, by: Principal) -> Input {
         let refused = |error: String| Input::Unfit(EditRefused { question, error, by: by.clone() });
         if !self.plan.asked().any(|(open, about)| open == question && *about == About::Proposal) {
@@ -121,19 +125,6 @@ impl PlanLoop {
             Ok(edited) => Input::Edited { question, edits, edited: Box::new(edited) },
             Err(error) => refused(error),
         }
-    }
-
-    /// What the owner of a task that is done says now. If it changed something, the task is looked at again as at its first end;
-    /// a stop that comes meanwhile is handed back, too.
-    async fn corrected(&mut self, letter: &Envelope) -> Result<(Option<Input>, Option<Input>), RuntimeError> {
-        let Some((task, _)) = self.assigned(&letter.body).filter(|_| is_correction(letter)) else {
-            return Ok((None, None));
-        };
-        let output = text_at(&letter.body, "output");
-        let spent = letter.body.get("spent").and_then(|spent| Spent::deserialize(spent).ok()).unwrap_or_default();
-        let acted = letter.body.get("acted").and_then(Value::as_bool).unwrap_or(true);
-        let (findings, stopped) = if acted { self.look_again(task, &output).await? } else { (None, None) };
-        Ok((Some(Input::Corrected { task, output, findings, spent }), stopped))
     }
 
     fn reported(&self, body: &Value) -> Option<Input> {
@@ -166,6 +157,7 @@ impl PlanLoop {
     }
 }
 
-fn is_correction(letter: &Envelope) -> bool {
-    letter.kind == Kind::TaskResult && letter.body.get(CORRECTS).is_some()
+/// Whether the user continues the stopped plan.
+fn is_continued(letter: &Envelope) -> bool {
+    letter.body.get(CONTINUES).and_then(Value::as_bool).unwrap_or_default()
 }

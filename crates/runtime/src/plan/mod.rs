@@ -1,13 +1,14 @@
-//! One plan's loop: decide, commit, do; the mechanics that no model is asked about.
+//! The loop of one plan: decide, commit, do; no model is asked here.
 //!
 //! The loop owns its [`Plan`] and is the only writer of the plan's stream. It takes results, answers and rulings from
-//! its mailbox, all that have come in one commit; gives tasks to members in the same commit as the fact that they have
-//! them; looks at what they leave behind; and keeps the clock. A commit that fails drops the loop.
+//! its mailbox, all that have come in one commit; assigns tasks in the commit that records the assignment; checks
+//! their results; and keeps the deadlines. A commit that fails drops the loop.
 
 pub(crate) mod address;
 mod apart;
 mod check;
 mod commit;
+pub(crate) mod correct;
 mod give;
 mod history;
 mod leave;
@@ -16,12 +17,11 @@ mod mail;
 mod probe;
 pub(crate) mod propose;
 pub(crate) mod query;
-pub(crate) mod recheck;
 pub(crate) mod revise;
 mod serve;
-mod upstream;
+pub(crate) mod upstream;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,9 +33,8 @@ use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, PlanId};
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::plan::event::{About, Carried, Spent};
-use max_team_core::plan::{Budget, Effect, Findings, Input, Now, Plan, Report};
+use max_team_core::plan::{Budget, Effect, Findings, Input, Now, Plan, Report, Told};
 use max_team_core::team::Settings;
-use max_team_tools::git;
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -45,20 +44,16 @@ pub use history::Basis;
 use crate::agent::{Control, derived};
 use crate::beat::{BEAT, Beat};
 use crate::census::Census;
+use crate::driver::Driver;
 use crate::error::RuntimeError;
 use crate::floor::{Activity, Floor, Place};
 use crate::handle::Origin;
 use crate::session;
 use crate::shared::now_ms;
 
-use probe::Probe;
-
-/// What the log says where the lead has no answer, and who gave it: the user is asked then.
-const UNANSWERED: &str = "The lead has no answer; it is the user's to give.";
-const NOBODY: &str = "nobody";
-
-/// The version of the snapshots that this code reads and writes; another fold or another shape is another version.
-pub(crate) const PLAN_SNAPSHOT_VERSION: u32 = 7;
+use apart::Worktrees;
+use give::Marking;
+use probe::Checks;
 
 /// The stream of a plan; also the address of its mailbox.
 pub(crate) fn plan_stream(plan: PlanId) -> String {
@@ -73,82 +68,55 @@ enum Landed {
         attempt: u32,
         findings: Findings,
     },
-    /// The working tree was looked at, before these change anything in it.
+    /// The snapshot of the working tree for these tasks was taken.
     Marked {
         tasks: Vec<(usize, AgentId)>,
-        tree: Option<git::Snapshot>,
+        tree: Option<Hash>,
     },
-    /// A check has run before the tasks that it is to prove.
+    /// A check has run before its tasks changed anything.
     Probed {
         line: String,
         passed: bool,
     },
-    /// A copy is gone.
+    /// A worktree was removed.
     Cleared,
     Woke {
         until_ms: i64,
     },
 }
 
-/// How things were when a task began.
-#[derive(Default, Clone)]
-struct Before {
-    tree: Option<git::Snapshot>,
-    outputs: Vec<Option<Hash>>,
-}
-
 pub(crate) struct PlanLoop {
     floor: Arc<Floor>,
     id: PlanId,
-    stream: String,
-    origin: Arc<Origin>,
-    plan: Plan,
-    head: u64,
+    plan: Driver<Plan>,
     bell: Arc<Notify>,
     controls: mpsc::Receiver<Control>,
     flights: FuturesUnordered<Flight>,
-    /// Checks that run, and what stops each of them.
-    checking: HashMap<(usize, u32), CancellationToken>,
-    /// Checks that run before their tasks have changed anything, each with those tasks.
-    probes: HashMap<String, Probe>,
-    /// Whoever has a copy of the project to work in.
-    apart: HashSet<AgentId>,
-    /// Copies that are being dropped.
-    clearing: usize,
+    checks: Checks,
+    worktrees: Worktrees,
     asleep_until: Option<i64>,
-    before: HashMap<usize, Before>,
-    /// Coders without a snapshot of the working tree, by their tasks; what tells that one of them needs it; and whether it is
-    /// being taken.
-    unmarked: HashMap<AgentId, usize>,
-    wanted: Arc<Notify>,
-    is_marking: bool,
+    /// Hashes of the declared files of tasks at their start.
+    before: HashMap<usize, Vec<Option<Hash>>>,
+    marking: Marking,
     cancel: CancellationToken,
-    /// It was told to go in the middle of a commit, which the next process makes.
+    /// The process closed during a commit, which the next process makes.
     parked: bool,
     beat: Beat,
-    snapshot_at: u64,
 }
 
-/// What has been decided and not committed yet.
+/// Decisions that are not committed yet.
 #[derive(Default)]
 struct Batch {
     events: Vec<Event>,
     acks: Vec<EnvelopeId>,
     sends: Vec<Envelope>,
-    blobs: Vec<Vec<u8>>,
 }
 
-/// What somebody is told who had asked.
+/// The answer to a question of a task's owner.
 struct Reply {
     answer: String,
-    by: String,
+    unanswered: bool,
     letter: EnvelopeId,
-}
-
-impl Reply {
-    fn new(answer: &str, by: &str, letter: EnvelopeId) -> Self {
-        Self { answer: answer.to_owned(), by: by.to_owned(), letter }
-    }
 }
 
 impl PlanLoop {
@@ -157,26 +125,18 @@ impl PlanLoop {
         Self {
             floor,
             id,
-            stream: plan_stream(id),
-            origin: Arc::new(origin),
-            plan,
-            head,
+            plan: Driver::new(plan_stream(id), origin, plan, head),
             bell: place.bell,
             controls: place.controls,
             flights: FuturesUnordered::new(),
-            checking: HashMap::new(),
-            probes: HashMap::new(),
-            apart: HashSet::new(),
-            clearing: 0,
+            checks: Checks::default(),
+            worktrees: Worktrees::default(),
             asleep_until: None,
             before: HashMap::new(),
-            unmarked: HashMap::new(),
-            wanted: Arc::default(),
-            is_marking: false,
+            marking: Marking::default(),
             cancel: CancellationToken::new(),
             parked: false,
             beat: Beat::new(now_ms()),
-            snapshot_at: head,
         }
     }
 
@@ -185,14 +145,14 @@ impl PlanLoop {
         if let Err(error) = self.work().await
             && !self.parked
         {
-            self.floor.tell_stopped(&self.stream, error);
+            self.floor.tell_stopped(&self.plan.stream, error);
         }
-        self.floor.marks.end(self.unmarked.drain().map(|(agent, _)| agent));
+        self.marking.end(&self.floor);
         self.cancel.cancel();
     }
 
     async fn work(&mut self) -> Result<(), RuntimeError> {
-        self.floor.plan_purse(self.id, Some(self.plan.budget()));
+        self.floor.purse.plan(self.id, Some(self.plan.budget()));
         self.recover().await?;
         // An active task without a recorded snapshot has changed nothing yet: the snapshot is committed before the first change.
         let active: Vec<usize> = self.plan.active().collect();
@@ -201,15 +161,17 @@ impl PlanLoop {
         loop {
             self.take_mail().await?;
             self.count_out().await?;
-            if self.floor.paths.waits(self.id) {
+            if self.floor.paths(|paths| paths.waits(self.id)) {
                 self.step(Input::Woke).await?;
             }
             if self.plan.awaits_lead() && self.floor.is_lead_idle() {
                 self.lead_is_silent().await?;
             }
             self.launch();
-            self.floor.report(&self.stream, self.activity(), self.plan.awaits_lead()).await;
-            if self.plan.ended().is_some() && self.clearing == 0 && self.floor.leave(&self.stream, &self.controls).await
+            self.floor.report(&self.plan.stream, self.activity(), self.plan.awaits_lead()).await;
+            if self.plan.ended().is_some()
+                && self.worktrees.clearing == 0
+                && self.floor.leave(&self.plan.stream, &self.controls).await
             {
                 return Ok(());
             }
@@ -217,10 +179,10 @@ impl PlanLoop {
                 biased;
                 control = self.controls.recv() => match control {
                     None | Some(Control::Stop) => return self.pause().await,
-                    Some(Control::Interrupt { by, .. }) => self.step(Input::Stop { task: None, by: by.name }).await?,
                     Some(Control::Begun { task, attempt }) => self.begun(task, attempt).await?,
                     Some(
-                        Control::Configure { .. }
+                        Control::Interrupt(_)
+                        | Control::Configure { .. }
                         | Control::GoOn
                         | Control::Redefine(_)
                         | Control::Status(_)
@@ -230,7 +192,7 @@ impl PlanLoop {
                     ) => {}
                 },
                 () = self.bell.notified() => {}
-                () = self.wanted.notified(), if !self.is_marking => self.mark(),
+                () = self.marking.wanted.notified(), if !self.marking.is_under_way => self.mark(),
                 Some(landed) = self.flights.next(), if !self.flights.is_empty() => self.land(landed).await?,
             }
         }
@@ -238,28 +200,29 @@ impl PlanLoop {
 
     /// The process closes. If the plan runs, the log records that the user left, and the files changed so far.
     async fn pause(&mut self) -> Result<(), RuntimeError> {
-        let Some(by) = self.floor.left_by.get().filter(|_| self.plan.is_moving() && !self.plan.is_parked()) else {
+        let Some(by) = self.floor.left_by().filter(|_| self.plan.is_moving() && !self.plan.is_parked()) else {
             return Ok(());
         };
         let files = Census::new(&self.floor.shared.journal).files_left(&self.plan)?;
-        self.step(Input::Pause { by: by.clone(), files }).await
+        self.step(Input::Pause { by, files }).await
     }
 
     fn activity(&self) -> Activity {
         match self.plan.ended() {
-            Some(_) if self.clearing > 0 => Activity::Busy,
+            Some(_) if self.worktrees.clearing > 0 => Activity::Busy,
             Some(_) => Activity::Idle,
-            None if !self.checking.is_empty() || !self.probes.is_empty() || self.plan.is_retrying() => Activity::Busy,
-            // The lead, a person, or whoever has a task, and they say themselves whether they are at work.
+            None if self.plan.is_held() => Activity::Idle,
+            None if self.checks.is_busy() || self.plan.is_retrying() => Activity::Busy,
+            // It waits for the lead, a person, or the owners of tasks, which report their own activity.
             None => Activity::Waiting,
         }
     }
 
-    /// What was stopped or revised while the plan did not run counts before anything else begins.
+    /// Stops and revisions that came while the plan did not run are decided before anything else begins.
     async fn recover(&mut self) -> Result<(), RuntimeError> {
         self.recover_copies().await;
         let (mut batch, mut first) = (Batch::default(), Vec::new());
-        let mail = self.floor.shared.journal.pending_mail(&self.stream)?;
+        let mail = self.floor.shared.journal.pending_mail(&self.plan.stream)?;
         let known = self.plan.proposed().is_some();
         let is_first = |letter: &&Envelope| known && matches!(letter.kind, Kind::Shutdown | Kind::PlanRevised);
         for letter in mail.iter().filter(is_first) {
@@ -270,7 +233,7 @@ impl PlanLoop {
         self.commit(batch).await
     }
 
-    /// Somebody who was told to stop and sits nowhere will not say that they have.
+    /// Counts an agent that was told to stop and no longer runs as stopped: it will send no message.
     async fn count_out(&mut self) -> Result<(), RuntimeError> {
         let sits = |task: &usize| {
             let agent = self.plan.task(*task).and_then(|view| view.agent);
@@ -279,15 +242,15 @@ impl PlanLoop {
         let attempt = |plan: &Plan, task| plan.task(task).map_or(0, |view| view.attempt);
         let gone: Vec<(usize, u32)> =
             self.plan.stopping().filter(|task| !sits(task)).map(|task| (task, attempt(&self.plan, task))).collect();
-        // Whoever is parked goes on in the next process.
+        // While the session closes, loops are only unloaded and go on in the next process.
         if gone.is_empty() || self.floor.is_closing() {
             return Ok(());
         }
-        // They may have said so on their way out.
+        // Its last message may be in the mailbox.
         self.take_mail().await?;
         let mut batch = Batch::default();
         for (task, attempt) in gone {
-            // And then another may have begun in their place.
+            // That message may have freed the task for another attempt.
             if !self.plan.stopping().any(|stopping| stopping == task) {
                 continue;
             }
@@ -297,14 +260,15 @@ impl PlanLoop {
         self.commit(batch).await
     }
 
-    /// What waits for money goes on once there is some.
+    /// A plan that waits for budget goes on once there is some.
     fn resume(&mut self, batch: &mut Batch) {
-        if self.plan.is_paused() && self.plan.may_resume(self.floor.plan_purse(self.id, None).left()) {
+        if self.plan.is_paused() && self.plan.may_resume(self.floor.purse.plan(self.id, None).left()) {
             self.decide(Input::Resume { by: "a larger budget".to_owned() }, batch);
         }
     }
 
-    /// Whoever had a task when the last process went sits down again, also if they only have to hear that it is over.
+    /// Starts the owners of unfinished tasks again after a restart, also those that only have to read that their task
+    /// is over.
     fn reseat(&self) -> Result<(), RuntimeError> {
         for (agent, _) in self.floor.working()?.into_iter().filter(|(_, plan)| *plan == Some(self.id)) {
             self.floor.seat_agent(agent)?;
@@ -320,7 +284,7 @@ impl PlanLoop {
         Ok(())
     }
 
-    /// Whoever has begun by now, in one commit.
+    /// Records all tasks that have started by now, in one commit.
     async fn begun(&mut self, task: String, attempt: u32) -> Result<(), RuntimeError> {
         let mut batch = Batch::default();
         let mut next = Some((task, attempt));
@@ -330,10 +294,6 @@ impl PlanLoop {
             }
             next = match self.controls.try_recv() {
                 Ok(Control::Begun { task, attempt }) => Some((task, attempt)),
-                Ok(Control::Interrupt { by, .. }) => {
-                    self.decide(Input::Stop { task: None, by: by.name }, &mut batch);
-                    None
-                }
                 Ok(Control::Stop) => {
                     self.controls.close();
                     None
@@ -341,7 +301,7 @@ impl PlanLoop {
                 Ok(
                     Control::Configure { .. } | Control::Status(_) | Control::Compact { .. } | Control::Uncompact(_),
                 )
-                | Ok(Control::GoOn | Control::Redefine(_) | Control::Withdraw { .. })
+                | Ok(Control::Interrupt(_) | Control::GoOn | Control::Redefine(_) | Control::Withdraw { .. })
                 | Err(_) => None,
             };
         }
@@ -352,8 +312,7 @@ impl PlanLoop {
         let mut batch = Batch::default();
         self.decide(Input::LeadSilent, &mut batch);
         for task in self.plan.asking() {
-            let (answer, by) = (UNANSWERED.to_owned(), NOBODY.to_owned());
-            self.decide(Input::Told { task, answer, by }, &mut batch);
+            self.decide(Input::Unanswered { task }, &mut batch);
         }
         self.commit(batch).await
     }
@@ -364,9 +323,9 @@ impl PlanLoop {
         self.commit(batch).await
     }
 
-    /// Decides, and writes the letters that follow, while the plan still knows what it knew.
+    /// Decides, and makes the messages that follow, while the plan is in the state that the decision saw.
     fn decide(&mut self, input: Input, batch: &mut Batch) {
-        // One look at the clock for both: it may jump between two.
+        // One reading of the clock for both: it may jump between two.
         let at_ms = now_ms();
         if let Some(ms) = self.beat.missed_ms(at_ms) {
             self.decide_one(Input::Slept { ms }, at_ms, batch);
@@ -375,27 +334,31 @@ impl PlanLoop {
     }
 
     fn decide_one(&mut self, input: Input, at_ms: i64, batch: &mut Batch) {
-        let mut told: HashMap<String, Reply> = self
-            .plan
-            .tasks_told()
-            .map(|told| (told.task.to_owned(), Reply::new(told.answer, told.by, told.letter)))
-            .collect();
-        if let Input::Told { task, answer, by } = &input
-            && let (Some(letter), Some(view)) = (self.plan.question_letter(*task), self.plan.task(*task))
-        {
-            told.insert(view.task.id.clone(), Reply::new(answer, by, letter));
-        }
+        let reply = |told: Told<'_>| {
+            let Told { task, answer, unanswered, letter } = told;
+            (task.to_owned(), Reply { answer: answer.to_owned(), unanswered, letter })
+        };
+        let mut replies: HashMap<String, Reply> = self.plan.tasks_told().map(reply).collect();
+        let asked = |task| Some((self.plan.task(task)?.task.id.clone(), self.plan.question_letter(task)?));
+        let asked: HashMap<String, EnvelopeId> = self.plan.asking().into_iter().filter_map(asked).collect();
         let is_said = matches!(input, Input::Answered { .. } | Input::Edited { .. });
-        let fresh = is_said.then(|| self.floor.fresh_turn());
+        let fresh = (is_said || matches!(input, Input::Continue { .. })).then(|| self.floor.fresh_turn());
         let carried = if is_said { self.carried() } else { None };
         let carried = carried.as_deref();
-        let step = |plan: &mut Plan, taken: &[String]| plan.step(input, Now { at_ms, taken, fresh, carried });
-        let events = self.floor.paths.decide(self.id, &mut self.plan, step);
+        let step =
+            |plan: &mut Driver<Plan>, taken: &[String]| plan.step(input, &Now { at_ms, taken, fresh, carried }, at_ms);
+        let events = self.floor.paths(|paths| paths.decide(self.id, &mut self.plan, step));
         for event in &events {
+            if let Event::TaskAnswered(answered) = event
+                && let Some(letter) = asked.get(&answered.task).copied()
+            {
+                let (answer, unanswered) = (answered.answer.clone(), answered.is_missing());
+                replies.insert(answered.task.clone(), Reply { answer, unanswered, letter });
+            }
             if let Event::TaskResumed(resumed) = event {
                 let index = self.plan.graph().and_then(|graph| graph.index(&resumed.task));
                 let agent = index.and_then(|index| self.plan.task(index)).and_then(|view| view.agent);
-                if let (Some(reply), Some(agent)) = (told.get(&resumed.task), agent) {
+                if let (Some(reply), Some(agent)) = (replies.get(&resumed.task), agent) {
                     batch.sends.push(self.answer_letter(agent, reply));
                 }
             }
@@ -413,10 +376,10 @@ impl PlanLoop {
         let asked = reply.letter;
         Envelope::new(
             derived(&[asked.to_string().as_bytes(), b"answer"]),
-            &self.stream,
+            &self.plan.stream,
             session::agent_stream(agent),
             Kind::Text,
-            json!({ "text": reply.answer, "asked": asked, "ask": reply.by == NOBODY }),
+            json!({ "text": reply.answer, "asked": asked, "ask": reply.unanswered }),
             now_ms(),
         )
         .answering(asked)
@@ -426,7 +389,7 @@ impl PlanLoop {
         for effect in self.plan.pending() {
             match effect {
                 Effect::Check { task, attempt } => {
-                    if !self.checking.contains_key(&(task, attempt))
+                    if !self.checks.running.contains_key(&(task, attempt))
                         && !self.is_probing(task)
                         && let Some(flight) = self.check(task, attempt)
                     {
@@ -451,7 +414,7 @@ impl PlanLoop {
         match landed {
             Landed::Probed { line, passed } => self.probed(line, passed).await,
             Landed::Checked { task, attempt, mut findings } => {
-                self.checking.remove(&(task, attempt));
+                self.checks.running.remove(&(task, attempt));
                 if self.cancel.is_cancelled() {
                     return Ok(());
                 }
@@ -464,16 +427,16 @@ impl PlanLoop {
             }
             Landed::Marked { tasks, tree } => self.marked(tasks, tree).await,
             Landed::Cleared => {
-                self.clearing -= 1;
+                self.worktrees.clearing -= 1;
                 Ok(())
             }
-            // One that was to be woken earlier has taken its place.
+            // A timer with an earlier time has replaced it.
             Landed::Woke { .. } => Ok(()),
         }
     }
 }
 
-/// What people read who are asked about a plan.
+/// The text of a question about a plan, for people.
 pub(crate) fn about_words(about: &About) -> String {
     match about {
         About::Proposal => "may this plan run?".to_owned(),

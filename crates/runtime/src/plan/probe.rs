@@ -3,6 +3,7 @@
 //! They run while the owners of a wave make their first model calls, each distinct command once, and cost no time: as soon as
 //! an owner wants to change something, those that are not through yet are ended, and nothing is known of them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use max_team_core::event::Event;
@@ -20,9 +21,30 @@ use super::{Landed, PlanLoop};
 use crate::error::RuntimeError;
 
 /// A check that runs before some tasks.
-pub(super) struct Probe {
+struct Probe {
     tasks: Vec<usize>,
     cancel: CancellationToken,
+}
+
+/// The checks that run.
+#[derive(Default)]
+pub(super) struct Checks {
+    /// Those of tasks and their attempts, with what stops each of them.
+    pub(super) running: HashMap<(usize, u32), CancellationToken>,
+    /// Those that run before their tasks have changed anything, by their lines.
+    before: HashMap<String, Probe>,
+}
+
+impl Checks {
+    pub(super) fn is_busy(&self) -> bool {
+        !self.running.is_empty() || !self.before.is_empty()
+    }
+
+    /// Stops the checks of a task, or of all.
+    pub(super) fn stop(&self, only: Option<usize>) {
+        let is_meant = |task: &usize| only.is_none_or(|only| only == *task);
+        self.running.iter().filter(|((task, _), _)| is_meant(task)).for_each(|(_, cancel)| cancel.cancel());
+    }
 }
 
 /// The tools by which an agent changes files.
@@ -39,8 +61,8 @@ impl PlanLoop {
             }
             let lines = self.plan.draft().and_then(|draft| draft.tasks.get(index)).map(|task| task.verify.clone());
             for line in lines.unwrap_or_default() {
-                let is_full = self.probes.len() >= CHECKS_BEFORE_MAX;
-                match self.probes.get_mut(&line) {
+                let is_full = self.checks.before.len() >= CHECKS_BEFORE_MAX;
+                match self.checks.before.get_mut(&line) {
                     Some(probe) => probe.tasks.push(index),
                     None if is_full => {}
                     None => self.probe_one(index, line),
@@ -52,10 +74,10 @@ impl PlanLoop {
     fn probe_one(&mut self, index: usize, line: String) {
         let Some(view) = self.plan.task(index) else { return };
         let (task, owner) = (view.task.clone(), self.floor.owner(view.member).map(|mate| mate.settings));
-        let risks = self.plan.proposed().map(|proposed| proposed.risks.clone()).unwrap_or_default();
+        let covered = self.covered(&task);
         let (root, walled) = (self.floor.root.clone(), self.floor.shared.walled);
         let cancel = self.cancel.child_token();
-        self.probes.insert(line.clone(), Probe { tasks: vec![index], cancel: cancel.clone() });
+        self.checks.before.insert(line.clone(), Probe { tasks: vec![index], cancel: cancel.clone() });
         self.flights.push(Box::pin(async move {
             let what = line.clone();
             let ran = tokio::task::spawn_blocking(move || {
@@ -63,7 +85,8 @@ impl PlanLoop {
                 let sight = Arc::new(owner.as_ref().map(seen).unwrap_or_default());
                 let read_only = owner.as_ref().is_some_and(|owner| owner.constraints.read_only);
                 let walls = Walls { on: walled || read_only, read_only, sight, ..Walls::around(&root) };
-                let checker = Checker { root: &root, task: &task, owner: owner.as_ref(), risks: &risks, walls: &walls };
+                let checker =
+                    Checker { root: &root, task: &task, owner: owner.as_ref(), covered: &covered, walls: &walls };
                 checker.run(&line, &cancel).ok && !cancel.is_cancelled()
             });
             Landed::Probed { line: what, passed: ran.await.unwrap_or_default() }
@@ -72,7 +95,7 @@ impl PlanLoop {
 
     /// A check has run before these tasks. That it passed is committed before any of their owners changes something.
     pub(super) async fn probed(&mut self, line: String, passed: bool) -> Result<(), RuntimeError> {
-        match self.probes.remove(&line) {
+        match self.checks.before.remove(&line) {
             Some(probe) if passed && !probe.cancel.is_cancelled() => {
                 self.step(Input::Probed { tasks: probe.tasks, line }).await
             }
@@ -82,12 +105,12 @@ impl PlanLoop {
 
     /// A file is about to change: a check that still runs would no longer show the state before the task.
     pub(super) fn end_probes(&mut self) {
-        self.probes.values().for_each(|probe| probe.cancel.cancel());
+        self.checks.before.values().for_each(|probe| probe.cancel.cancel());
     }
 
     /// Whether checks still run that were begun before a task: its own come after them.
     pub(super) fn is_probing(&self, index: usize) -> bool {
-        self.probes.values().any(|probe| probe.tasks.contains(&index))
+        self.checks.before.values().any(|probe| probe.tasks.contains(&index))
     }
 
     /// Whether checks run before a task.

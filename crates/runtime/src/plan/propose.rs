@@ -1,19 +1,21 @@
-//! From a draft to a proposal: checked, forecast, and with what a person should look at twice.
+//! From a draft to a proposal: checked, with a forecast, and with the points that a person should look at closely.
 //!
-//! Everything that is wrong with a draft comes back in words that whoever wrote it can act on. Nothing here is
-//! written anywhere.
+//! Everything that is wrong with a draft is reported in words that its author can act on. Nothing here writes
+//! anything.
 
 use std::path::Path;
 
 use max_team_core::id::{AgentId, PlanId, SessionId};
 use max_team_core::limits::PLAN_TASKS_MAX;
+use max_team_core::machine::Machine;
 use max_team_core::message::Principal;
-use max_team_core::plan::event::{Approve, Carried, PlanEdited, PlanProposed};
+use max_team_core::plan::event::{Approve, Carried, PlanEdited, PlanProposed, RiskyCheck};
 use max_team_core::plan::{
     Bounds, Budget, Draft, Edit, Flaw, Forecast, Graph, Input, Now, Plan, Rate, Status, Task, edit, forecast,
 };
 use max_team_core::policy::program::{Effect, look};
 use max_team_core::policy::{Verdict, pattern, protected};
+use max_team_core::tasks::OF_PLAN;
 use max_team_core::team::{Model, Settings};
 use max_team_core::text::quote;
 use max_team_tools::project::{self, Project};
@@ -26,10 +28,11 @@ use crate::handle::Team;
 use crate::rows;
 use crate::shared::new_id;
 
-/// Flaws of globs, commands and models that are told at once.
+/// Flaws of globs, commands and models that are reported together.
 const CLAIM_FLAWS_MAX: usize = 12;
 
-/// Checks a draft and makes the proposal; or says what is wrong with it.
+/// Checks a draft and makes the proposal; or says what is wrong with it. Where no person can be asked (`is_unattended`), a check
+/// that needs approval is wrong.
 pub(crate) fn propose(
     floor: &Floor,
     team: &Team,
@@ -37,9 +40,16 @@ pub(crate) fn propose(
     mut draft: Draft,
     by: String,
     revises: Option<PlanId>,
+    is_unattended: bool,
 ) -> Result<Box<PlanProposed>, String> {
     complete(team, &mut draft);
     let (graph, risks) = check(team, &floor.root, &draft).map_err(|flaws| cannot_run(&flaws))?;
+    // A plan that a person approves anyway is approved with its checks.
+    let asks = is_unattended && team.approve.is_automatic();
+    let unapproved = if asks { unapproved_checks(team, &floor.root, &draft) } else { Vec::new() };
+    if !unapproved.is_empty() {
+        return Err(cannot_run(&unapproved));
+    }
     let forecast = expect(team, &draft, &graph, &floor.basis());
     let carried = revises.map(|old| carried(floor, old, &draft)).unwrap_or_default();
     Ok(Box::new(PlanProposed {
@@ -53,11 +63,12 @@ pub(crate) fn propose(
         by,
         revises,
         carried,
-        risks,
+        risks: risks.words,
+        risky_checks: Some(risks.checks),
     }))
 }
 
-/// A plan as it would be put before the user, without any session: for looking at a file. Or all that is wrong with it.
+/// A plan as it would be shown to the user, without a session: for looking at a file. Or all that is wrong with it.
 pub fn preview(team: &Team, root: &Path, mut draft: Draft, basis: &Basis) -> Result<Plan, Vec<Flaw>> {
     complete(team, &mut draft);
     let (graph, risks) = check(team, root, &draft)?;
@@ -72,14 +83,15 @@ pub fn preview(team: &Team, root: &Path, mut draft: Draft, basis: &Basis) -> Res
         by: "a file".to_owned(),
         revises: None,
         carried: Vec::new(),
-        risks,
+        risks: risks.words,
+        risky_checks: Some(risks.checks),
     };
     let mut plan = Plan::new();
-    plan.step(Input::Propose(Box::new(proposed)), Now::at(0));
+    plan.step(Input::Propose(Box::new(proposed)), &Now::at(0), 0);
     Ok(plan)
 }
 
-/// A draft as somebody has changed it: checked, forecast and judged anew; or what is wrong with it.
+/// A draft after a person's edits: checked, forecast and judged again; or what is wrong with it.
 pub(crate) fn edited(
     team: &Team,
     root: &Path,
@@ -92,7 +104,7 @@ pub(crate) fn edited(
     for change in edits {
         draft = edit(&draft, change).map_err(|flaw| flaw.to_string())?;
     }
-    // Time that was only the last owner's usual is not the next one's.
+    // A time limit that was only the previous owner's default does not apply to the new one.
     for task in &mut draft.tasks {
         let before = old.tasks.iter().find(|before| before.id == task.id).filter(|before| before.agent != task.agent);
         if before.is_some_and(|before| task.timeout_ms == usual_ms(team, &before.agent)) {
@@ -105,18 +117,19 @@ pub(crate) fn edited(
     complete(team, &mut draft);
     let (graph, risks) = check(team, root, &draft).map_err(|flaws| cannot_run(&flaws))?;
     let forecast = expect(team, &draft, &graph, basis);
-    Ok(PlanEdited { draft, forecast, risks: Some(risks), by })
+    let (risks, risky_checks) = (Some(risks.words), Some(risks.checks));
+    Ok(PlanEdited { draft, forecast, risks, risky_checks, by })
 }
 
-/// How long a member usually has.
+/// A member's default time limit.
 fn usual_ms(team: &Team, member: &str) -> Option<u64> {
     team.members.iter().find(|mate| mate.definition.name == member)?.settings.constraints.timeout_ms
 }
 
-/// What a task leaves open is what its owner usually has.
+/// Fills in what a task leaves open with its owner's defaults.
 fn complete(team: &Team, draft: &mut Draft) {
     for task in &mut draft.tasks {
-        // A plan may take less time than its owner has, never more.
+        // A plan may give less time than its owner has, never more.
         let most = usual_ms(team, &task.agent);
         task.timeout_ms = match (task.timeout_ms, most) {
             (Some(own), Some(most)) => Some(own.min(most)),
@@ -128,14 +141,29 @@ fn complete(team: &Team, draft: &mut Draft) {
     }
 }
 
-/// What a member may use for one task.
+/// A member's budget for one task.
 fn allotted(team: &Team, member: &str) -> Budget {
     let mate = team.members.iter().find(|mate| mate.definition.name == member);
     mate.map(|mate| super::cap(&mate.settings)).unwrap_or_default()
 }
 
+/// Points that a person should look at closely.
+#[derive(Default)]
+pub(crate) struct Risks {
+    words: Vec<String>,
+    checks: Vec<RiskyCheck>,
+}
+
+impl Risks {
+    fn add(&mut self, risk: Option<(RiskyCheck, String)>) {
+        let (checks, words): (Vec<_>, Vec<_>) = risk.into_iter().unzip();
+        self.checks.extend(checks);
+        self.words.extend(words);
+    }
+}
+
 /// Checks the shape, the owners, the commands, the globs and the models.
-pub(crate) fn check(team: &Team, root: &Path, draft: &Draft) -> Result<(Graph, Vec<String>), Vec<Flaw>> {
+pub(crate) fn check(team: &Team, root: &Path, draft: &Draft) -> Result<(Graph, Risks), Vec<Flaw>> {
     let names: Vec<&str> = team.members.iter().map(|mate| mate.definition.name.as_str()).collect();
     let graph = Graph::new(draft, &names);
     let (mut flaws, risks) = claims(team, root, draft);
@@ -149,15 +177,15 @@ pub(crate) fn check(team: &Team, root: &Path, draft: &Draft) -> Result<(Graph, V
     }
 }
 
-/// Why a draft is no plan, in a sentence.
+/// Why a draft cannot run, in a sentence.
 fn cannot_run(flaws: &[Flaw]) -> String {
     let words: Vec<String> = flaws.iter().map(ToString::to_string).collect();
     format!("this plan cannot run: {}", words.join("; "))
 }
 
-/// What is wrong with the globs, commands and models of tasks, and which commands a person should look at twice.
-fn claims(team: &Team, root: &Path, draft: &Draft) -> (Vec<Flaw>, Vec<String>) {
-    let (mut flaws, mut risks) = (Vec::new(), Vec::new());
+/// Flaws in the globs, commands and models of tasks, and the commands that a person should look at closely.
+fn claims(team: &Team, root: &Path, draft: &Draft) -> (Vec<Flaw>, Risks) {
+    let (mut flaws, mut risks) = (Vec::new(), Risks::default());
     let mut flaw = |task: &Task, words: String| {
         if flaws.len() < CLAIM_FLAWS_MAX {
             flaws.push(Flaw { task: quote(&task.id), words });
@@ -171,8 +199,8 @@ fn claims(team: &Team, root: &Path, draft: &Draft) -> (Vec<Flaw>, Vec<String>) {
             if let Err(error) = pattern::Glob::new(glob, false) {
                 flaw(task, format!("`owns` has `{glob}`: {error}"));
             }
-            // No plan's approval covers these: each change asks again, or is refused.
-            risks.extend(
+            // Approval of the plan does not cover these: each change asks again, or is refused.
+            risks.words.extend(
                 protected(glob).map(|row| format!("task `{}` changes `{glob}`, which is protected: {row}", task.id)),
             );
         }
@@ -180,7 +208,7 @@ fn claims(team: &Team, root: &Path, draft: &Draft) -> (Vec<Flaw>, Vec<String>) {
             match max_team_tools::command::split(line) {
                 Err(error) => flaw(task, format!("`verify` has `{line}`: {error}")),
                 Ok(argv) => match weigh(team, &projects, task, line, &argv) {
-                    Ok(risk) => risks.extend(risk),
+                    Ok(risk) => risks.add(risk),
                     Err(why) => flaw(task, format!("`verify` has `{line}`, which `{}` may not run: {why}", task.agent)),
                 },
             }
@@ -198,7 +226,24 @@ fn claims(team: &Team, root: &Path, draft: &Draft) -> (Vec<Flaw>, Vec<String>) {
     (flaws, risks)
 }
 
-/// Why money set aside for a task cannot be kept count of.
+/// The checks that need a person's approval, each with what to write instead.
+fn unapproved_checks(team: &Team, root: &Path, draft: &Draft) -> Vec<Flaw> {
+    let projects = project::detect(root);
+    let checks = draft.tasks.iter().flat_map(|task| task.verify.iter().map(move |line| (task, line)));
+    let flaw = |(task, line): (&Task, &String)| {
+        let argv = max_team_tools::command::split(line).ok()?;
+        weigh(team, &projects, task, line, &argv).ok()??;
+        let words = format!(
+            "the check `{line}` needs the user's approval, and the user cannot be asked in this run; use the project's test \
+             command, or another command that `{}` may run without approval",
+            task.agent
+        );
+        Some(Flaw { task: quote(&task.id), words })
+    };
+    checks.filter_map(flaw).take(CLAIM_FLAWS_MAX).collect()
+}
+
+/// Why the budget of a task cannot be tracked.
 fn unpriced(team: &Team, draft: &Draft, task: &Task) -> Option<String> {
     let (all, own) = (draft.budget.nano, task.budget.nano);
     let model = model_of(team, task).filter(|model| model.price.is_none() && (all.is_some() || own.is_some()))?;
@@ -206,7 +251,7 @@ fn unpriced(team: &Team, draft: &Draft, task: &Task) -> Option<String> {
     Some(format!("there is no price for `{}`, {words}", model.name))
 }
 
-/// The model that a task is done with, if it is known who does it.
+/// The model of a task's owner, if the owner is known.
 fn model_of<'t>(team: &'t Team, task: &Task) -> Option<&'t Model> {
     let mate = team.members.iter().find(|mate| mate.definition.name == task.agent)?;
     Some(task.model.as_ref().and_then(|name| team.models.get(name)).unwrap_or(&mate.settings.model))
@@ -219,24 +264,25 @@ fn weigh(
     task: &Task,
     line: &str,
     argv: &[String],
-) -> Result<Option<String>, String> {
-    // Without an owner the draft has another flaw.
+) -> Result<Option<(RiskyCheck, String)>, String> {
+    // A task without an owner is reported as another flaw.
     let Some(owner) = team.members.iter().find(|mate| mate.definition.name == task.agent) else { return Ok(None) };
     let judged = leave::at_proposal(&owner.settings, argv);
-    let risk = leave::risk(&task.id, line);
+    let check = RiskyCheck { task: task.id.clone(), line: line.to_owned() };
+    let words = check.words();
     match judged.verdict {
         Verdict::Deny => Err(judged.rule),
-        _ if leave::needs_a_person(&judged) => Ok(Some(format!("{risk}: {}", judged.rule))),
-        _ => Ok((!is_known(&owner.settings, projects, argv)).then_some(risk)),
+        _ if leave::needs_a_person(&judged) => Ok(Some((check, format!("{words}: {}", judged.rule)))),
+        _ => Ok((!is_known(&owner.settings, projects, argv)).then_some((check, words))),
     }
 }
 
-/// Whether a check is among the commands that its owner may run anyway, or only builds and tests. A list that came with
-/// the project says nothing here: whoever wrote it may have written the check's program, too.
+/// Whether a check is among the commands that its owner may run anyway, or only builds and tests. A list from a
+/// project's own files does not count: its author may have written the check's program, too.
 fn is_known(owner: &Settings, projects: &[Project], argv: &[String]) -> bool {
     let words: Vec<&str> = argv.iter().map(String::as_str).collect();
     let usual = projects.iter().flat_map(|project| [Some(&project.test), project.build.as_ref()]).flatten();
-    // Word for word: what follows the first words decides what a program does.
+    // The whole line must match: later arguments decide what a program does.
     if usual.into_iter().any(|usual| !usual.is_empty() && usual == argv) || is_plain_cargo(&words) {
         return true;
     }
@@ -273,7 +319,7 @@ fn is_plain_cargo(words: &[&str]) -> bool {
     }
 }
 
-/// What it will cost and take.
+/// The expected cost and time.
 fn expect(team: &Team, draft: &Draft, graph: &Graph, basis: &Basis) -> Forecast {
     let rate = |task: &Task| {
         let mate = team.members.iter().find(|mate| mate.definition.name == task.agent)?;
@@ -290,7 +336,7 @@ fn expect(team: &Team, draft: &Draft, graph: &Graph, basis: &Basis) -> Forecast 
     forecast(draft, graph, &rate, Bounds { max_parallel, session_nano: basis.session_nano })
 }
 
-/// What an earlier plan finished of tasks that are still the same.
+/// Results of an earlier plan for tasks that have not changed.
 pub(super) fn carried(floor: &Floor, old: PlanId, draft: &Draft) -> Vec<Carried> {
     let Ok((plan, _)) = fold_plan(&floor.shared, old) else { return Vec::new() };
     if plan.session() != Some(floor.session) {
@@ -300,7 +346,7 @@ pub(super) fn carried(floor: &Floor, old: PlanId, draft: &Draft) -> Vec<Carried>
     for view in
         plan.tasks().filter(|view| view.status == Status::Done && draft.tasks.iter().any(|task| task == view.task))
     {
-        // Nothing stands that builds on something that will be done anew.
+        // A result is not taken over if a task that it depends on will be done again.
         let stands = view.task.needs.iter().all(|need| carried.iter().any(|carried| carried.task == *need));
         if let (true, Some(result)) = (stands, view.result) {
             carried.push(Carried { task: view.task.id.clone(), result: result.clone() });
@@ -309,7 +355,7 @@ pub(super) fn carried(floor: &Floor, old: PlanId, draft: &Draft) -> Vec<Carried>
     carried
 }
 
-/// The plans of this session that are not over.
+/// The unfinished plans of this session.
 pub(crate) fn open_plans(floor: &Floor) -> Result<Vec<(PlanId, Plan)>, RuntimeError> {
     let mine = floor.session.to_string();
     let mut plans = Vec::new();
@@ -325,7 +371,7 @@ pub(crate) fn open_plans(floor: &Floor) -> Result<Vec<(PlanId, Plan)>, RuntimeEr
 
 /// The open plan that has a task of this name.
 pub(crate) fn find(floor: &Floor, wanted: Option<PlanId>, task: &str) -> Result<Option<(PlanId, usize)>, RuntimeError> {
-    let open = open_plans(floor)?;
+    let (open, task) = (open_plans(floor)?, task.strip_prefix(OF_PLAN).unwrap_or(task));
     let found = open
         .iter()
         .filter(|(id, _)| wanted.is_none_or(|wanted| wanted == *id))

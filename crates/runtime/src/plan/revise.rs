@@ -1,4 +1,4 @@
-//! Revisions of plans: which plans a new one replaces, what they are told, and what the lead is told about it.
+//! Revisions of plans: which plans a new one replaces, and the messages to them and to the lead.
 
 use max_team_core::id::{PlanId, TurnId};
 use max_team_core::limits::PLAN_REVISIONS_MAX;
@@ -19,7 +19,7 @@ use crate::shared::now_ms;
 pub(crate) struct Revised {
     /// The plan that stops once the new one is approved, and whose results the new one takes over.
     pub(crate) base: Option<PlanId>,
-    /// Those of the replaced plans that are not over: withdrawn if they wait for approval, held in parts if they run.
+    /// The replaced plans that have not ended: withdrawn if they wait for approval, held in parts if they run.
     pub(crate) open: Vec<(PlanId, Plan)>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn implied(floor: &Floor, lead: &str, turn: Option<TurnId>) -> Option
     only(open.iter().filter(|(_, plan)| plan.is_approved() && plan.needs_ruling()).map(|(id, _)| *id).collect())
 }
 
-/// Tells the replaced plans that a revision was proposed.
+/// The messages that tell the replaced plans of a proposed revision.
 pub(crate) fn tell(from: &str, proposed: &PlanProposed, revised: &Revised) -> Vec<Envelope> {
     let (revision, tasks) = (proposed.plan, &proposed.draft.tasks);
     let letter = |(old, _): &(PlanId, Plan)| {
@@ -72,7 +72,7 @@ pub(crate) fn tell(from: &str, proposed: &PlanProposed, revised: &Revised) -> Ve
     revised.open.iter().map(letter).collect()
 }
 
-/// What a lead is told about a plan that it has just proposed.
+/// The text for a lead about a plan that it has just proposed.
 pub(crate) fn words(proposed: &PlanProposed, revised: &Revised) -> String {
     let id = proposed.plan;
     let mut text = match proposed.approving_rule() {

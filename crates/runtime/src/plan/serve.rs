@@ -1,8 +1,8 @@
-//! Tasks whose owners have answered the same before: nobody is asked again.
+//! Answers tasks from the cache of their owners' earlier answers.
 //!
-//! A task is given to somebody first, as every other; before anybody is told, what is kept of its owner's answers is
-//! looked through, and what fits is handed to the plan, which decides. So the log has both in one commit, and a process
-//! that dies in between leaves nothing behind. Whoever is told is also told what their answer is kept under.
+//! A task is assigned first, like every other; before the message is sent, the cache of its owner's answers is
+//! searched, and a match is passed to the plan, which decides. So the log has both in one commit, and a process that
+//! dies in between leaves nothing behind. An assignment that is sent names the cache key of its answer.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -21,17 +21,18 @@ use crate::cache::Caches;
 use crate::error::RuntimeError;
 use crate::shared::now_ms;
 
-/// What is known of those who are about to begin.
+/// What is known about the assignments of a batch.
 #[derive(Default)]
 pub(super) struct Beginning {
-    /// With these nobody begins: they have failed already, or are done.
+    /// Attempts that start no agent: they have failed already, or are done.
     pub(super) over: HashSet<Attempt>,
-    /// What the answers of others are kept under.
+    /// The cache keys of the others.
     pub(super) asked: HashMap<Attempt, Asked>,
 }
 
 impl PlanLoop {
-    /// Gets everything ready for those whom the batch gives a task. One that is over at once may let another begin.
+    /// Prepares the assignments of a batch: cached answers, worktrees. A task that is over at once may free another,
+    /// which is prepared, too.
     pub(super) async fn prepare(&mut self, batch: &mut Batch) -> Result<Beginning, RuntimeError> {
         let (mut beginning, mut at) = (Beginning::default(), 0);
         while let Some(events) = batch.events.get(at..).filter(|events| !events.is_empty()) {
@@ -48,7 +49,7 @@ impl PlanLoop {
         Ok(beginning)
     }
 
-    /// Tasks whose owner is nobody any more have failed: no letter would ever be read.
+    /// Tasks whose owner is no longer on the team fail: no agent would read the message.
     fn left_alone(&mut self, assigned: &[TaskAssigned], beginning: &mut Beginning, batch: &mut Batch) {
         for TaskAssigned { task: id, attempt, member, .. } in assigned {
             let Some(task) = self.plan.graph().and_then(|graph| graph.index(id)) else { continue };
@@ -61,14 +62,14 @@ impl PlanLoop {
         }
     }
 
-    /// Answers those that were answered before.
+    /// Answers tasks from the cache.
     async fn serve(
         &mut self,
         assigned: &[TaskAssigned],
         beginning: &mut Beginning,
         batch: &mut Batch,
     ) -> Result<(), RuntimeError> {
-        // A later attempt is told more than the first, and what the first had left is there.
+        // Only first attempts: a later one gets more input, and finds what the first one left.
         for assigned in assigned.iter().filter(|assigned| assigned.attempt == 1) {
             let Some((task, asked)) = self.step_of(assigned).await else { continue };
             let attempt: Attempt = (assigned.task.clone(), assigned.attempt);
@@ -84,7 +85,7 @@ impl PlanLoop {
         Ok(())
     }
 
-    /// What is kept that answers a task.
+    /// The cached answer for a task.
     fn kept(&self, task: usize, assigned: &TaskAssigned, asked: &Asked) -> Result<Option<Input>, RuntimeError> {
         let (Some(step), now_ms) = (&asked.step, now_ms()) else { return Ok(None) };
         let entries = Caches::new(&self.floor.shared.journal).entries(&assigned.member)?;
@@ -99,7 +100,7 @@ impl PlanLoop {
         }))
     }
 
-    /// What a task is known by, if it can be answered from what is kept.
+    /// The cache key of a task, if it can be answered from the cache.
     async fn step_of(&mut self, assigned: &TaskAssigned) -> Option<(usize, Asked)> {
         let team = self.floor.team()?;
         let mate = team.members.iter().find(|mate| mate.definition.name == assigned.member)?;
@@ -110,7 +111,7 @@ impl PlanLoop {
             return None;
         }
         let (root, files, upstream) = (self.floor.root.clone(), self.files(), upstream(&self.plan, task));
-        // What cannot be read cannot be known to be the same.
+        // If an input cannot be read, the task is not known to be equal to an earlier one.
         let upstream = tokio::task::spawn_blocking(move || hashed(&root, &files, upstream)).await.ok()??;
         let Settings { model, constraints, .. } = self.settings(mate, assigned);
         let place = json!([self.floor.root, "", constraints]).to_string();
@@ -119,7 +120,7 @@ impl PlanLoop {
     }
 }
 
-/// What a task builds on: a name, and the words or the file.
+/// The inputs of a task: a name, and the text or the file.
 fn upstream(plan: &Plan, task: usize) -> Vec<(String, ArtifactType, String)> {
     let mut all = Vec::new();
     for (need, artifacts) in plan.upstream(task) {
@@ -131,7 +132,7 @@ fn upstream(plan: &Plan, task: usize) -> Vec<(String, ArtifactType, String)> {
     all
 }
 
-/// The same with what it says. Blocking. `None`: a file is not there.
+/// Like `upstream`, with content hashes. Blocking. `None`: a file does not exist.
 fn hashed(root: &Path, files: &Path, upstream: Vec<(String, ArtifactType, String)>) -> Option<Vec<(String, Hash)>> {
     let one = |(name, kind, content): (String, ArtifactType, String)| {
         let hash = match kind {

@@ -10,53 +10,72 @@ use max_team_core::plan::event::{Artifact, ArtifactType};
 use max_team_core::plan::{Plan, TaskView};
 
 use super::check::CODE_DIFF;
+use super::correct::evidence_lines;
 use crate::floor::Floor;
 
+/// Tells an owner that has read older results which ones count.
+const REPLACES: &str = "These are the newest results: they replace those that you were given before.\n";
 const HIDDEN: &str = "It is left out: it may show files that are out of your sight. Read the files you can see.";
 
-/// The section of a task's text with the results of the tasks before it; empty if there are none.
+/// The section of a task's text with the results of the tasks before it; empty if there are none. An owner that gets the task
+/// again has read older ones.
 pub(super) fn told(floor: &Floor, root: &Path, plan: &Plan, id: PlanId, view: &TaskView<'_>) -> String {
-    let mut text = String::new();
-    let mut room = UPSTREAM_BYTES_MAX;
-    for (need, artifacts) in plan.upstream(view.index) {
-        let standing = standing(plan, need);
-        let mut each = Vec::new();
-        for artifact in artifacts {
-            let is_hidden = artifact.name == CODE_DIFF && !may_see(floor, plan, view.member, need);
-            each.push((
-                artifact,
-                if is_hidden { HIDDEN.to_owned() } else { tell(root, id, need, artifact, &mut room) },
-            ));
-        }
-        let diff = each.iter().find(|(artifact, told)| artifact.name == CODE_DIFF && *told == artifact.content);
-        let diff = diff.map_or("", |(diff, _)| diff.content.as_str());
-        for (artifact, told) in each.iter().filter(|(artifact, _)| !adds(diff, artifact)) {
-            text.push_str(&format!("\n### {} of `{need}`{standing}\n{told}\n", artifact.name));
-        }
-    }
+    let needs = plan.graph().map_or(&[][..], |graph| graph.needs(view.index));
+    let mut text = results(floor, root, plan, id, view, needs);
     if let Some((failed, error)) = plan.upstream_error(view.index) {
         text.push_str(&format!("\n### Why `{failed}` failed\n{error}\n"));
     }
     if !text.is_empty() {
-        text.insert_str(0, "\n## What you build on\n");
+        let again = if view.attempt > 1 { REPLACES } else { "" };
+        text.insert_str(0, &format!("\n## What you build on\n{again}"));
     }
     text
 }
 
-/// How a task stands that did not end well by itself, and what was decided about it: for tasks that build on its answer.
-fn standing(plan: &Plan, need: &str) -> String {
-    let view = plan.graph().and_then(|graph| graph.index(need)).and_then(|index| plan.task(index));
-    let decided = view.as_ref().and_then(|view| Some((view.status.name(), view.decision?.words())));
-    decided.map_or_else(String::new, |(status, decision)| format!(" (the task is {status}; {decision})"))
+/// The results that are newer than those that the owner of a task was told of; empty if there are none.
+pub(crate) fn news(floor: &Floor, root: &Path, plan: &Plan, id: PlanId, view: &TaskView<'_>) -> String {
+    let newer = results(floor, root, plan, id, view, &plan.newer_needs(view.index));
+    if newer.is_empty() { newer } else { format!("## What is new in what you build on\n{REPLACES}{newer}") }
 }
 
-/// Whether a member sees everything that the owner of another task sees; what that one changed may then be shown.
-fn may_see(floor: &Floor, plan: &Plan, member: &str, need: &str) -> bool {
-    let owner =
-        plan.graph().and_then(|graph| graph.index(need)).and_then(|index| plan.task(index)).map(|view| view.member);
-    let constraints =
-        |name: Option<&str>| name.and_then(|name| floor.owner(name)).map(|mate| mate.settings.constraints);
-    let (Some(mine), Some(theirs)) = (constraints(Some(member)), constraints(owner)) else { return false };
+/// The results of these tasks as the owner of another one reads them.
+fn results(floor: &Floor, root: &Path, plan: &Plan, id: PlanId, reader: &TaskView<'_>, needs: &[usize]) -> String {
+    let mut text = String::new();
+    let mut room = UPSTREAM_BYTES_MAX;
+    for need in needs.iter().filter_map(|need| plan.task(*need)) {
+        let (Some(result), name) = (need.result, need.task.id.as_str()) else { continue };
+        let standing = standing(&need);
+        let sees = may_see(floor, reader.member, need.member);
+        let mut each = Vec::new();
+        for artifact in &result.artifacts {
+            let is_hidden = artifact.name == CODE_DIFF && !sees;
+            let told = if is_hidden { HIDDEN.to_owned() } else { tell(root, id, name, artifact, &mut room) };
+            each.push((artifact, told));
+        }
+        let diff = each.iter().find(|(artifact, told)| artifact.name == CODE_DIFF && *told == artifact.content);
+        let diff = diff.map_or("", |(diff, _)| diff.content.as_str());
+        for (artifact, told) in each.iter().filter(|(artifact, _)| !adds(diff, artifact)) {
+            text.push_str(&format!("\n### {} of `{name}`{standing}\n{told}\n", artifact.name));
+        }
+        let checks = if sees { evidence_lines(&result.evidence) } else { String::new() };
+        if !checks.is_empty() && checks.len() <= room {
+            room -= checks.len();
+            text.push_str(&format!("\n### Checks of `{name}`, run by the program\n{checks}"));
+        }
+    }
+    text
+}
+
+/// The state of a task that did not succeed by itself, and the decision about it: for tasks that depend on its answer.
+fn standing(need: &TaskView<'_>) -> String {
+    let decided = need.decision.map(|decision| format!(" (the task is {}; {})", need.status.name(), decision.words()));
+    decided.unwrap_or_default()
+}
+
+/// Whether a member sees everything that the owner of another task sees: then the changes of that owner may be shown.
+fn may_see(floor: &Floor, member: &str, owner: &str) -> bool {
+    let constraints = |name: &str| floor.owner(name).map(|mate| mate.settings.constraints);
+    let (Some(mine), Some(theirs)) = (constraints(member), constraints(owner)) else { return false };
     let within = mine.allowed_dirs.is_none() || mine.allowed_dirs == theirs.allowed_dirs;
     let everywhere = mine.allowed_dirs.iter().flatten().any(|folder| folder == ".");
     (within || everywhere) && mine.blocked_patterns.iter().all(|pattern| theirs.blocked_patterns.contains(pattern))
@@ -66,6 +85,13 @@ fn may_see(floor: &Floor, plan: &Plan, member: &str, need: &str) -> bool {
 fn adds(diff: &str, artifact: &Artifact) -> bool {
     let added = format!("\n--- /dev/null\n+++ b/{}\n", artifact.content);
     artifact.kind == ArtifactType::FilePath && diff.contains(&added)
+}
+
+/// Whether a result that a task builds on is too large for its text and becomes a file.
+pub(crate) fn leaves_file(plan: &Plan, index: usize) -> bool {
+    let upstream = plan.upstream(index);
+    let sizes = || upstream.iter().flat_map(|(_, artifacts)| artifacts.iter()).map(|artifact| artifact.content.len());
+    sizes().any(|bytes| bytes > UPSTREAM_ITEM_BYTES_MAX) || sizes().sum::<usize>() > UPSTREAM_BYTES_MAX
 }
 
 /// An artifact within the room there is; a larger one as a file to read.
@@ -114,7 +140,7 @@ fn keep(root: &Path, plan: PlanId, task: &str, artifact: &Artifact) -> std::io::
     Ok(format!(".max-team/artifacts/{name}"))
 }
 
-/// Writes a file that is not there yet.
+/// Creates a file that does not exist yet.
 fn put_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(path)?;
     file.write_all(bytes)

@@ -1,10 +1,10 @@
-//! Going on with those whom an interrupt has stopped: each with what it was at, and for whoever waited for that.
+//! Continues interrupted agents, each with its interrupted work, which is reported to the same recipient as before.
 //!
-//! A lead is spoken to as always. Those who work for it without being waited for are given their task once more; what they had
-//! done is in their conversation.
+//! A lead is continued by a normal message. Teammates and background tasks get their assignment once more; their
+//! conversation shows what they had done.
 
-use max_team_core::id::SessionId;
-use max_team_core::message::{Assignment, Kind, Principal};
+use max_team_core::id::{PlanId, SessionId};
+use max_team_core::message::{Assignment, Envelope, Kind, Principal};
 use max_team_core::policy::By;
 use max_team_core::turn::{Halted, is_stop};
 use serde_json::json;
@@ -14,43 +14,57 @@ use super::{Post, Reader, Written, person};
 use crate::agent::{TIME_OVER, derived};
 use crate::census::{Census, fold_agent};
 use crate::error::RuntimeError;
+use crate::plan::plan_stream;
 use crate::rows::AgentRow;
 use crate::session::agent_stream;
 use crate::shared::{commit_at, now_ms};
 
-/// What somebody is told who was stopped and is to go on.
+/// The message to an agent whose work was interrupted.
 pub const CONTINUE: &str = include_str!("../../../../prompts/continue.md");
 
-/// What somebody is told who was stopped with nothing but unread letters.
+/// The message to an agent that was stopped with unread messages but no work.
 pub const READ_ON: &str = include_str!("../../../../prompts/read_on.md");
 
-/// What somebody is told who takes tasks by itself and was stopped before it could.
+/// The message to an agent that claims tasks by itself and was stopped before it claimed one.
 const TAKE_ON: &str = include_str!("../../../../prompts/take_on.md");
 
-/// Whether words are those that the program tells whoever goes on: nobody wrote them.
+/// The field of the message that continues a stopped plan.
+pub(crate) const CONTINUES: &str = "continue";
+
+/// Whether a text is one of the program's own messages to continue, not written by a person.
 pub fn is_go_on(words: &str) -> bool {
     [CONTINUE, READ_ON, TAKE_ON].iter().any(|own| own.trim_end() == words.trim_end())
 }
 
-/// Somebody who was stopped.
+/// An agent that was stopped.
 struct Stopped {
     row: AgentRow,
-    /// What it was at; nothing, if it was at rest and only what it was written waits, or what it could take.
+    /// Its interrupted work; `None` if it was idle and only has unread messages or a task to claim.
     given: Option<Assignment>,
-    /// Whether letters wait for it.
+    /// Whether unread messages are on hold for it.
     is_held: bool,
-    /// Where its stream ends.
+    /// The head of its stream.
     head: u64,
 }
 
 impl Post<'_> {
-    /// The teammates and the tasks in the background of a session that a person has interrupted, whose letters wait since then, or
-    /// that the session's budget has cut off, and that have begun nothing since.
+    /// The teammates and background tasks of a session that a person has interrupted, that have messages on hold since
+    /// then, or that the session's budget has cut off, and that have begun nothing since.
     pub fn stopped(&self, session: SessionId) -> Result<Vec<Reader>, RuntimeError> {
         Ok(self.halted(session)?.iter().map(|halted| reader(&halted.row)).collect())
     }
 
-    /// Lets these of them go on; without names, all.
+    /// The plans of a session that the user stopped, and has neither continued nor given up.
+    pub fn stopped_plans(&self, session: SessionId) -> Result<Vec<PlanId>, RuntimeError> {
+        let census = Census::new(self.journal);
+        let mut plans = Vec::new();
+        for plan in census.open_plans(Some(session))? {
+            plans.extend(census.is_plan_held(plan)?.then_some(plan));
+        }
+        Ok(plans)
+    }
+
+    /// Continues these agents; without names, all of them, and the stopped plans.
     pub async fn go_on(&self, by: &Principal, session: SessionId, to: &[String]) -> Result<Written, RuntimeError> {
         let mut halted = self.halted(session)?;
         if let Some(name) = to.iter().find(|name| !halted.iter().any(|halted| halted.row.is(name))) {
@@ -62,7 +76,7 @@ impl Post<'_> {
         let (mut commit, mut readers) = (commit_at(at_ms), Vec::new());
         for Stopped { row, given, is_held, head } in halted {
             let reader = reader(&row);
-            // Whoever says it twice before it is heard says it once.
+            // The id follows from the agent's state, so that a repeated command sends one message.
             let id = derived(&[reader.address().as_bytes(), &head.to_le_bytes(), b"go on"]);
             if !self.journal.has_mail(id)? {
                 let text = if is_held { READ_ON } else { TAKE_ON };
@@ -77,33 +91,45 @@ impl Post<'_> {
             }
             readers.push(reader);
         }
+        if to.is_empty() {
+            for plan in self.stopped_plans(session)? {
+                let head = self.journal.head(&plan_stream(plan))?;
+                let id = derived(&[plan_stream(plan).as_bytes(), &head.to_le_bytes(), b"go on"]);
+                let body = json!({ CONTINUES: true, "by": person(by) });
+                commit.sends.push(Envelope::new(id, by.address(), plan_stream(plan), Kind::TaskUpdate, body, at_ms));
+            }
+        }
         let letters = self.keep(commit).await?;
         Ok(Written { readers, letters, said: None, at_ms })
     }
 
-    /// Those who were stopped, with what they were at. Whom an agent has stopped, or the time, is not meant to go on.
+    /// Agents that a person stopped, or that the session's budget cut off, with their interrupted work. An agent that
+    /// another agent or a deadline stopped is not continued.
     fn halted(&self, session: SessionId) -> Result<Vec<Stopped>, RuntimeError> {
         let census = Census::new(self.journal);
         let agents = census.agents(session)?;
         let is_person = |halted: &Halted| match &halted.who {
             Some(who) => matches!(who, By::Person(_)),
-            // Entries of before have only a name.
+            // Older entries have only a name.
             None => halted.by != TIME_OVER && !agents.iter().any(|row| row.name == halted.by),
         };
         let mut found = Vec::new();
-        // Whoever works in a plan goes on with that.
+        // A member of a plan continues with its plan.
         let is_given = |row: &&AgentRow| row.assignment.as_ref().is_some_and(|given| given.plan.is_none());
         for row in agents.iter().filter(is_given) {
             let mail = self.journal.pending_mail(&agent_stream(row.agent))?;
-            // Most have: their conversations are not read again.
-            if mail.is_empty() && census.is_done(row.agent)? {
+            // Most agents are done, and their streams are not folded. A claiming teammate may leave tasks because of
+            // the stop.
+            let is_claimer =
+                row.assignment.as_ref().and_then(|given| given.life.mate()).is_some_and(|mate| mate.claims);
+            if mail.is_empty() && !is_claimer && census.is_done(row.agent)? {
                 continue;
             }
             let (turn, head) = fold_agent(self.journal, row.agent)?;
             if !turn.is_apart(row.assignment.as_deref(), &mail) {
                 continue;
             }
-            // More money for the session is none for an agent that has used up a budget of its own.
+            // A larger budget of the session does not help an agent that has used up a budget of its own.
             let has_own_budget = turn.settings().is_some_and(|settings| !crate::plan::cap(settings).is_empty());
             let goes_on = |halted: &&Halted| match halted.is_out_of_budget() {
                 true => !has_own_budget,
@@ -112,10 +138,10 @@ impl Post<'_> {
             let cut_off = turn.halted().filter(goes_on);
             let is_unpaid = cut_off.is_some_and(Halted::is_out_of_budget) && turn.gone().is_none();
             let halted = cut_off.and_then(|halted| halted.assignment.as_deref());
-            // Whoever was stopped where nobody ran it is in the middle of it until it reads that.
+            // A stop that was sent while no process ran the session is unread: the agent still counts as busy.
             let is_halting = turn.is_busy() && mail.iter().any(is_stop);
             let halted = if is_halting { turn.assignment() } else { halted };
-            // A call of its lead's that was stopped is its lead's to make again.
+            // A stopped call of the lead is repeated by the lead.
             let is_ours = |given: &Assignment| !given.life.is_call() || given.is_for_user();
             let given = halted.filter(|given| turn.gone().is_none() && is_ours(given)).cloned();
             let is_held = turn.gone().is_none() && turn.waiting(&mail, false) > 0;
@@ -127,7 +153,7 @@ impl Post<'_> {
     }
 }
 
-/// Somebody by the name that tells them from all others.
+/// An agent by its unique name.
 fn reader(row: &AgentRow) -> Reader {
     let is_mate = row.assignment.as_ref().is_some_and(|given| given.life.mate().is_some());
     let name = if is_mate { row.name.clone() } else { row.handle() };

@@ -1,4 +1,4 @@
-//! What a session has left that would go on without a word: the question that whoever goes on asks, for whoever leaves.
+//! The work of a session that would continue on its own if it were opened: shown before a user leaves or resumes it.
 
 use max_team_core::event::TurnEnded;
 use max_team_core::id::{AgentId, SessionId};
@@ -10,21 +10,21 @@ use crate::error::RuntimeError;
 use crate::rows;
 use crate::session::{Sessions, agent_stream};
 
-/// What is there to go on with.
+/// Work that would go on.
 #[derive(Debug, Clone, Serialize)]
 pub struct Left {
-    /// Whether its lead has a turn, or letters that begin one.
+    /// Whether its lead has a turn, or messages that begin one.
     pub lead: bool,
-    /// How many letters wait for its lead because of a stop.
+    /// How many messages to its lead a stop holds back.
     pub held: usize,
     /// How its lead's last turn ended, if one did.
     pub last: Option<TurnEnded>,
-    /// Whether anybody else has something to go on with, or a plan does.
+    /// Whether another agent or a plan has work to continue.
     pub others: bool,
 }
 
 impl Post<'_> {
-    /// What of a session would go on.
+    /// The work of a session that would go on.
     pub fn left(&self, session: SessionId) -> Result<Left, RuntimeError> {
         let lead = Sessions::new(self.journal).row(session)?.lead;
         let (turn, _) = fold_agent(self.journal, lead)?;
@@ -37,7 +37,8 @@ impl Post<'_> {
         })
     }
 
-    /// Of a plan that was stopped nothing goes on, though whoever works in it may not have heard it yet.
+    /// Whether other agents or plans would continue. A stopped plan does not, even if its members have not read the
+    /// stop yet.
     fn others_left(&self, session: SessionId) -> Result<bool, RuntimeError> {
         let census = Census::new(self.journal);
         for plan in census.open_plans(Some(session))? {

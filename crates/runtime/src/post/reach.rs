@@ -1,4 +1,5 @@
-//! Whom a yes for the whole session reaches besides whoever asked, and which of their questions it answers.
+//! Which teammates get an approval for the whole session besides the agent that asked, and which of their questions it
+//! answers.
 
 use max_team_core::event::QuestionAnswered;
 use max_team_core::id::{AgentId, QuestionId};
@@ -13,7 +14,7 @@ use crate::rows::{self, Matter};
 use crate::session;
 
 impl Post<'_> {
-    /// The colleagues who were told of what was allowed with the answer to a question, by name.
+    /// Names of the teammates that were told of the approval in the answer to a question.
     pub fn told_of(&self, asked: &Pending) -> Result<Vec<String>, RuntimeError> {
         let Some(session) = asked.session else { return Ok(Vec::new()) };
         let mut names = Vec::new();
@@ -27,8 +28,8 @@ impl Post<'_> {
         Ok(names)
     }
 
-    /// The same of a session that nobody runs: the colleagues who will be told once somebody does, and which of these
-    /// questions that will answer.
+    /// Like `told_of`, for a session that no process runs: the teammates that will be told, and the questions that
+    /// will be answered by it.
     pub fn will_reach<'p>(
         &self,
         asked: &Pending,
@@ -37,7 +38,7 @@ impl Post<'_> {
     ) -> Result<(Vec<String>, Vec<&'p Pending>), RuntimeError> {
         let (Some(session), Some(asker)) = (asked.session, agent_at(asked)) else { return Ok(Default::default()) };
         let (turn, _) = fold_agent(self.journal, asker)?;
-        // The post writes down who says it: a person.
+        // `answer` records it as a person's, too.
         let answer = Answer { by: By::Person(String::new()), ..answer.clone() };
         let is_here = turn.settings().is_some_and(|settings| settings.permissions.copy.is_empty());
         let is_shared = turn.mate().is_some() && is_here;
@@ -49,7 +50,7 @@ impl Post<'_> {
         let (mut names, agents): (Vec<String>, Vec<AgentId>) = there.map(|(name, mate)| (name, mate.agent)).unzip();
         names.sort_unstable();
         let mut answered = Vec::new();
-        // What somebody has said already comes first.
+        // An answer that was already given to a question takes precedence.
         for other in others.iter().filter(|other| other.noted.is_none()) {
             let Some(agent) = agent_at(other).filter(|agent| agents.contains(agent)) else { continue };
             let (turn, _) = fold_agent(self.journal, agent)?;
@@ -60,7 +61,8 @@ impl Post<'_> {
         Ok((names, answered))
     }
 
-    /// Says of each question that a yes for longer to another will answer, once somebody runs the session, that it was said.
+    /// Marks the questions that a lasting approval of another question will answer, once the session runs, as
+    /// answered.
     pub fn note_along(&self, all: &mut [Pending]) -> Result<(), RuntimeError> {
         let said = all.iter().filter(|pending| pending.noted.as_ref().is_some_and(|noted| noted.until.is_some()));
         let mut along: Vec<(QuestionId, Noted)> = Vec::new();
@@ -80,15 +82,16 @@ impl Post<'_> {
         Ok(())
     }
 
-    /// Whether a colleague's question is answered by what was allowed with the answer to another; `None`: that is not over yet.
+    /// Whether a teammate's question was answered by the approval of another; `None`: that is not decided yet.
     pub fn is_answered_with(&self, asked: QuestionId, other: &Pending) -> Result<Option<bool>, RuntimeError> {
         let is_over = self.has_considered(asked, other)?;
-        // Looked at last: it may have been answered while the rest was read.
+        // Read last: it may have been answered meanwhile.
         let row = self.answered(other.row.question)?;
         Ok(row.map(|row| matches!(row.by, By::Rule(_))).or(is_over.then_some(false)))
     }
 
-    /// Whether a colleague will not answer its own question by what another was allowed, or has.
+    /// Whether the approval of another question can no longer answer this one: the teammate was not told of it, or has
+    /// read it and still needs an answer.
     fn has_considered(&self, asked: QuestionId, other: &Pending) -> Result<bool, RuntimeError> {
         let letter = sharing_letter(asked, &other.row.address);
         if !self.journal.has_mail(letter)? {
@@ -97,7 +100,7 @@ impl Post<'_> {
         if self.journal.pending_mail(&other.row.address)?.iter().any(|waiting| waiting.id == letter) {
             return Ok(false);
         }
-        // It has read it, and is about to answer itself if it may.
+        // It has read the approval, and answers its question by itself if its rules now allow it.
         let Some(agent) = agent_at(other) else { return Ok(true) };
         let (turn, _) = fold_agent(self.journal, agent)?;
         Ok(!allows(&turn, other, &[]))
@@ -108,7 +111,7 @@ fn agent_at(asked: &Pending) -> Option<AgentId> {
     asked.row.address.strip_prefix("agent/").and_then(|agent| agent.parse().ok())
 }
 
-/// Whether somebody asks something still that it may do, with what is granted besides.
+/// Whether an agent still asks a question that its rules now allow, with additional grants.
 fn allows(turn: &Turn, asked: &Pending, besides: &[Grant]) -> bool {
     let (Some(settings), Matter::Tool { tool, action, .. }) = (turn.settings(), &asked.row.matter) else {
         return false;

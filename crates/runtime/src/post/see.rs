@@ -1,6 +1,6 @@
-//! Letters to a person: they are read once they have been shown.
+//! Messages to a person: they are read once their content has been shown.
 //!
-//! What says so is what says it of every reader: that the letter was taken from its mailbox, here by the person.
+//! As for every reader, a message is read when it was taken from its mailbox; here the person's frontend takes it.
 
 use max_team_core::id::{AgentId, EnvelopeId, TurnId};
 use max_team_core::message::{Envelope, Kind, Principal};
@@ -11,19 +11,18 @@ use crate::error::RuntimeError;
 use crate::session::agent_stream;
 use crate::shared::{commit_at, now_ms};
 
-/// What a screen has shown, and a letter may have said.
+/// Content that a screen has shown and that a message may repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
-    /// A letter.
     Letter(EnvelopeId),
-    /// What came of somebody's turn.
+    /// The outcome of an agent's turn.
     Turn(AgentId, TurnId),
-    /// That somebody is no more.
+    /// The end of an agent.
     End(AgentId),
 }
 
 impl Shown {
-    /// Whether this letter says the same.
+    /// Whether this message repeats it.
     fn is(&self, letter: &Envelope) -> bool {
         match *self {
             Self::Letter(id) => letter.id == id,
@@ -34,7 +33,7 @@ impl Shown {
 }
 
 impl Post<'_> {
-    /// This was shown to a person: the letters to them that say it are read. Those that nobody has shown are not.
+    /// Marks the messages to a person as read whose content was shown; the others stay unread.
     pub async fn see(&self, by: &Principal, shown: &[Shown]) -> Result<(), RuntimeError> {
         let mail = self.journal.pending_mail(&by.address())?;
         let is_shown = |letter: &&Envelope| shown.iter().any(|shown| shown.is(letter));

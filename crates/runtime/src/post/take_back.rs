@@ -1,4 +1,4 @@
-//! An answer that nobody has read, taken back for another one.
+//! Takes back an unread answer, so that another one can be given.
 
 use max_team_core::event::{Event, Withdrawn};
 use max_team_core::id::EnvelopeId;
@@ -12,15 +12,15 @@ use crate::session;
 use crate::shared::{append, commit_at, now_ms};
 
 impl Post<'_> {
-    /// Takes back what was answered and nobody has read. The session is owned meanwhile, so that nobody reads it in the same
-    /// moment: where somebody runs it, this is refused by name.
+    /// Takes back an unread answer. Claims the session meanwhile, so that no loop reads the answer at the same time;
+    /// if another process runs the session, this fails with its name.
     pub async fn take_back(&self, by: &Principal, worker: &Worker, pending: &Pending) -> Result<(), RuntimeError> {
         let session = pending.session.ok_or_else(|| RuntimeError::NoSession(pending.row.address.clone()))?;
         let resource = session::stream(session);
         let epoch = self.journal.claim(&resource, worker).await?;
         let fence = Fence { resource: resource.clone(), worker: worker.id(), epoch };
         let taken = self.withdraw_answers(by, pending, fence).await;
-        // A claim that cannot be given back dies with the process.
+        // A claim that cannot be released ends with the process.
         drop(self.journal.release(&resource, worker, epoch).await);
         taken
     }
@@ -42,7 +42,7 @@ impl Post<'_> {
         }
         commit.fence = Some(fence);
         commit.acks = answers;
-        // Whoever takes it back is about to be told so.
+        // The user is told that it was taken back, so it must survive a power cut.
         commit.strength = Strength::Full;
         self.journal.commit(commit).await?;
         Ok(())

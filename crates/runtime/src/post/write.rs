@@ -1,8 +1,8 @@
-//! What people write to those who work for them: words, the wish that somebody ends or works otherwise, more teammates.
+//! What people send to agents: messages, requests to shut down or to change the mode, requests for more teammates.
 //!
-//! Whoever is at work is told at its next step, or when its next turn begins if it takes no further one; whoever rests is woken
-//! by it; if no process runs the session, it waits there. Who is meant is settled before anything is written, so that a name that
-//! nobody has is told to whoever mistook it.
+//! A busy agent reads a message at its next step, or with its next turn if it makes no further step; an idle one is
+//! woken; if no process runs the session, the message waits. Names are resolved before anything is written, so that an
+//! unknown name is an error for the sender.
 
 use max_team_core::event::{Event, Said};
 use max_team_core::id::{AgentId, EnvelopeId, SessionId};
@@ -24,60 +24,57 @@ use crate::session::{self, SessionRow, Sessions};
 use crate::shared::{append, commit_at, now_ms};
 use crate::team_tools::Spawn;
 
-/// Somebody who is written to.
+/// An agent that a message is addressed to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reader {
-    /// What they are called.
     pub name: String,
-    /// Who they are.
     pub agent: AgentId,
-    /// Whether they lead the session.
+    /// Whether it is the session's lead.
     pub lead: bool,
 }
 
 impl Reader {
-    /// Their mailbox.
     pub fn address(&self) -> String {
         session::agent_stream(self.agent)
     }
 }
 
-/// What was written, once it is in the journal.
+/// Messages that were written, once they are in the journal.
 #[derive(Debug, Clone)]
 pub struct Written {
-    /// To whom.
+    /// The agents it was written to.
     pub readers: Vec<Reader>,
-    /// What; nothing that had been written before under the same key.
+    /// The messages; none that had been written before under the same key.
     pub letters: Vec<Envelope>,
-    /// That the lead was spoken to, as its session tells it.
+    /// The event of a message to the lead, in its session's stream.
     pub(crate) said: Option<Event>,
     pub(crate) at_ms: i64,
 }
 
-/// How somebody is to end.
+/// How an agent is to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parting {
-    /// Once its work and its mail are done.
+    /// After its work and its mail.
     Asked,
-    /// At once.
+    /// At once: the current work is interrupted.
     Told,
 }
 
-/// In what way the lead is spoken to.
+/// When the lead reads a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
     Now,
-    /// Once the turn that runs is over.
+    /// After the running turn.
     Later,
-    /// Together with everybody else: whoever takes it back takes it back from all.
+    /// To all agents of the session: taking it back takes it back from all of them.
     ToAll,
 }
 
-/// In the body of the lead's copy of what was written to all.
+/// Marks the lead's copy of a message to all agents.
 pub(crate) const TO_ALL: &str = "all";
 
 impl Post<'_> {
-    /// Writes words to these. `team` is everybody; a lead is spoken to as in its chat.
+    /// Sends a message to these agents. `team` means all of them; the lead gets it as a message of its chat.
     pub async fn write(
         &self,
         by: &Principal,
@@ -94,7 +91,7 @@ impl Post<'_> {
         self.write_to(by, key, &row, readers, text, how).await
     }
 
-    /// Says something to the lead of a session; `wait`: once the turn that runs is over.
+    /// Sends a message to the lead of a session; `wait`: it begins a turn after the running one.
     pub(crate) async fn say(
         &self,
         by: &Principal,
@@ -118,7 +115,7 @@ impl Post<'_> {
         text: &str,
         how: How,
     ) -> Result<Written, RuntimeError> {
-        // Whoever got it would be woken for nothing, and paid.
+        // An empty message would start a turn, which costs money.
         if text.trim().is_empty() {
             return Err(RuntimeError::Silent);
         }
@@ -135,14 +132,16 @@ impl Post<'_> {
                 (true, How::Now) => (key, json!({ "text": text })),
                 (false, _) => (of(key, reader), json!({ "text": text, "by": person(by), "session": row.session })),
             };
-            // The same order came twice: it was acknowledged, and is again.
+            // A repeated order: its message exists already.
             if self.journal.has_mail(id)? {
                 continue;
             }
             self.has_room(reader)?;
             commit.sends.push(letter(by, id, reader, Kind::UserInput, body));
             if reader.lead {
-                let (text, by, cwd) = (text.to_owned(), by.clone(), row.cwd.clone());
+                // `--continue` in a folder continues a session of this machine, never a chat's.
+                let cwd = if row.chat.is_some() { String::new() } else { row.cwd.clone() };
+                let (text, by) = (text.to_owned(), by.clone());
                 said = Some(Event::Said(Said { envelope: key, text, by, cwd }));
             }
         }
@@ -155,8 +154,8 @@ impl Post<'_> {
         Ok(Written { readers, letters, said, at_ms })
     }
 
-    /// The letters that an order has written, each with its reader's name and where it lies: one broadcast is one thing to
-    /// take back. The lead's has the order's own id.
+    /// The messages that an order has written, each with its reader's name and mailbox: a broadcast is taken back as a
+    /// whole. The lead's message has the order's own id.
     pub(crate) fn copies(
         &self,
         session: SessionId,
@@ -173,7 +172,7 @@ impl Post<'_> {
         Ok(found)
     }
 
-    /// Lets teammates come to an end.
+    /// Asks or orders teammates to shut down.
     pub async fn part(
         &self,
         by: &Principal,
@@ -187,7 +186,7 @@ impl Post<'_> {
         self.order(by, key, session, to, kind, &body).await
     }
 
-    /// Lets teammates work in another mode; nobody is freer than the session is.
+    /// Sets the mode of teammates; none becomes freer than the session.
     pub async fn set_mode(
         &self,
         by: &Principal,
@@ -199,7 +198,7 @@ impl Post<'_> {
         self.order(by, key, session, to, Kind::ModeSetRequest, &json!({ "mode": mode })).await
     }
 
-    /// The same letter to teammates, whose lead is not meant.
+    /// Sends a message to teammates, without their lead.
     async fn order(
         &self,
         by: &Principal,
@@ -231,8 +230,8 @@ impl Post<'_> {
         Ok(Written { readers, letters, said: None, at_ms })
     }
 
-    /// Asks the lead of a session to let these begin. It looks at them like at those whom its model wants; what becomes of it is
-    /// in its stream.
+    /// Asks the lead of a session to start these teammates. It checks them by the rules for teammates that its model
+    /// asks for; the outcome is in its stream.
     pub async fn recruit(
         &self,
         by: &Principal,
@@ -249,7 +248,7 @@ impl Post<'_> {
         let at_ms = now_ms();
         let mut commit = commit_at(at_ms);
         if !self.journal.has_mail(key)? {
-            // The session is used from now on, also if nothing is ever said in it.
+            // The session counts as used from now on, even without a message.
             let body = json!({ "mates": mates, "by": person(by), "session": session });
             commit.sends.push(letter(by, key, &lead, Kind::TeamRequest, body));
         }
@@ -257,7 +256,7 @@ impl Post<'_> {
         Ok(Written { readers: vec![lead], letters, said: None, at_ms })
     }
 
-    /// It reaches people's work: it must not be forgotten.
+    /// Commits durably: people rely on these messages.
     pub(super) async fn keep(&self, mut commit: Commit) -> Result<Vec<Envelope>, RuntimeError> {
         let letters = commit.sends.clone();
         if !letters.is_empty() {
@@ -283,7 +282,7 @@ impl Post<'_> {
         if waiting >= QUEUE_MAX { Err(RuntimeError::QueueFull(QUEUE_MAX)) } else { Ok(()) }
     }
 
-    /// Whom names mean in a session.
+    /// The agents that these names mean in a session.
     pub fn find_readers(&self, session: SessionId, to: &[String]) -> Result<Vec<Reader>, RuntimeError> {
         self.readers(&Sessions::new(self.journal).row(session)?, to)
     }
@@ -318,7 +317,7 @@ impl Post<'_> {
                             readers.push(Reader { name: found.task, agent: found.row.agent, lead: false });
                         }
                         None => {
-                            // Whoever leads can be written to as well, and so can all of them.
+                            // The lead and `team` are possible names, too.
                             let others = [lead.name.as_str(), "team"].into_iter().filter(|other| !other.is_empty());
                             return Err(self.nobody_but(row, name, others.map(str::to_owned))?);
                         }
@@ -331,12 +330,12 @@ impl Post<'_> {
         Ok(readers)
     }
 
-    /// Nobody of that name is there, but these teammates are.
+    /// The error for an unknown name, with the names of the teammates.
     fn nobody(&self, row: &SessionRow, name: &str) -> Result<RuntimeError, RuntimeError> {
         self.nobody_but(row, name, [])
     }
 
-    /// The same, and others who can be meant.
+    /// Like `nobody`, with further possible names.
     fn nobody_but(
         &self,
         row: &SessionRow,
@@ -351,17 +350,17 @@ impl Post<'_> {
     }
 }
 
-/// Whether somebody was given one thing to do, outside any plan, and is no teammate: it goes on when it is spoken to.
+/// Whether an agent was called for one task outside a plan and is no teammate: a message lets it continue.
 fn was_called(row: &AgentRow) -> bool {
     row.assignment.as_ref().is_some_and(|given| given.plan.is_none() && given.life.mate().is_none())
 }
 
-/// The same letter has the same id, however often it is sent.
+/// The id follows from order and reader, so that a repeated order sends no second message.
 pub(super) fn of(key: EnvelopeId, reader: &Reader) -> EnvelopeId {
     letter_of(key, reader.agent)
 }
 
-/// The letter to somebody that an order of that key writes.
+/// The id of the message to an agent that the order with that key writes.
 pub fn letter_of(key: EnvelopeId, agent: AgentId) -> EnvelopeId {
     derived(&[key.to_string().as_bytes(), session::agent_stream(agent).as_bytes(), b"written"])
 }

@@ -1,7 +1,7 @@
-//! What an agent was told by us, said again by the code and the prompts of today.
+//! Texts of ours in a run, written again by the code and the prompts of today.
 //!
-//! Tasks that plans gave, what followed from an answer (a nudge, the end of the turn), what a refusal was told as. What came
-//! from models, tools, people and memory is not said again: that is the run's.
+//! Assignments of plans, what followed from an answer (a nudge, the end of the turn), the wording of a refusal. Texts
+//! of models, tools, people and memory are not written again: they belong to the run.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,38 +17,40 @@ use uuid::Uuid;
 
 use super::Tape;
 use super::strict::{Change, Piece};
-use crate::agent::{Frame, look_at_words, text_at};
+use crate::agent::{Frame, look_at_words};
 use crate::error::RuntimeError;
 use crate::floor::Floor;
-use crate::plan::{letters, plan_stream};
+use crate::plan::{letters, plan_stream, upstream};
 use crate::rows::event_of;
 
-/// Where nothing can be left: what is too large for a letter would otherwise become a file.
+/// A folder that cannot hold files: a text that is too large for a message would otherwise be written to one.
 const NOWHERE: &str = "/dev/null";
-/// How a letter says that it left something in a file.
-const LEFT: &str = "bytes and is in the file `";
 
-/// The letters that gave tasks of plans to members, as they would be written today.
+/// The messages that assigned tasks of plans to members, as they would be written today.
 pub(super) fn tasks(floor: &Floor, tape: &Tape) -> Result<HashMap<EnvelopeId, String>, RuntimeError> {
     let (mut plans, mut told): (HashMap<PlanId, Plan>, _) = (HashMap::new(), HashMap::new());
     for entry in &tape.entries {
         let Some(id) = entry.stream.strip_prefix("plan/").and_then(|id| id.parse().ok()) else { continue };
         let (event, plan) = (event_of(entry)?, plans.entry(id).or_default());
         plan.apply(&event, entry.at_ms);
-        if let Event::TaskAssigned(assigned) = &event {
+        // A text with a large result names a file, which is not made again here.
+        let index = |task: &str| plan.graph().and_then(|graph| graph.index(task));
+        if let Event::TaskAssigned(assigned) = &event
+            && !index(&assigned.task).is_some_and(|index| upstream::leaves_file(plan, index))
+        {
             let (reply_to, task, attempt) = (plan_stream(id), assigned.task.clone(), assigned.attempt);
             let given = Assignment { reply_to, plan: Some(id), task, attempt, ..Assignment::default() };
             let letter = letters::assignment(floor, Path::new(NOWHERE), plan, &given, assigned);
-            told.extend(letter.map(|letter| (letter.id, text_at(&letter.body, "text"))));
+            told.extend(letter.map(|letter| (letter.id, letter.text().to_owned())));
         }
     }
     Ok(told)
 }
 
-/// Whether a turn would begin with the same words.
+/// Whether a turn would begin with the same text.
 pub(super) fn begun(input: &[Part], today: Option<&String>) -> Option<Change> {
     let then = input.iter().find_map(|part| if let Part::Text { text } = part { Some(text) } else { None })?;
-    let today = today.filter(|today| *today != then && !then.contains(LEFT))?;
+    let today = today.filter(|today| *today != then)?;
     Some(changed("task", then.clone(), today.clone()))
 }
 
@@ -61,7 +63,7 @@ pub(super) fn under(turn: &Turn, settings: Option<Settings>) -> Turn {
     today
 }
 
-/// What a machine is asked with that has nothing but its past.
+/// The input for a machine that is rebuilt from its recorded history.
 pub(super) fn now(frame: &Frame) -> Now {
     Now {
         at_ms: 0,
@@ -76,8 +78,9 @@ pub(super) fn now(frame: &Frame) -> Now {
     }
 }
 
-/// Whether the same would be done after an event. Where money is counted nobody knows what was left to others, and what the
-/// user said meanwhile comes when it comes: neither is asked again.
+/// Compares the recorded decision after an event with today's. Skipped where budgets apply, because the share that
+/// other agents had reserved is not recorded, and for messages that came during the turn, because their time is not
+/// part of the decision.
 pub(super) fn followed(today: &Turn, frame: &Frame, event: &Event, next: Option<&Event>) -> Option<Change> {
     let counts = today.settings().is_some_and(|known| known.budget_nano.is_some() || known.budget_tokens.is_some());
     let input = match event {
@@ -97,7 +100,7 @@ pub(super) fn followed(today: &Turn, frame: &Frame, event: &Event, next: Option<
     (then != is).then(|| changed("what follows", then, is))
 }
 
-/// What of an event a model hears, or whether it hears anything more.
+/// The text of an event for a model, or the end of the turn.
 fn words(event: &Event) -> Option<String> {
     match event {
         Event::Nudged(nudged) => Some(nudged.text.clone()),

@@ -1,8 +1,9 @@
 //! Two runs side by side: where they parted, and what each came to.
 //!
-//! Whoever works beside others is never at the same place twice, so what one agent did is held against what the same one
-//! did in the other run: by its name, its task and how many of them there were before. Ids and places, which are new in
-//! every run, do not count. Where one goes on from the other, what both share does not count either.
+//! Agents that run in parallel never write in the same order twice, so each agent is compared with its counterpart in
+//! the other run: the agent with the same name, the same task and the same count among those. Ids and positions, which
+//! are new in every run, do not count. If one run was forked from the other, their shared beginning does not count
+//! either.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -20,7 +21,7 @@ use crate::rows::{event_of, handle};
 /// Digits of an id behind its prefix.
 const ID_DIGITS: usize = 32;
 
-/// What an agent did or was told.
+/// One step of an agent: an input, an answer, a tool call, a result, or the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// Its number in the journal.
@@ -29,41 +30,39 @@ pub struct Step {
     pub at_ms: u64,
     /// `told`, `answer`, `tool`, `result` or `end`.
     pub kind: &'static str,
-    /// What, without what is new in every run.
+    /// Its content, without ids and positions, which are new in every run.
     pub text: String,
 }
 
-/// Where two runs parted.
+/// The first difference of two runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Parting {
-    /// Who went another way.
+    /// The agent that first did something else.
     pub agent: String,
-    /// At which of its steps, from 1.
+    /// The number of the step, from 1.
     pub step: usize,
-    /// What it did in the first; nothing if it was done there.
+    /// Its step in the first run; `None` if it had ended there.
     pub a: Option<Step>,
-    /// What it did in the second.
+    /// Its step in the second run; `None` if it had ended there.
     pub b: Option<Step>,
 }
 
-/// What a run came to.
+/// Sums over a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Figures {
-    /// Agents at work.
+    /// Number of agents.
     pub agents: usize,
-    /// Turns.
     pub turns: usize,
-    /// Calls of models.
+    /// Number of model calls.
     pub calls: usize,
-    /// Of those that ended without an answer.
+    /// Those of them that ended without an answer.
     pub failed_calls: usize,
-    /// Milliseconds that models took.
+    /// Milliseconds of all model calls.
     pub model_ms: u64,
-    /// Calls of tools, and how many of them failed, by tool.
+    /// Tool calls, and how many of them failed, by tool.
     pub tools: BTreeMap<String, (usize, usize)>,
-    /// Tokens.
     pub usage: Usage,
-    /// Nano-dollars.
+    /// Cost in nano-dollars.
     pub nano: u64,
     /// Milliseconds from the first entry to the last.
     pub ms: u64,
@@ -74,24 +73,24 @@ pub struct Figures {
 /// Two runs side by side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Comparison {
-    /// Where one goes on from the other: the last entry that both have. Only what follows is compared.
+    /// If one run was forked from the other, the last entry that both have. Only later entries are compared.
     pub shared_seq: Option<u64>,
-    /// Where they parted; nowhere, if everybody did the same.
+    /// Where they first differ; `None` if all agents did the same.
     pub parting: Option<Parting>,
-    /// The first.
+    /// The first run.
     pub a: Figures,
-    /// The second.
+    /// The second run.
     pub b: Figures,
 }
 
-/// What one agent did.
+/// The steps of one agent.
 struct Voice {
     name: String,
     steps: Vec<Step>,
 }
 
 impl Tape {
-    /// Holds it against another.
+    /// Compares it with another run.
     pub fn compare(&self, other: &Self) -> Result<Comparison, RuntimeError> {
         let from_us = other.forked()?.filter(|(session, _)| *session == self.session).map(|(_, seq)| seq);
         let from_them = self.forked()?.filter(|(session, _)| *session == other.session).map(|(_, seq)| seq);
@@ -109,7 +108,7 @@ impl Tape {
         Ok(Comparison { shared_seq: from_us.or(from_them), parting: first.map(|(_, parting)| parting), a, b })
     }
 
-    /// The session that it goes on from, and the last entry that it took along.
+    /// The session that it was forked from, and the last entry that it took over.
     fn forked(&self) -> Result<Option<(SessionId, u64)>, RuntimeError> {
         let Some(entry) = self.entries.iter().find(|entry| entry.event == "forked") else { return Ok(None) };
         Ok(match event_of(entry)? {
@@ -118,7 +117,7 @@ impl Tape {
         })
     }
 
-    /// What everybody did behind an entry, and what it came to.
+    /// The steps of every agent after an entry, and the sums.
     fn voices(&self, behind: u64) -> Result<(Vec<Voice>, Figures), RuntimeError> {
         let later = || self.entries.iter().filter(|entry| entry.seq > behind);
         let began_ms = later().next().map_or(0, |entry| entry.at_ms);
@@ -134,7 +133,7 @@ impl Tape {
             let given = started.assignment.as_ref();
             let mate = given.and_then(|given| given.life.mate());
             let name = mate.map_or(&started.definition.name, |mate| &mate.name);
-            // The name of a call's task is its key, which is the same in both if all before it was.
+            // The name of a call's task is its key, which is equal in both runs if everything before it was.
             let task = given.filter(|given| mate.is_none() && given.plan.is_some()).map(|given| given.task.as_str());
             let mut full = task.map_or_else(|| name.clone(), |task| format!("{name}/{task}"));
             let before = order.iter().filter(|(_, known)| *known == full || known.starts_with(&format!("{full} #")));
@@ -162,7 +161,7 @@ impl Tape {
                 };
                 steps.extend(said(&event, &mut names).into_iter().map(add));
             }
-            // What a turn has spent that did not come to its end is spent as well.
+            // The cost of an unfinished turn counts, too.
             figures.charge(turn.charges());
             in_order(&mut steps);
             let steps = steps.into_iter().map(|(_, step)| step).collect();
@@ -209,13 +208,13 @@ impl Figures {
         }
     }
 
-    /// Calls of tools in all, and how many failed.
+    /// Number of tool calls, and how many failed.
     pub fn tool_calls(&self) -> (usize, usize) {
         self.tools.values().fold((0, 0), |(calls, failed), (more, bad)| (calls + more, failed + bad))
     }
 }
 
-/// What an event says about what its agent does.
+/// The steps in an event.
 fn said(event: &Event, names: &mut BTreeMap<String, String>) -> Vec<(&'static str, String)> {
     match event {
         Event::TurnStarted(TurnStarted { input, rewound, .. }) => {
@@ -249,7 +248,7 @@ fn said(event: &Event, names: &mut BTreeMap<String, String>) -> Vec<(&'static st
     }
 }
 
-/// What was found side by side stands in the order in which it was asked for.
+/// Puts results of parallel calls into the order of the calls.
 fn in_order(steps: &mut [(Option<String>, Step)]) {
     for found in steps.chunk_by_mut(|(one, _), (next, _)| one.is_some() && next.is_some()) {
         let place = |key: &str| key.split('.').map(|part| part.parse::<u32>().unwrap_or(0)).collect::<Vec<_>>();
@@ -257,7 +256,7 @@ fn in_order(steps: &mut [(Option<String>, Step)]) {
     }
 }
 
-/// Where two ways of one agent part, and when that was.
+/// The first difference between two sequences of one agent's steps, and its time.
 fn parted(agent: &str, a: &[Step], b: &[Step]) -> Option<(u64, Parting)> {
     let same = |(one, other): &(&Step, &Step)| (one.kind, &one.text) == (other.kind, &other.text);
     let step = a.iter().zip(b).take_while(same).count();
@@ -275,10 +274,10 @@ fn since(from_ms: i64, to_ms: i64) -> u64 {
     u64::try_from(to_ms.saturating_sub(from_ms)).unwrap_or(0)
 }
 
-/// What is new in every run.
+/// Replaces what is new in every run.
 struct Mask {
     cwd: String,
-    /// What agents are known by, and their names.
+    /// Handles of agents, with their names.
     handles: Vec<(String, String)>,
 }
 

@@ -1,4 +1,4 @@
-//! A run as a file: lines of JSON that need nothing else, to be played and held against other code on any machine.
+//! A recording: a run as lines of JSON, to be replayed or compared with another version on any machine.
 //!
 //! ```text
 //! {"max_team_recording":1,"session":"ses_…","program":"0.1.0","redacted":2}
@@ -7,8 +7,8 @@
 //! {"end":214,"kept":{"turn agt_…":"<hash>", …}}       what must follow from the entries
 //! ```
 //!
-//! Whatever looks like a key or a password is taken out on the way; the rest is as the journal has it, byte for byte.
-//! Other lines and other members are passed over, so that a later version may say more.
+//! Texts that look like keys or passwords are removed; the rest is as the journal has it, byte for byte. Unknown lines and
+//! members are ignored, so that a later version can add some.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -30,47 +30,46 @@ pub const TAPE_VERSION: u32 = 1;
 const LINE_BYTES_MAX: usize = 64 << 20;
 /// Lines of one file.
 const LINES_MAX: usize = 4 << 20;
-/// The line that says what the file is, from 1.
+/// The number of the first line, which says what the file is.
 const HEAD_LINE: usize = 1;
 
-/// Why a file is no run.
+/// Why a file is no recording.
 #[derive(Debug, thiserror::Error)]
 pub enum BadTape {
     /// It cannot be read.
     #[error("it cannot be read: {0}")]
     Io(#[from] io::Error),
-    /// It is something else.
+    /// It does not begin like a recording.
     #[error("it does not begin like a recording; `max-team replay RUN --record FILE` makes one")]
     Other,
     /// It was made by a later version.
     #[error("it is a recording of version {0}, and this program knows those up to {TAPE_VERSION}; use a newer one")]
     Newer(u32),
-    /// A line is not what it should be.
+    /// A line has the wrong format.
     #[error("line {line} is no line of a recording: {detail}")]
     Line {
-        /// Which, from 1.
+        /// Its number, from 1.
         line: usize,
-        /// Why.
         detail: String,
     },
-    /// It comes to its end, and nobody leads it.
+    /// It is complete, but no entry names the lead.
     #[error("it ends at line {line}, and no entry says who leads")]
     NoLead {
-        /// Where, from 1.
+        /// The last line, from 1.
         line: usize,
     },
-    /// A line has more bytes than any that is written.
+    /// A line is longer than any that this program writes.
     #[error("line {line} has more than {max} bytes")]
     LongLine {
-        /// Which, from 1.
+        /// Its number, from 1.
         line: usize,
-        /// How many it may have.
+        /// The limit in bytes.
         max: usize,
     },
-    /// It has more lines than are read.
+    /// It has more lines than the limit.
     #[error("it has more than {0} lines")]
     Long(usize),
-    /// It has no end: whoever wrote it was stopped.
+    /// It has no end: its writer was interrupted.
     #[error("its end is missing after {0} entries; record it again")]
     Cut(usize),
 }
@@ -81,12 +80,12 @@ struct Head<'a> {
     session: SessionId,
     #[serde(borrow)]
     program: Cow<'a, str>,
-    /// Entries and texts from which something was taken out.
+    /// How many entries and texts had a secret removed.
     #[serde(default)]
     redacted: usize,
 }
 
-/// A line after the first; which one it is shows in what it has.
+/// A line after the first; its fields say of which kind it is.
 #[derive(Deserialize)]
 struct Line<'a> {
     text: Option<Hash>,
@@ -135,7 +134,7 @@ struct EndLine<'a> {
 }
 
 impl Tape {
-    /// The same without what looks like a secret, and how much of it had one.
+    /// The recording without secrets, and how many texts had one.
     pub fn redacted(&self) -> Result<(Self, usize), RuntimeError> {
         let (mut tape, mut count) = (self.clone(), 0);
         for entry in &mut tape.entries {
@@ -149,7 +148,7 @@ impl Tape {
         }
         for text in tape.texts.values_mut() {
             let told = String::from_utf8_lossy(text);
-            // Tools and settings are JSON, and must still be.
+            // Tools and settings are JSON, and must stay so.
             let safe = redact_json(&told).unwrap_or_else(|| redact(&told).into_owned()).into_bytes();
             if safe != *text {
                 *text = safe;
@@ -157,12 +156,12 @@ impl Tape {
             }
         }
         let replica = tape.replica()?;
-        // What follows from what is left is what whoever plays it must come to.
+        // A player of the file has only the redacted entries, so the expected state must follow from those.
         tape.kept = Some(tape.folded(&replica)?);
         Ok((tape, count))
     }
 
-    /// Writes it down, without secrets; how much had one.
+    /// Writes the recording, without secrets; returns how many texts had one.
     pub fn write(&self, program: &str, out: &mut impl Write) -> Result<usize, WriteError> {
         let (tape, redacted) = self.redacted()?;
         let head = Head { max_team_recording: TAPE_VERSION, session: self.session, program: program.into(), redacted };
@@ -183,7 +182,7 @@ impl Tape {
         Ok(redacted)
     }
 
-    /// Reads it back.
+    /// Reads a recording.
     pub fn read(mut from: impl BufRead) -> Result<Self, BadTape> {
         let mut text = Vec::new();
         next(&mut from, HEAD_LINE, &mut text)?;
@@ -231,13 +230,13 @@ impl Tape {
     }
 }
 
-/// Why a run was not written down.
+/// Why a recording was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// It cannot be folded.
     #[error(transparent)]
     Run(#[from] RuntimeError),
-    /// The disk says no.
+    /// The file cannot be written.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

@@ -1,4 +1,4 @@
-//! Going on from any point of a run, in a session of its own.
+//! Continues from any point of a run, in a new session.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -13,26 +13,26 @@ use crate::house::Bound;
 use crate::prompt::fill;
 use crate::rows::event_of;
 
-/// What whoever goes on is told, and what of where they work.
+/// Prompts for the lead of a fork: that it continues another session, and in which folder it works.
 const FORKED: &str = include_str!("../../../../prompts/forked.md");
 const HERE: &str = include_str!("../../../../prompts/forked_here.md");
 const COPY: &str = include_str!("../../../../prompts/forked_copy.md");
 const BACK: &str = include_str!("../../../../prompts/forked_back.md");
 const LEFT: &str = include_str!("../../../../prompts/forked_left.md");
-/// Files that they are told by name.
+/// Changed files that the prompt names at most.
 const LEFT_FILES_MAX: usize = 50;
 
 /// A point of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Point {
-    /// Where it is now.
+    /// The end of the run.
     #[default]
     End,
-    /// Behind the entry of this number.
+    /// After the entry with this number.
     Behind(u64),
-    /// Before the last words of the user.
+    /// Before the last message of the user.
     LastTurn,
-    /// Before their words of this number, from 1.
+    /// Before the message of the user with this number, from 1.
     Turn(usize),
 }
 
@@ -55,14 +55,14 @@ impl FromStr for Point {
     }
 }
 
-/// Where whoever goes on works.
+/// The folder in which the fork works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Site<'a> {
     /// In the project itself.
     Here,
-    /// In a copy of it as it is now.
+    /// In a worktree of the project as it is now.
     Copy,
-    /// In a copy in which files were put back as they were at that point, except for these.
+    /// In a worktree with files as they were at that point, except for these.
     Back(&'a [String]),
 }
 
@@ -84,27 +84,27 @@ impl Site<'_> {
     }
 }
 
-/// What a session can begin with that goes on from a run.
+/// The beginning of a session that continues a run.
 #[derive(Debug, Clone)]
 pub struct Fork {
-    /// What it begins with.
+    /// Its first event.
     pub forked: Forked,
-    /// What the user said at that point, if the point is before their words.
+    /// The user's message at that point, if the point is before one.
     pub words: Option<String>,
-    /// The constraints of the run, as they are at its end.
+    /// The constraints at the end of the run.
     pub bound: Bound,
 }
 
 impl Tape {
-    /// What a session that works in `root` can begin with to go on from a point. `edit` goes back to before the words of the
-    /// user that the point lies behind, for others in their place.
+    /// The beginning of a new session that works in `root` and continues from a point. `edit` goes back to before the
+    /// last message of the user there, so that another can take its place.
     pub fn fork(&self, at: Point, edit: bool, root: &Path, site: Site<'_>) -> Result<Fork, RuntimeError> {
         let events = self.events(self.lead)?;
         let turns = spoken(&self.entries, self.lead)?;
         let nowhere = || RuntimeError::NoPoint { session: self.session, turns: turns.len() };
         let last = self.entries.last().map_or(0, |entry| entry.seq);
         let first = self.entries.first().map_or(0, |entry| entry.seq);
-        // Before whose words, or behind which entry.
+        // Before which message, or after which entry.
         let (before, behind) = match at {
             Point::End => (None, last),
             Point::Behind(seq) if (first..=last).contains(&seq) => (None, seq),
@@ -120,21 +120,21 @@ impl Tape {
         past.iter().for_each(|(_, _, event)| turn.apply(event));
         let note = fill(FORKED, &[("root", &root.display().to_string()), ("place", &site.words())]);
         let past = turn.past().noted(note.trim_end());
-        // What was constrained later in the run stays so in a fork of an earlier point.
+        // Constraints that were added later in the run also hold in a fork of an earlier point.
         rest.iter().for_each(|(_, _, event)| turn.apply(event));
         let bound = Bound::read(&turn).ok_or_else(|| self.unknown_lead())?;
         let forked = Forked { session: self.session, agent: self.lead, seq: end, past };
-        // A plan that was run there is not what anybody said.
+        // A plan that the user started there is no message.
         let words = before.filter(|turn| !turn.is_run).map(|turn| turn.words.clone());
         Ok(Fork { forked, words, bound })
     }
 
-    /// Whether anything happened behind an entry.
+    /// Whether no entry follows this one.
     pub fn is_last(&self, seq: u64) -> bool {
         self.entries.last().is_none_or(|entry| entry.seq <= seq)
     }
 
-    /// The names of everybody who took part besides its lead.
+    /// The names of all agents that took part, except the lead.
     pub fn others(&self) -> Result<Vec<String>, RuntimeError> {
         let mut names = Vec::new();
         for entry in self.entries.iter().filter(|entry| entry.event == "agent_started") {

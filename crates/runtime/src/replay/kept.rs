@@ -1,6 +1,6 @@
-//! What is kept of a run beside the log: states and rows, each by what it is called, as the hash of its bytes.
+//! The derived states and rows of a run, as hashes by name.
 //!
-//! Two of them are equal exactly if every turn, plan, task, letter and sum is, byte for byte.
+//! Two of them are equal exactly if every turn, plan, task, message and sum is, byte for byte.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,13 +14,13 @@ use crate::error::RuntimeError;
 use crate::rows::{self, project_entry};
 use crate::session;
 
-/// What is kept of a run.
+/// Hashes of the derived states and rows of a run, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Kept(BTreeMap<String, Hash>);
 
 impl Kept {
-    /// What a journal has of a run.
+    /// The derived states and rows of a run in a journal.
     pub(super) fn of(journal: &Journal, tape: &Tape) -> Result<Self, RuntimeError> {
         let (mut kept, cast) = (Self::default(), Cast::of(journal, tape.session)?);
         for agent in &cast.agents {
@@ -52,16 +52,17 @@ impl Kept {
         self.0.keys().filter(|name| name.split(' ').next() == Some(kind)).count()
     }
 
-    /// What differs between the two, by name.
+    /// The names of those that differ.
     pub fn differing<'k>(&'k self, other: &'k Self) -> Vec<&'k str> {
         let names: BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();
         names.into_iter().filter(|name| self.0.get(*name) != other.0.get(*name)).map(String::as_str).collect()
     }
 }
 
-/// The rows that the run wrote and nobody else does.
+/// The rows that only this run writes.
 fn touched(tape: &Tape) -> BTreeSet<(String, String)> {
-    // The directory's last session may be another by now, and who is at work also follows from more than one entry.
+    // The directory's last session may be another by now, and the rows of working agents follow from more than one
+    // entry.
     let is_own = |table: &str| table != session::IN_DIRECTORY && table != rows::WORKING;
     let rows = tape.entries.iter().flat_map(project_entry).filter_map(|row| match row {
         Projection::Put { table, key, .. }
@@ -73,7 +74,7 @@ fn touched(tape: &Tape) -> BTreeSet<(String, String)> {
 }
 
 impl Tape {
-    /// What follows from the entries of the run alone.
+    /// The derived states and rows that follow from the entries of the run alone.
     pub fn folded(&self, replica: &Journal) -> Result<Kept, RuntimeError> {
         Kept::of(replica, self)
     }

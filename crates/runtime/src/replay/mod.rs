@@ -1,7 +1,7 @@
-//! A run, taken out of the journal: looked at again, compared, held against the code of today.
+//! Runs, taken out of the journal: replayed, compared, and checked against today's code.
 //!
-//! A [`Tape`] is everything that the log holds of one session, in order, with the texts that its requests were made of. It
-//! is read once and never written back. What is played runs in a journal of its own, in memory ([`Tape::replica`]), made
+//! A [`Tape`] is everything that the log holds of one session, in order, with the texts that its requests were made
+//! of. It is read once and never written back. Playing uses a journal of its own, in memory ([`Tape::replica`]), made
 //! from the entries alone; so nothing here can touch the user's journal, a project or a model.
 
 mod again;
@@ -34,32 +34,30 @@ pub use kept::Kept;
 pub use strict::{Call, Change, Judged, Piece};
 pub(crate) use turns::{Spoken, spoken};
 
-/// Looks at a run that goes on until what it is and what is kept of it belong together.
+/// How often a running session is read until its entries and its derived state match.
 const LOOKS_MAX: usize = 4;
 
-/// A run.
+/// All entries and texts of one session, taken out of the journal.
 #[derive(Debug, Clone)]
 pub struct Tape {
-    /// The session that it was.
     pub session: SessionId,
-    /// Who led it.
     pub lead: AgentId,
-    /// Where it worked.
+    /// The directory that it worked in.
     pub cwd: String,
-    /// What happened, in order, with the numbers that it has in the journal.
+    /// Its entries in order, with their numbers in the journal.
     entries: Vec<Entry>,
-    /// What requests were made of, under the names that intents have for it.
+    /// The parts of its requests, by the hashes in its intents.
     texts: BTreeMap<Hash, Vec<u8>>,
-    /// What was kept of it beside the log; nothing if it went on while it was looked at.
+    /// Its derived state; `None` if the session went on while it was read.
     kept: Option<Kept>,
-    /// Entries that are not as they were written, with what is wrong; a recording has no hashes to hold them against.
+    /// Damaged entries, with what is wrong; empty for a recording, which has no hashes to check.
     damaged: Vec<(u64, Vec<Detail>)>,
     /// Whether it comes from a file.
     recorded: bool,
 }
 
 impl Tape {
-    /// Everything that a journal holds of a session. It may go on meanwhile: what is taken is how it was at one moment.
+    /// Reads everything that a journal holds of a session, as of one moment: the session may go on meanwhile.
     pub fn of(journal: &Journal, session: SessionId) -> Result<Self, RuntimeError> {
         let mut looks = 0;
         loop {
@@ -78,7 +76,7 @@ impl Tape {
             };
             let kept = Kept::of(journal, &tape)?;
             looks += 1;
-            // What was folded a moment later than it was read would be another run.
+            // A state that was folded after later entries would belong to another run.
             let is_still = Cast::of(journal, session)? == cast && tape.ends_at(journal, &cast)?;
             if is_still || looks == LOOKS_MAX {
                 tape.kept = Some(kept).filter(|_| is_still);
@@ -89,7 +87,7 @@ impl Tape {
         }
     }
 
-    /// Whether the journal holds no more of it.
+    /// Whether the journal has no further entries of it.
     fn ends_at(&self, journal: &Journal, cast: &Cast) -> Result<bool, RuntimeError> {
         let mut held = 0;
         for stream in cast.streams() {
@@ -104,7 +102,7 @@ impl Tape {
         checked.filter(|(_, damaged)| !damaged.is_empty()).collect()
     }
 
-    /// The texts that its requests were made of.
+    /// The parts of its requests.
     fn named(&self, journal: &Journal) -> Result<BTreeMap<Hash, Vec<u8>>, RuntimeError> {
         let mut texts = BTreeMap::new();
         for entry in self.entries.iter().filter(|entry| entry.event == "llm_intent") {
@@ -120,7 +118,7 @@ impl Tape {
         Ok(texts)
     }
 
-    /// Who led it, and what they first worked under.
+    /// The lead's definition, and its first settings.
     pub fn led(&self) -> Result<(Definition, Settings), RuntimeError> {
         let mut turn = Turn::new();
         for (_, _, event) in self.events(self.lead)? {
@@ -150,17 +148,17 @@ impl Tape {
         self.entries.len()
     }
 
-    /// Whether it has none; one that was read has some.
+    /// Whether it has no entries; a run that was read has some.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Calls of models that it made.
+    /// Number of its model calls.
     pub fn calls(&self) -> usize {
         self.entries.iter().filter(|entry| entry.event == "llm_intent").count()
     }
 
-    /// What is kept of it beside the log; nothing if it went on while it was looked at.
+    /// Its derived state; `None` if the session went on while it was read.
     pub fn kept(&self) -> Option<&Kept> {
         self.kept.as_ref()
     }
@@ -170,17 +168,17 @@ impl Tape {
         self.recorded
     }
 
-    /// Its entries that are not as they were written, with what is wrong.
+    /// Its damaged entries, with what is wrong.
     pub fn damaged(&self) -> &[(u64, Vec<Detail>)] {
         &self.damaged
     }
 
-    /// A journal of its own that holds nothing but this run, and all that follows from it.
+    /// A journal in memory with only this run, and everything that follows from it.
     pub fn replica(&self) -> Result<Journal, RuntimeError> {
         Ok(Journal::replica(self.entries.clone(), project_entry)?)
     }
 
-    /// Plays it: what happened, as every face reads it, with the numbers that it has in the journal.
+    /// Plays it: the events as every frontend reads them, with their numbers in the journal.
     pub fn play(&self, replica: &Journal) -> Result<Vec<StreamEvent>, RuntimeError> {
         let mut reader = StreamReader::open(replica, Scope::Session(self.session), Mark::default())?;
         let mut events = Vec::new();
@@ -197,7 +195,7 @@ impl Tape {
         index.and_then(|index| self.entries.get(index)).map_or(position, |entry| entry.seq)
     }
 
-    /// What happened to one of its agents, each with its number in the journal.
+    /// The events of one of its agents, with their numbers in the journal.
     pub(crate) fn events(&self, agent: AgentId) -> Result<Vec<(u64, i64, Event)>, RuntimeError> {
         let stream = session::agent_stream(agent);
         let own = self.entries.iter().filter(|entry| entry.stream == stream);
@@ -210,7 +208,7 @@ pub(crate) fn entries(journal: &Journal, session: SessionId) -> Result<Vec<Entry
     rows::all_entries(journal, &Cast::of(journal, session)?.streams())
 }
 
-/// Who leads a session, and where it works.
+/// The lead of a session, and its directory.
 fn opened(entries: &[Entry]) -> Option<(AgentId, String)> {
     let opened = entries.iter().find(|entry| entry.event == "session_opened")?;
     match event_of(opened) {

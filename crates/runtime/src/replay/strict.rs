@@ -1,10 +1,10 @@
-//! A run, held against the code, the prompts, the definitions, the tools and the rules of today.
+//! Compares a run with the code, the prompts, the definitions, the tools and the rules of today.
 //!
-//! Every agent of the run is seated again as it would be now, and gets what it got then, in the same order: letters, what
-//! models answered, what tools found, what people said. Before each recorded call its machine decides again what to send.
-//! So what a request is made of today (system text, tools, settings, the part of the history) really is made by what makes
-//! it, one agent at a time and without anything that could come in another order; and nothing is called or run. What an
-//! agent was told from memory and its notes, the date and the place are those of the run: they are no part of a team.
+//! Every agent of the run is configured as it would be now, and gets its recorded inputs in the same order: messages,
+//! answers of models, results of tools, answers of people. Before each recorded call its machine decides again what to
+//! send. So the parts of a request (system text, tools, settings, the window of the history) are made by the real
+//! code, one agent at a time and in a fixed order; and nothing is called or run. Facts from memory, notes, the date
+//! and the place are those of the run: they are no part of a team.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -37,11 +37,11 @@ use crate::house::House;
 use crate::team_tools::DISPATCH_TASK;
 use crate::{memory, session};
 
-/// What stands for where a run worked.
+/// Stands for the folder of the run.
 const PROJECT: &str = "<project>";
-/// Lines about the place and the day, which are the run's.
+/// Lines about place and date, which belong to the run.
 const CIRCUMSTANCES: [&str; 3] = ["Working directory: ", "Platform: ", "Today: "];
-/// Sections about what was remembered and which files there were, which is the run's, too; what follows them begins with the last.
+/// Sections about memory and files, which belong to the run, too; the text after them begins with the last of these.
 const REMEMBERED: [&str; 5] = [
     "# How you speak\n",
     "# What is known about the user\n",
@@ -50,29 +50,28 @@ const REMEMBERED: [&str; 5] = [
     "# Surroundings\n",
 ];
 
-/// Callers above an agent: those that calls allow, and whoever carries out a skill for the deepest of them.
+/// Callers above an agent: as many as nested calls allow, and one for a skill that the deepest of them has carried
+/// out.
 const CALLERS_MAX: u32 = CALL_DEPTH_MAX + 1;
 
-/// What a call is made of.
+/// The parts of a model call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Piece {
-    /// Who makes it.
+    /// The agent's definition.
     Definition,
     /// The system text.
     Instructions,
     /// The tools' schemas.
     Tools,
-    /// The settings.
     Settings,
-    /// Which messages it carries, or whether it is made at all.
+    /// The messages in it, or whether it is made at all.
     Messages,
-    /// Whether what led to it is allowed.
+    /// Whether the tool calls before it would be allowed.
     Rules,
 }
 
 impl Piece {
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Definition => "definition",
@@ -85,30 +84,30 @@ impl Piece {
     }
 }
 
-/// Something that would be otherwise today.
+/// A difference between the recording and today.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Change {
-    /// Of what.
+    /// The part of the call that changed.
     pub piece: Piece,
-    /// Of which of them: the tool, the setting; nothing if there is one.
+    /// The tool or setting that changed; empty if the part has only one element.
     pub name: String,
     /// As it was recorded.
     pub then: String,
     /// As it is today.
     pub today: String,
-    /// Of rules, what the words say: whoever speaks another language has their own.
+    /// For a change of rules, the verdicts behind `then` and `today`, so that frontends can translate them.
     #[serde(skip)]
     pub judged: Option<Judged>,
 }
 
-/// How something was judged, and how it would be today.
+/// A recorded verdict and today's.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Judged {
-    /// Then.
+    /// The recorded verdict.
     pub then: Verdict,
-    /// Today.
+    /// The verdict of today's rules.
     pub today: Verdict,
-    /// By what rule, today.
+    /// The rule that applies today.
     pub rule: String,
 }
 
@@ -121,35 +120,34 @@ impl Change {
 /// A recorded call of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Call {
-    /// Whose.
+    /// Name of the agent that made the call.
     pub agent: String,
     /// Its number among the calls of its agent, from 1.
     pub number: u32,
-    /// Which attempt at it.
+    /// Number of the attempt.
     pub attempt: u32,
     /// Its number in the journal.
     pub seq: u64,
-    /// What would be otherwise.
     pub changes: Vec<Change>,
 }
 
-/// Who there is today, for a run of then.
+/// Today's team, for a recorded run.
 struct Today<'a> {
     house: &'a House,
     tape: &'a Tape,
     open: &'a Open,
     floor: Floor,
-    /// Everybody of the run, as they began.
+    /// All agents of the run, as they were started.
     began: HashMap<AgentId, AgentStarted>,
-    /// What plans would tell whoever they give tasks to, by letter.
+    /// The assignments that plans would write today, by message id.
     tasks: HashMap<EnvelopeId, String>,
     /// The tools that calls were made with, by caller and key.
     tools: HashMap<(AgentId, String), String>,
 }
 
 impl TeamHandle {
-    /// Holds a run against whoever would do it today in `root`: every recorded call, with what would be otherwise. The
-    /// house must stand over the run's replica.
+    /// Compares a recorded run with the agents as `root` configures them today: every recorded call, with what would
+    /// differ. The runtime must have been built over the run's replica.
     pub fn against(&self, tape: &Tape, open: &Open, root: &Path) -> Result<Vec<Call>, RuntimeError> {
         let shared = &self.house.shared;
         let fence = Fence { resource: session::stream(tape.session), worker: shared.worker.id(), epoch: 0 };
@@ -235,14 +233,14 @@ impl Today<'_> {
             turn.apply(event);
         }
         if let Some(call) = calls.iter_mut().skip(before).last() {
-            // Nothing was called after it, and yet the run would have gone on otherwise.
+            // No call followed, but today's machine would have decided differently.
             call.changes.extend(led_to);
         }
         Ok(())
     }
 
-    /// An agent as it would sit down now; nothing if there is nobody of its name. It is looked at for somebody whom it has
-    /// called, so many calls above: a file may say that two have called each other.
+    /// An agent as it would be started today; `None` if no definition has its name. `above` counts the calls between
+    /// it and the agent that was asked about: a damaged file may say that two agents called each other.
     fn seated(&self, agent: AgentId, above: u32) -> Result<Option<(Arc<Definition>, Frame)>, RuntimeError> {
         if above > CALLERS_MAX {
             return Ok(None);
@@ -265,13 +263,13 @@ impl Today<'_> {
         let is_same = (&given.name, given.place) == (&started.definition.name, started.definition.place);
         let definition = if is_same { Arc::new(given.clone()) } else { Arc::clone(&started.definition) };
         let coordinates = self.open.team.as_ref().is_some_and(|team| team.coordinator);
-        // The shape that an answer must have comes with the prompt.
+        // The schema of the answer is part of the frame.
         let schema = self.schema()?;
         let settings = Settings { structured: schema.is_some(), ..self.open.settings.clone() };
         self.house.lead_frame(&self.floor, None, definition, settings, schema, coordinates)
     }
 
-    /// The shape that the lead's answer had to have.
+    /// The schema of the lead's answer.
     fn schema(&self) -> Result<Option<Value>, RuntimeError> {
         let events = self.tape.events(self.tape.lead)?;
         let tools = events.iter().find_map(|(_, _, event)| match event {
@@ -284,14 +282,14 @@ impl Today<'_> {
         Ok(tool.and_then(|tool| tool.get("schema").cloned()))
     }
 
-    /// A recorded text that is JSON; nothing if it was not recorded.
+    /// A recorded JSON text; `None` if it was not recorded.
     fn parsed<T: DeserializeOwned>(&self, name: &Hash) -> Result<Option<T>, RuntimeError> {
         let Some(text) = self.tape.texts.get(name) else { return Ok(None) };
         let bad = |error: serde_json::Error| RuntimeError::BadText { text: *name, detail: error.to_string() };
         serde_json::from_slice(text).map(Some).map_err(bad)
     }
 
-    /// Somebody who works for others, as they would be started now.
+    /// A member, expert or teammate as it would be started today.
     fn mate(&self, agent: AgentId, started: &AgentStarted, above: u32) -> Result<Option<Mate>, RuntimeError> {
         let name = &started.definition.name;
         let then = started.settings.as_deref();
@@ -304,7 +302,7 @@ impl Today<'_> {
             let (plan, _) = fold_plan(&self.house.shared, plan)?;
             let Some(mut mate) = self.floor.mate(name) else { return Ok(None) };
             if let Some(then) = then {
-                // What a plan gives to whoever does a task.
+                // The part of an owner's settings that a plan sets.
                 mate.settings.owns.clone_from(&then.owns);
                 mate.settings.checks.clone_from(&then.checks);
                 mate.settings.tests.clone_from(&then.tests);
@@ -321,7 +319,7 @@ impl Today<'_> {
         let Some((own, frame)) = self.seated(caller, above + 1)? else { return Ok(None) };
         let tool = self.tools.get(&(caller, given.task.clone())).map(String::as_str);
         if given.skill.is_some() || started.definition.role == "skill" {
-            // Whoever carries a skill out is made by it at that moment, not written down anywhere.
+            // The agent for a skill is made from the skill at that moment; no file defines it.
             return Ok(then.map(|then| Mate { definition: started.definition.clone(), settings: then.clone() }));
         }
         let leads = caller == self.tape.lead && self.floor.team().is_some_and(|team| !team.members.is_empty());
@@ -329,8 +327,7 @@ impl Today<'_> {
         if member.is_some() || tool == Some(DISPATCH_TASK) {
             return Ok(member.map(|mate| Mate { settings: mate.settings.bounded_by(frame.settings()), ..mate }));
         }
-        let hands =
-            Caller { tools: (!leads).then_some(own.tools.as_slice()), deeper: given.depth < self.floor.call_depth() };
+        let hands = Caller { own: (!leads).then_some(&*own), deeper: given.depth < self.floor.call_depth() };
         let Some(mate) = self.floor.callee(name) else { return Ok(None) };
         let has_arguments = self.tape.events(agent)?.iter().find_map(|(_, _, event)| match event {
             Event::TurnStarted(started) => started.input.first().map(is_arguments),
@@ -339,7 +336,7 @@ impl Today<'_> {
         Ok(Some(self.hired(mate, hands, has_arguments.unwrap_or_default(), &frame, given, then)))
     }
 
-    /// Somebody who is called, as they are for this caller.
+    /// A called agent as this caller would get it.
     fn hired(
         &self,
         mate: Mate,
@@ -355,11 +352,11 @@ impl Today<'_> {
             Arc::make_mut(&mut mate.definition).prompt = prompt;
         }
         mate.settings = mate.settings.bounded_by(caller.settings());
-        mate.settings.structured = mate.definition.output.is_some();
+        mate.settings.structured = mate.definition.work.output.is_some();
         if let Some(who) = given.life.mate() {
             let own = Arc::unwrap_or_clone(mate.definition);
             mate.definition = Floor::as_teammate(own, who.plans, who.claims).into();
-            // What it was started with is whoever's wish who started it.
+            // The caller chose mode and model, so they are taken from the recording.
             if let Some(then) = then {
                 (mate.settings.mode, mate.settings.model) = (then.mode, then.model.clone());
             }
@@ -367,7 +364,7 @@ impl Today<'_> {
         mate
     }
 
-    /// What of a call would be otherwise.
+    /// What would differ in a call.
     fn changes(
         &self,
         turn: &Turn,
@@ -395,11 +392,11 @@ impl Today<'_> {
         for name in names(&then, settings) {
             let was = redact_value(then.get(&name).unwrap_or(&Value::Null));
             let is = redact_value(settings.get(&name).unwrap_or(&Value::Null));
-            // What came with the run still names the places of then.
+            // Recorded texts still name the paths of then.
             if was == is {
                 continue;
             }
-            // Each names its own place: one may begin like the other.
+            // Each side has its own path replaced: one path may be a prefix of the other.
             let was = comparable(&pretty(&was), &self.tape.cwd, &copy).into_owned();
             let is = comparable(&pretty(&is), &root, &copy).into_owned();
             if was != is {
@@ -410,7 +407,7 @@ impl Today<'_> {
         Ok(changes)
     }
 
-    /// A recorded text, as it can be compared.
+    /// A recorded text, prepared for comparison.
     fn then(&self, name: &Hash, copy: &str) -> Option<String> {
         let text = String::from_utf8_lossy(self.tape.texts.get(name)?);
         Some(comparable(&text, &self.tape.cwd, copy).into_owned())
@@ -447,13 +444,13 @@ fn decided(turn: &Turn, intent: &LlmIntent, frame: &Frame, settings: &Map<String
     let (then, is) = match (made, decided.first()) {
         (Some(made), _) => (shape(intent), shape(made)),
         (None, Some(other)) => (shape(intent), format!("no call, but `{}`", other.name())),
-        // The call follows from something that is not decided again by itself.
+        // The call follows from an input that is not decided again here.
         (None, None) => return None,
     };
     (then != is).then(|| Change::of(Piece::Messages, String::new(), then, is))
 }
 
-/// Whether something would be judged as it was.
+/// Whether an action would get the same verdict.
 fn judged(turn: &Turn, settings: &Map<String, Value>, tool: &str, action: &Action, then: Verdict) -> Option<Change> {
     let settings = typed(settings)?;
     let judgement = policy::judge(&Rules { grants: turn.grants(), ..settings.rules() }, tool, action);
@@ -474,16 +471,16 @@ fn nobody(definition: &Definition) -> Change {
     Change::of(Piece::Definition, definition.name.clone(), then, today)
 }
 
-/// The settings of today, but for what was changed while the run went on: that came with the run.
+/// Today's settings, except for those that changed during the run: these belong to the run.
 fn settings_today(today: &Settings, first: &Map<String, Value>, now: &Map<String, Value>) -> Map<String, Value> {
     let mut today = today.clone();
-    // Where it works is the run's.
+    // The folder belongs to the run.
     let place = |name: &str| now.get("permissions")?.get(name)?.as_str();
     today.permissions.copy = place("copy").unwrap_or_default().to_owned();
     if place("root").is_none_or(str::is_empty) {
         today.permissions.root.clear();
     }
-    // Where the audit file lies is the machine's.
+    // The place of the audit file belongs to the machine.
     let guarded = now.get("permissions").and_then(|permissions| permissions.get("guarded")).cloned();
     today.permissions.guarded = guarded.and_then(|files| serde_json::from_value(files).ok()).unwrap_or_default();
     let mut today = value(&today);
@@ -516,7 +513,7 @@ fn names(one: &Map<String, Value>, other: &Map<String, Value>) -> Vec<String> {
     names
 }
 
-/// The tools that there are more, less or in other words.
+/// Tools that were added, removed or changed.
 fn tools_changed(then: Vec<Value>, today: Vec<Value>) -> Vec<Change> {
     let named = |all: Vec<Value>| -> BTreeMap<String, String> {
         let of = |tool: Value| Some((tool.get("name")?.as_str()?.to_owned(), pretty(&redact_value(&tool))));
@@ -535,7 +532,7 @@ fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-/// A text without what is the run's own: where it worked and when, what was remembered, what looks like a secret.
+/// A text without the parts that belong to the run: place, date, memory, secrets.
 fn comparable<'t>(text: &'t str, root: &str, copy: &str) -> Cow<'t, str> {
     let mut text = Cow::Borrowed(text);
     let last = REMEMBERED.len() - 1;
@@ -553,7 +550,7 @@ fn comparable<'t>(text: &'t str, root: &str, copy: &str) -> Cow<'t, str> {
             None => lines.push_str(line),
         }
     }
-    // The longer of two that begin alike comes first.
+    // The longer path first, because one may be a prefix of the other.
     let mut places = [copy, root];
     places.sort_by_key(|place| std::cmp::Reverse(place.len()));
     for place in places.into_iter().filter(|place| !place.is_empty()) {
@@ -562,13 +559,13 @@ fn comparable<'t>(text: &'t str, root: &str, copy: &str) -> Cow<'t, str> {
     Cow::Owned(redact(&lines).into_owned())
 }
 
-/// A text without a place, but with those that only begin or end like it.
+/// A text without a path, but with longer paths that only contain it.
 fn without(text: &str, place: &str) -> String {
     let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_');
     let (mut kept, mut from) = (String::with_capacity(text.len()), 0);
     for (at, _) in text.match_indices(place) {
         let (before, after) = (text.get(..at).unwrap_or_default(), text.get(at + place.len()..).unwrap_or_default());
-        // A full stop ends a sentence, or goes on with a name.
+        // A full stop ends a sentence, or is part of a name.
         let after = after.strip_prefix('.').unwrap_or(after);
         if !before.ends_with(is_part) && !after.starts_with(is_part) {
             kept.push_str(text.get(from..at).unwrap_or_default());

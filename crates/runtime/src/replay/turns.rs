@@ -1,4 +1,4 @@
-//! When the user spoke in a run: what `turn:N` counts, wherever it is said.
+//! The user's messages in a run: `turn:N` counts these everywhere.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,22 +11,23 @@ use crate::plan::plan_stream;
 use crate::rows::event_of;
 use crate::session;
 
-/// A time that the user spoke.
+/// A message of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Spoken {
-    /// The entry that what follows begins with.
+    /// The entry that begins its turn.
     pub(crate) seq: u64,
     pub(crate) at_ms: i64,
     pub(crate) words: String,
-    /// They have run a plan, and said nothing to anybody.
+    /// The user started a plan and wrote no message.
     pub(crate) is_run: bool,
 }
 
-/// Every time that the user spoke to whoever leads, or had a plan run, in the order of what followed.
+/// All messages of the user to the lead, and all plans that the user started, in the order of the turns and plans that
+/// followed.
 pub(crate) fn spoken(entries: &[Entry], lead: AgentId) -> Result<Vec<Spoken>, RuntimeError> {
     let lead = session::agent_stream(lead);
     let streams: HashSet<&str> = entries.iter().map(|entry| &*entry.stream).collect();
-    // A plan that a user has run is known by the letter that they ran it with.
+    // A plan that a user started has the id of the message that started it.
     let is_run = |of: &Said| streams.contains(&*plan_stream(PlanId::new(of.envelope.uuid())));
     let (mut all, mut said) = (Vec::new(), HashMap::new());
     for entry in entries.iter().filter(|entry| entry.event == "said" || entry.event == "turn_started") {

@@ -1,4 +1,4 @@
-//! What a session's log says about files: the points that one can go back to, and what happened behind each.
+//! What a session's log says about files: the points to go back to, and the changes after each.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use max_team_core::event::{Ending, Event};
 use max_team_core::id::SessionId;
 use max_team_core::rewind::{
-    Change, FilesChanged, Left, Put, RewindEnded, Rewound, Step, Touch, Why, is_opaque, rebased, standing,
+    Change, FilesChanged, Left, Put, RewindEnded, Rewound, Step, Touch, Why, is_agent, is_opaque, rebased, standing,
 };
 use max_team_journal::Journal;
 use serde::{Deserialize, Serialize};
@@ -19,25 +19,25 @@ use crate::replay::{self, Spoken, spoken};
 use crate::rows::event_of;
 use crate::session;
 
-/// How long a merge may have taken that no call has made: nobody has written down its end.
+/// Assumed duration of a merge that no call made: its end is not recorded.
 const MERGE_MS: i64 = 60_000;
 
 /// Which point to go back to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum To {
-    /// Before the last words of the user after which files have changed that can be put back.
+    /// Before the last message of the user after which files have changed that can be restored.
     #[default]
     Last,
-    /// Before the last words of the user.
+    /// Before the last message of the user.
     LastTurn,
-    /// Before their words of this number, from 1.
+    /// Before the message of the user with this number, from 1.
     Turn(usize),
-    /// Behind the entry of this number.
+    /// After the entry with this number.
     Behind(u64),
-    /// This moment, in milliseconds since 1970.
+    /// This time, in milliseconds since 1970.
     At(i64),
-    /// Before the last time that files were put back, and only those.
+    /// Before the last rewind, and only its files.
     Undo,
 }
 
@@ -55,33 +55,32 @@ impl FromStr for To {
     }
 }
 
-/// Words of the user, and what happened to files until they spoke again.
+/// A message of the user, and the file changes until the next one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Moment {
-    /// Which time they spoke, from 1.
+    /// The number of the message, from 1.
     pub number: usize,
     /// The entry that the turn begins with.
     pub seq: u64,
-    /// When.
     pub at_ms: i64,
-    /// What they said.
+    /// The text of the message.
     pub words: String,
-    /// What was changed, in order, each with the folder it lies beneath.
+    /// The changes in order, each with its root folder.
     pub changes: Vec<(String, Change)>,
-    /// What was done that cannot be put back.
+    /// Changes that cannot be undone.
     pub left: Vec<Left>,
-    /// How often files were put back.
+    /// Number of rewinds.
     pub rewound: usize,
 }
 
-/// A change, where it stands in the log.
-#[derive(Debug)]
+/// A change, with its position in the log.
+#[derive(Debug, Clone)]
 struct Noted {
     seq: u64,
     root: String,
     change: Change,
     is_sure: bool,
-    /// It was put back to what it was behind this entry.
+    /// A rewind restored the state after this entry.
     behind: Option<u64>,
     when: When,
 }
@@ -89,9 +88,9 @@ struct Noted {
 /// When a change was made, in milliseconds since 1970.
 #[derive(Debug, Clone, Copy)]
 enum When {
-    /// Whoever made it has noted it, and was done with it by then.
+    /// The agent or merge that made the change recorded it itself; the change was complete at this time.
     Until(i64),
-    /// Whoever has found it had last looked then.
+    /// A scan found the change; the scan before it was at this time.
     Since(i64),
 }
 
@@ -101,8 +100,8 @@ impl Noted {
     }
 }
 
-/// Until when a change was made, what it was, and whether it is known to have been made.
-type Made = (i64, Change, bool);
+/// A step with its position in the log and the end of its call.
+type Placed = (usize, i64, Noted);
 
 #[derive(Debug, Default)]
 pub(super) struct Log {
@@ -110,22 +109,22 @@ pub(super) struct Log {
     left: Vec<(u64, Left)>,
     turns: Vec<Spoken>,
     rewound: Vec<(u64, Rewound)>,
-    /// When each of them was over, and what came of it.
+    /// The end of each rewind, and its outcome.
     ended: HashMap<uuid::Uuid, (i64, RewindEnded)>,
     /// Every entry's number and time, oldest first.
     times: Vec<(u64, i64)>,
 }
 
-/// What calls say of themselves, by the stream and the key of each.
+/// What the log says about calls, by stream and key.
 #[derive(Debug, Default)]
 struct Calls<'e> {
-    /// Those that may change anything: where each stands, and whether it comes back before it is over.
+    /// Calls that may change any file: the entry of each, and whether it can return while its command still runs.
     opaque: Vec<(u64, (&'e str, String), bool)>,
     begun_ms: HashMap<(&'e str, String), i64>,
     ended: HashMap<(&'e str, String), (i64, Ending, bool)>,
-    /// Those that somebody has looked at afterwards, or that have said themselves what they will do.
+    /// Calls whose changes a later scan has found, or that recorded their changes themselves.
     seen: HashSet<(String, String)>,
-    /// Commands in the background of which nobody has seen the end, and where they stand.
+    /// Background commands whose end is not recorded, with their entries.
     running: HashMap<(&'e str, String), u64>,
 }
 
@@ -134,12 +133,11 @@ impl Calls<'_> {
         self.ended.get(&(stream, key.to_owned())).is_some_and(|(_, ending, failed)| *ending == Ending::Ran && !failed)
     }
 
-    /// When what a step says came about; an old one does not say since when nobody had looked.
+    /// When the changes of a step were made. Old steps do not record the time of the scan before.
     fn when(&self, stream: &str, at_ms: i64, step: &FilesChanged) -> When {
-        let (by, key) = whose(stream, &step.key);
-        let call = (by, key.to_owned());
+        let call = step.calls(stream).next().map_or((stream, String::new()), |(by, key)| (by, key.to_owned()));
         match (step.seen, step.since_ms) {
-            (false, _) if self.ended.contains_key(&call) || is_call(stream) => {
+            (false, _) if self.ended.contains_key(&call) || is_agent(stream) => {
                 When::Until(self.ended.get(&call).map_or(i64::MAX, |(at_ms, ..)| *at_ms))
             }
             (false, _) => When::Until(at_ms.saturating_add(MERGE_MS)),
@@ -148,7 +146,7 @@ impl Calls<'_> {
         }
     }
 
-    /// Those that did not come to their end, so that nobody knows what they did.
+    /// Calls without a known end, whose changes are therefore unknown.
     fn cut(&self) -> impl Iterator<Item = (u64, Left)> {
         let is_cut = |(seq, call, runs_on): &&(u64, (&str, String), bool)| match self.ended.get(call) {
             _ if self.seen.contains(&(call.0.to_owned(), call.1.clone())) => false,
@@ -163,17 +161,7 @@ impl Calls<'_> {
     }
 }
 
-/// The stream and the key of the call that a step was made by: of a merge, which is a step of the session, both are in its key.
-fn whose<'s>(stream: &'s str, key: &'s str) -> (&'s str, &'s str) {
-    key.split_once(' ').filter(|(by, _)| is_call(by)).unwrap_or((stream, key))
-}
-
-/// Whether calls are made there, each of which says its own end.
-fn is_call(stream: &str) -> bool {
-    stream.starts_with("agent/")
-}
-
-/// What the log of files is read from.
+/// The events that are read.
 const TOLD: [&str; 7] =
     ["tool_intent", "tool_done", "files_changed", "command_begun", "command_over", "rewound", "rewind_ended"];
 
@@ -198,7 +186,7 @@ impl Log {
                     calls.ended.insert((stream, of.key), (entry.at_ms, of.ending, of.is_error));
                 }
                 Event::CommandBegun(of) => drop(calls.running.insert((stream, of.id), entry.seq)),
-                // What a stopped one did is known if somebody has looked after its end.
+                // A stopped or lost command stays in the map: its changes are known only if a scan followed.
                 Event::CommandOver(of) if !of.lost && !of.stopped => drop(calls.running.remove(&(stream, of.id))),
                 Event::FilesChanged(of) => steps.push(((entry.seq, entry.at_ms), stream, of)),
                 Event::Rewound(of) => log.rewound.push((entry.seq, of)),
@@ -208,10 +196,9 @@ impl Log {
         }
         for ((seq, at_ms), stream, step) in steps {
             let when = calls.when(stream, at_ms, &step);
+            calls.seen.extend(step.calls(stream).map(|(by, key)| (by.to_owned(), key.to_owned())));
             let FilesChanged { key, root, changes, left, seen, .. } = step;
             let is_sure = seen || calls.has_run(stream, &key);
-            let (by, call) = whose(stream, &key);
-            calls.seen.insert((by.to_owned(), call.to_owned()));
             log.left.extend(left.into_iter().map(|left| (seq, left)));
             let noted = |change| Noted { seq, root: root.clone(), change, is_sure, behind: None, when };
             log.changes.extend(changes.into_iter().map(noted));
@@ -223,7 +210,7 @@ impl Log {
         Ok(log)
     }
 
-    /// What was put back are steps, too.
+    /// Adds the changes that rewinds made: they are steps, too.
     fn note_rewound(&mut self) {
         for (seq, rewound) in &self.rewound {
             let ended = self.ended.get(&rewound.id);
@@ -236,31 +223,41 @@ impl Log {
                 self.changes.push(Noted { seq: *seq, root, change, is_sure, behind: Some(rewound.behind), when });
             }
         }
-        // Stable: what one step did stays in its order.
+        // Stable: the changes of one step keep their order.
         self.changes.sort_by_key(|noted| noted.seq);
     }
 
-    /// What a look has found and others have noted before it is theirs, where they noted it.
+    /// A change that a scan has found and that another step has recorded belongs to that step alone.
     fn note_once(&mut self) {
-        let mut known: HashMap<(String, String), Vec<Made>> = HashMap::new();
-        for mut noted in std::mem::take(&mut self.changes) {
+        let mut known: HashMap<(String, String), Vec<Placed>> = HashMap::new();
+        // In order: the part of a change that precedes a step comes right before that step.
+        let mut ordered: Vec<(usize, bool, Noted)> = Vec::new();
+        for (at, noted) in std::mem::take(&mut self.changes).into_iter().enumerate() {
             let file = (noted.root.clone(), noted.change.path.clone());
             match noted.when {
-                When::Until(over) => known.entry(file).or_default().push((over, noted.change.clone(), noted.is_sure)),
+                When::Until(over) => {
+                    known.entry(file).or_default().push((at, over, noted.clone()));
+                    ordered.push((at, true, noted));
+                }
                 When::Since(since) => {
-                    let others = known.get(&file).into_iter().flatten().filter(|(over, ..)| *over >= since);
-                    let left = rebased(&noted.change, others.map(|(_, change, is_sure)| (change, *is_sure)));
-                    let Some(left) = left else { continue };
-                    noted.change = left;
+                    let others = known.get(&file).into_iter().flatten().filter(|(_, over, _)| *over >= since);
+                    let others: Vec<&Placed> = others.collect();
+                    let changes: Vec<_> = others.iter().map(|(.., other)| (&other.change, other.is_sure)).collect();
+                    for (before, change) in rebased(&noted.change, &changes) {
+                        let other = others.get(before).map(|(at, _, other)| (*at, other.seq));
+                        let (at, seq) = other.unwrap_or((at, noted.seq));
+                        ordered.push((at, other.is_none(), Noted { seq, change, ..noted.clone() }));
+                    }
                 }
             }
-            self.changes.push(noted);
         }
+        ordered.sort_by_key(|(at, is_last, _)| (*at, *is_last));
+        self.changes = ordered.into_iter().map(|(.., noted)| noted).collect();
     }
 
-    /// The steps of every file whose work is still in place.
+    /// The steps of every file whose changes are still in place.
     pub(super) fn standing(&self) -> BTreeMap<(String, String), Vec<u64>> {
-        // What may not have been put back may still be there.
+        // A rewind that may not have restored a file does not count for that file.
         let counted = self.changes.iter().filter(|noted| noted.behind.is_none() || noted.is_sure);
         standing(counted.map(|Noted { seq, root, change, behind, .. }| Touch {
             seq: *seq,
@@ -270,7 +267,7 @@ impl Log {
         }))
     }
 
-    /// The steps of these files from an entry of each on.
+    /// The steps of these files, each from an entry on.
     pub(super) fn since(&self, firsts: &BTreeMap<(String, String), u64>) -> impl Iterator<Item = Step<'_>> {
         let is_in = |noted: &&Noted| {
             let file = (noted.root.clone(), noted.change.path.clone());
@@ -284,27 +281,27 @@ impl Log {
         self.changes.iter().any(|noted| Path::new(&noted.root).join(&noted.change.path).starts_with(file))
     }
 
-    /// The steps behind an entry.
+    /// The steps after an entry.
     pub(super) fn behind(&self, seq: u64) -> impl Iterator<Item = Step<'_>> {
         self.changes.iter().filter(move |noted| noted.seq > seq).map(Noted::step)
     }
 
-    /// What was done behind an entry that cannot be put back.
+    /// Changes after an entry that cannot be undone.
     pub(super) fn left(&self, seq: u64) -> Vec<Left> {
         self.left.iter().filter(|(at, _)| *at > seq).map(|(_, left)| left.clone()).collect()
     }
 
-    /// The last time that files were put back.
+    /// The last rewind.
     pub(super) fn last_rewound(&self) -> Option<&(u64, Rewound)> {
         self.rewound.last()
     }
 
-    /// Whether one takes the one before it back.
+    /// Whether a rewind undoes the one before it.
     pub(super) fn is_undo(&self, rewound: &Rewound) -> bool {
         self.rewound.iter().any(|(seq, other)| other.id != rewound.id && *seq == rewound.behind + 1)
     }
 
-    /// What was put back at these times, in order.
+    /// The changes of these rewinds, in order.
     pub(super) fn put_at(&self, times: &[uuid::Uuid]) -> Vec<Put> {
         let unread = self.rewound.iter().filter(|(_, of)| times.contains(&of.id));
         let done = |of: &Rewound| {
@@ -315,18 +312,18 @@ impl Log {
         unread.flat_map(|(_, of)| done(of)).collect()
     }
 
-    /// One that did not come to its end.
+    /// An unfinished rewind.
     pub(super) fn begun(&self) -> Option<Rewound> {
         let (_, last) = self.rewound.last()?;
         Some(last).filter(|last| !self.ended.contains_key(&last.id)).cloned()
     }
 
-    /// The last entry before each time that the user spoke, oldest first.
+    /// The last entry before each message of the user, oldest first.
     pub(super) fn turns(&self) -> Vec<u64> {
         self.turns.iter().map(|turn| turn.seq.saturating_sub(1)).collect()
     }
 
-    /// The last entry that stays.
+    /// The last entry before the point.
     pub(super) fn point(&self, to: To) -> Option<u64> {
         let turns = self.turns();
         match to {
@@ -364,12 +361,12 @@ impl Log {
 }
 
 impl Rewind<'_> {
-    /// The points that one can go back to, oldest first.
+    /// The points to go back to, oldest first.
     pub fn moments(&self) -> Result<Vec<Moment>, RuntimeError> {
         Ok(Log::of(self.journal, self.session)?.moments())
     }
 
-    /// Those of these files, by their full paths, that nothing in the session has touched.
+    /// The files, of these full paths, that the session has not touched.
     pub fn untouched(&self, files: &[PathBuf]) -> Result<Vec<PathBuf>, RuntimeError> {
         let log = Log::of(self.journal, self.session)?;
         Ok(files.iter().filter(|file| !log.touches(file)).cloned().collect())

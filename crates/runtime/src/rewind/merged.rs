@@ -1,4 +1,4 @@
-//! What a copy brings into its project: one step, written down with how everything was before anything is touched.
+//! The merge of a worktree into its project: one step, recorded with the earlier states before any file is touched.
 
 use std::path::Path;
 
@@ -16,32 +16,33 @@ use crate::post;
 use crate::session;
 use crate::shared::{append, commit_at, now_ms};
 
-/// Whoever merges copies into a project, and the session that this is a step of.
+/// Records merges of worktrees into a project as steps of a session.
 #[derive(Debug)]
 pub(crate) struct Merger<'a> {
     pub(crate) journal: &'a Journal,
     pub(crate) session: SessionId,
-    /// Who still has to own the session.
+    /// The ownership of the session that the commit requires.
     pub(crate) fence: Option<Fence>,
-    /// Who does it.
+    /// The author of the merge.
     pub(crate) actor: String,
-    /// Fires when whoever began it is gone; a person at a command waits to the end.
+    /// Fires when the agent or plan that began the merge has ended; `None` for a person's command, which waits to the
+    /// end.
     pub(crate) gone: Option<CancellationToken>,
-    /// What it is called: of a call, its agent's stream and its key.
+    /// Identifies the merge: for a call, its agent's stream and its key.
     pub(crate) key: String,
 }
 
 impl Merger<'_> {
-    /// Writes down what is about to be changed, with the bytes that are there. Blocking.
+    /// Records the changes that are about to be made, with the present contents. Blocking.
     pub(crate) fn note(&self, project: &Path, changes: &[Change]) -> Result<(), RuntimeError> {
         let (mut blobs, mut left, mut held) = (Vec::new(), Vec::new(), 0_u64);
         let ground = Ground::open(project).ok();
         let mut changes = changes.to_vec();
         for Change { path, before, after } in changes.iter_mut().filter(|change| change.before != State::Gone) {
             let now = ground.as_ref().and_then(|ground| ground.look(path).ok());
-            // What is not as it was any more is not taken.
+            // A file that has changed since is not merged.
             let Some((now, Some(bytes))) = now.filter(|(now, _)| now == before) else { continue };
-            // The same, and who may do what with it.
+            // The same content, with the permissions that the file has now.
             (*before, *after) = (now, after.in_stead_of(now));
             held = held.saturating_add(bytes.len() as u64);
             if held > REWIND_BYTES_MAX {
@@ -50,10 +51,9 @@ impl Merger<'_> {
                 blobs.push(bytes);
             }
         }
-        let (key, root) = (self.key.clone(), project.display().to_string());
-        let changed = FilesChanged { key, root, changes, left, seen: false, moved: Vec::new(), since_ms: 0 };
+        let changed = FilesChanged { changes, left, ..FilesChanged::new(self.key.clone(), project) };
         let mut commit = commit_at(now_ms());
-        // Nobody can tell from a file whether it was us who put it there.
+        // Must survive a power cut: the files themselves do not show that this program wrote them.
         commit.strength = Strength::Full;
         commit.fence.clone_from(&self.fence);
         commit.actor.clone_from(&self.actor);
@@ -70,20 +70,22 @@ impl Merger<'_> {
                 () = gone.cancelled() => None,
             }
         });
-        // Nobody waits for it any more, nor knows whether it was stored: nothing is touched, and the next process does it.
+        // The waiting loop has ended, and the commit may or may not be stored: no file is touched, and the next
+        // process does the merge.
         stored.ok_or(RuntimeError::NotOpen(self.session))??;
         Ok(())
     }
 }
 
-/// Writes down in its agent's session what a person is about to take out of a copy, so that it can be put back with the rest. Blocking.
+/// Records in the agent's session what a person is about to merge from a worktree, so that a rewind can undo it.
+/// Blocking.
 pub fn note_accepted(
     journal: &Journal,
     (copy, project): (&str, &Path),
     by: &Principal,
     changes: &[Change],
 ) -> Result<(), RuntimeError> {
-    // The copy of a fork has no agent: its session is the one that works in it.
+    // The worktree of a fork has no agent: its session is the one that works in it.
     let Some(session) = post::session_at(journal, &format!("agent/{copy}")) else { return Ok(()) };
     let merger =
         Merger { journal, session, fence: None, actor: by.address(), gone: None, key: format!("accept {copy}") };

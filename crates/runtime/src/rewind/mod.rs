@@ -1,11 +1,12 @@
-//! Files put back as they were at an earlier point of a session.
+//! Restores files as they were at an earlier point of a session.
 //!
-//! What is put back follows from the log alone: each step says how the files were that it changed, and `core::rewind` which of
-//! them nobody else has touched since. It is written down before anything is done ([`Rewound`]), with the bytes that are there now, so
-//! that it can be gone on with after a crash and taken back itself. Whoever calls this owns the session.
+//! The plan follows from the log alone: each step records the states of the files it changed, and `core::rewind` says
+//! which of them have no other changes since. The plan is committed before any file changes ([`Rewound`]), with the
+//! present contents, so that it can be completed after a crash and undone itself. The caller owns the session.
 
 mod log;
 mod merged;
+mod observed;
 mod plan;
 
 use std::io;
@@ -31,56 +32,60 @@ use crate::shared::{append, commit_at, new_id, now_ms};
 pub use log::{Moment, To};
 pub(crate) use merged::Merger;
 pub use merged::note_accepted;
+pub(crate) use observed::{record_tree_step, settle};
 pub use plan::{Plan, Sheet, Skip, Skipped};
 
-/// What the lead is told.
+/// Messages to the lead.
 const TOLD: &str = include_str!("../../../../prompts/rewound.md");
 const TOLD_AGAIN: &str = include_str!("../../../../prompts/rewound_again.md");
-/// Files that it is told by name.
+/// Files that such a message names at most.
 const TOLD_FILES_MAX: usize = 50;
 
-/// Claims a session that nobody has open, so that nobody begins to work in it meanwhile.
+/// Claims a session that no process has open, so that none can open it meanwhile.
 pub async fn hold(journal: &Journal, worker: &Worker, session: SessionId) -> Result<Fence, RuntimeError> {
     let resource = session::stream(session);
     let epoch = journal.claim(&resource, worker).await?;
     Ok(Fence { resource, worker: worker.id(), epoch })
 }
 
-/// What came of putting files back.
+/// The outcome of a rewind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// Files that are as they were.
+    /// Files that were restored.
     pub done: Vec<Put>,
-    /// Those that could not be put back.
+    /// Files that could not be restored.
     pub failed: Vec<Failed>,
 }
 
-/// Whoever puts files of one session back.
+/// Restores files of one session.
 #[derive(Debug)]
 pub struct Rewind<'j> {
     journal: &'j Journal,
     trees: Trees,
-    /// Where what is this user's is: copies and stores come and go there.
+    /// The folder of this user's data: worktrees and stores in it come and go.
     home: PathBuf,
     session: SessionId,
-    /// A folder whose files are put back in another, and nowhere else.
+    /// Restores files of the first folder in the second, and nowhere else.
     moved: Option<(PathBuf, PathBuf)>,
 }
 
 impl<'j> Rewind<'j> {
-    /// For a session; `home` is where this user's journal is.
+    /// For a session; `home` is where this user's journal is. Records first the changes of its commands whose process was killed.
+    /// Blocking.
     pub fn new(journal: &'j Journal, home: &Path, session: SessionId) -> Self {
         let real = home.canonicalize().unwrap_or_else(|_| home.to_owned());
-        Self { journal, trees: Trees::within(home), home: real, session, moved: None }
+        let trees = Trees::within(home);
+        settle(journal, &trees, session);
+        Self { journal, trees, home: real, session, moved: None }
     }
 
-    /// One that was begun and did not come to its end.
+    /// An unfinished rewind.
     pub fn begun(&self) -> Result<Option<Rewound>, RuntimeError> {
         Ok(log::Log::of(self.journal, self.session)?.begun())
     }
 
-    /// Makes of a copy of a project what the project was behind an entry, as far as that is known; of a file that somebody else has
-    /// changed since, the copy keeps what is there now. Only the copy is written. Blocking.
+    /// Turns a worktree into the state that the project had after an entry, as far as it is known; a file with other
+    /// changes since keeps its present content. Only the worktree is written. Blocking.
     pub fn restore(self, behind: u64, project: &Path, copy: &Path) -> Result<(Plan, Outcome), RuntimeError> {
         let there = Self { moved: Some((project.to_owned(), copy.to_owned())), ..self };
         let plan = there.plan(To::Behind(behind), &[])?;
@@ -88,7 +93,7 @@ impl<'j> Rewind<'j> {
         Ok((plan, outcome))
     }
 
-    /// The folder that files beneath a root are put back in.
+    /// The folder in which files beneath a root are restored.
     fn ground(&self, root: &str) -> io::Result<Ground> {
         match &self.moved {
             None => Ground::open(Path::new(root)),
@@ -97,18 +102,18 @@ impl<'j> Rewind<'j> {
         }
     }
 
-    /// Puts files back. Blocking.
+    /// Restores files. Blocking.
     pub fn carry_out(&self, plan: &Plan, fence: &Fence, by: &Principal) -> Result<Outcome, RuntimeError> {
         let rewound = self.begin(plan, fence, by)?;
         self.finish(&rewound, fence, by)
     }
 
-    /// Writes down what is about to be done, with how everything is now. Blocking.
+    /// Commits the plan, with the present contents. Blocking.
     pub fn begin(&self, plan: &Plan, fence: &Fence, by: &Principal) -> Result<Rewound, RuntimeError> {
         let (mut blobs, mut bytes) = (Vec::new(), 0_u64);
         for Put { root, change } in &plan.puts {
             let now = self.ground(root).ok().and_then(|ground| ground.look(&change.path).ok());
-            // What has changed since it was planned is refused when its turn comes.
+            // A file that has changed since the plan was made is refused later.
             if let Some((State::File { .. } | State::Link { .. }, Some(now))) = now {
                 bytes = bytes.saturating_add(now.len() as u64);
                 blobs.push(now);
@@ -124,7 +129,7 @@ impl<'j> Rewind<'j> {
         Ok(rewound)
     }
 
-    /// Does what was written down, or what is left of it. Blocking.
+    /// Carries out a committed rewind, or what is left of it. Blocking.
     pub fn finish(&self, rewound: &Rewound, fence: &Fence, by: &Principal) -> Result<Outcome, RuntimeError> {
         let outcome = self.put_all(&rewound.puts);
         let ended = Event::RewindEnded(RewindEnded { id: rewound.id, failed: outcome.failed.clone() });
@@ -159,7 +164,7 @@ impl<'j> Rewind<'j> {
         ground.put(change, bytes).map_err(|error| error.to_string())
     }
 
-    /// Bytes that a step has kept.
+    /// A stored content.
     fn bytes(&self, root: &str, hash: &max_team_core::hash::Hash) -> Result<Option<Vec<u8>>, RuntimeError> {
         match self.journal.blob(hash)? {
             Some(bytes) => Ok(Some(bytes)),
@@ -170,7 +175,7 @@ impl<'j> Rewind<'j> {
     fn commit(&self, event: &Event, fence: &Fence, by: &Principal) -> Result<Commit, RuntimeError> {
         let stream = session::stream(self.session);
         let mut commit = commit_at(now_ms());
-        // Nobody can tell from a file whether it was us who put it there.
+        // Must survive a power cut: the files themselves do not show that this program wrote them.
         commit.strength = Strength::Full;
         commit.fence = Some(fence.clone());
         commit.expect.push((stream.clone(), Expect::Any));
@@ -178,7 +183,8 @@ impl<'j> Rewind<'j> {
         Ok(commit)
     }
 
-    /// What the lead is told with what the user says next: how files are now, in one letter. Those that it has not read yet go.
+    /// One message to the lead about the present state of files, read with the user's next message. It replaces
+    /// earlier unread ones.
     fn letter(
         &self,
         rewound: &Rewound,
@@ -228,13 +234,13 @@ impl<'j> Rewind<'j> {
     }
 }
 
-/// The times that a letter tells of; one that does not say tells of the one that it is named after.
+/// The rewinds that a message reports; an older message reports only the one that its id is made of.
 fn times_in(letter: &Envelope) -> Vec<Uuid> {
     let said = letter.body.get("times").and_then(|times| Vec::deserialize(times).ok());
     said.unwrap_or_else(|| vec![letter.id.uuid()])
 }
 
-/// What putting files back several times comes to: one change per file, and none where a file is again what it was.
+/// The sum of several rewinds: one change per file, and none for a file that is again what it was.
 fn told(puts: &[Put]) -> Vec<Put> {
     let mut files: Vec<Put> = Vec::new();
     for put in puts {

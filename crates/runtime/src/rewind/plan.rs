@@ -1,4 +1,4 @@
-//! What would be put back, and what would not.
+//! Plans a rewind: which files would be restored, and which not.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -13,67 +13,65 @@ use super::Rewind;
 use super::log::{Log, To};
 use crate::error::RuntimeError;
 
-/// What putting files back to a point comes to.
+/// The plan of a rewind to a point.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Plan {
-    /// Files become what they were behind the entry of this number.
+    /// Files become what they were after the entry with this number.
     pub behind: u64,
-    /// What is put back, in the order in which it is done: what goes makes room for what comes.
+    /// The files to restore, in order: removals come first, to make room.
     pub puts: Vec<Put>,
-    /// What is not.
+    /// The files that are left as they are.
     pub skipped: Vec<Skipped>,
-    /// What was done since that nobody has seen in full.
+    /// Changes since then that were not fully recorded.
     pub left: Vec<Left>,
 }
 
 impl Plan {
-    /// Whether everything that was changed since is known and put back.
+    /// Whether all changes since are known and undone.
     pub fn is_complete(&self) -> bool {
         self.skipped.is_empty() && self.left.is_empty()
     }
 
-    /// Files that are removed and were never kept, so that nobody can bring them back.
+    /// Files that are removed and whose content was never stored, so that this cannot be undone.
     pub fn lost(&self) -> usize {
         self.puts.iter().filter(|put| put.change.before.is_large()).count()
     }
 }
 
-/// A file that stays as it is.
+/// A file that is not restored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Skipped {
-    /// The folder that its path lies beneath.
+    /// Its root folder.
     pub root: String,
-    /// Which.
     pub path: String,
-    /// Why.
     pub why: Skip,
 }
 
-/// Why a file stays as it is.
+/// Why a file is not restored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum Skip {
-    /// Somebody else has changed it since.
+    /// It has other changes since.
     Changed,
-    /// What it was is not kept.
+    /// Its earlier content is not stored.
     Lost,
-    /// It cannot be looked at: why, in words.
+    /// It cannot be read: the reason.
     Unread(String),
-    /// The folder that everything lies beneath is not there.
+    /// The root folder does not exist.
     Away,
-    /// It is larger than what is kept: nobody knows how it was, or whether it is still what was left there.
+    /// It is too large to be stored: its earlier content is unknown, and so is whether it has changed since.
     Large,
 }
 
-/// How one file changes when it is put back.
+/// How a rewind changes one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Sheet {
     /// Its full path.
     pub path: PathBuf,
-    /// As a unified diff; of what is no text, a line that says so.
+    /// A unified diff; for a binary file, a line that says so.
     pub text: String,
 }
 
-/// Where files are, opened once.
+/// Root folders, each opened once.
 struct Grounds<'r, 'j> {
     rewind: &'r Rewind<'j>,
     open: HashMap<String, Option<Ground>>,
@@ -90,7 +88,7 @@ impl<'r, 'j> Grounds<'r, 'j> {
 }
 
 impl Rewind<'_> {
-    /// What going back to a point comes to. `files`: only these, or what lies beneath them, by their full paths. Blocking.
+    /// The plan of a rewind to a point. `files`: only these, or files beneath them, by their full paths. Blocking.
     pub fn plan(&self, to: To, files: &[PathBuf]) -> Result<Plan, RuntimeError> {
         let log = Log::of(self.journal, self.session)?;
         let nowhere = || match to {
@@ -115,8 +113,8 @@ impl Rewind<'_> {
         }
     }
 
-    /// To before the last words after which something was changed that is still there. What was put back already is left as it is:
-    /// going to where other files were then would do again what was taken back.
+    /// Goes back to before the last message whose changes are still there. Files that were already restored stay as
+    /// they are: a common point for all files would redo what was undone.
     fn plan_last(&self, log: &Log, is_meant: &dyn Fn(&str, &str) -> bool) -> Result<Plan, RuntimeError> {
         let standing = log.standing();
         let (mut before, mut other) = (u64::MAX, None);
@@ -130,7 +128,7 @@ impl Rewind<'_> {
                 other = other.or(Some(unseen).filter(|plan| !plan.left.is_empty()));
                 continue;
             }
-            // Each file goes back to before the first of its steps since then that is still in place.
+            // Each file goes back to before the first of its later steps that is still in place.
             let first = |steps: &Vec<u64>| steps.iter().rfind(|seq| **seq > behind).copied();
             let firsts = standing.iter().filter_map(|(file, steps)| Some((file.clone(), first(steps)?))).collect();
             let plan = self.plan_for(behind, log.since(&firsts), left, is_meant)?;
@@ -167,7 +165,7 @@ impl Rewind<'_> {
                 Err(error) => plan.skipped.push(Skipped { root, path, why: Skip::Unread(error.to_string()) }),
             }
         }
-        // A folder in the place of a file goes with what was put into it.
+        // A folder in place of a file is removed with its content.
         for (root, path, trail) in folders {
             let goes = |put: &Put| {
                 let inside = Path::new(&put.change.path).starts_with(&path);
@@ -181,7 +179,7 @@ impl Rewind<'_> {
         Ok(plan)
     }
 
-    /// A folder is not there. A copy that is no more has nothing in it to put back, but a project may have been moved.
+    /// A root folder does not exist. A removed worktree has nothing to restore, but a project may have been moved.
     fn miss(&self, plan: &mut Plan, root: String) {
         let is_ours = self.moved.is_some() || Path::new(&root).starts_with(&self.home);
         let away = Skipped { root, path: String::new(), why: Skip::Away };
@@ -195,7 +193,8 @@ impl Rewind<'_> {
             plan.skipped.push(Skipped { root, path, why: Skip::Changed });
             return Ok(());
         }
-        // One that is nobody else's can go whole; what it was before is nothing, and nothing else of it is known.
+        // A large file can be removed if the session created it and it is still the same file. Any other earlier
+        // content of it is unknown.
         if now.is_large() && !(trail.was == State::Gone && trail.names(now)) {
             plan.skipped.push(Skipped { root, path, why: Skip::Large });
             return Ok(());
@@ -230,7 +229,7 @@ impl Rewind<'_> {
     }
 }
 
-/// One file's change for people.
+/// The change of one file as text for people.
 fn shown(change: &Change, now: Option<&[u8]>, then: Option<&[u8]>) -> String {
     let path = &change.path;
     if let State::Bulky { size, .. } = change.before {

@@ -33,7 +33,7 @@ pub fn read(cwd: &Path, home: Option<&Path>) -> Instructions {
     whole
 }
 
-/// The nearest directory at or above `cwd` that holds `.git`, else `cwd`: nothing above a project speaks for it.
+/// The nearest directory at or above `cwd` that holds `.git`, else `cwd`: files above a project do not apply to it.
 fn project_root(cwd: &Path) -> PathBuf {
     cwd.ancestors().find(|directory| directory.join(".git").exists()).unwrap_or(cwd).to_path_buf()
 }
@@ -107,14 +107,14 @@ impl Reader {
     }
 }
 
-/// Whether a name says that its content is nobody's business: a project's files must not be able to hand it on.
+/// Whether the file name suggests a secret: a project must not be able to include such a file in a prompt.
 fn is_private(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
     let marked = ["secret", "credential", "password", "id_rsa", "id_ed25519"].iter().any(|word| name.contains(word));
     marked || name.starts_with(".env") || [".env", ".pem", ".key", ".p12"].iter().any(|ending| name.ends_with(ending))
 }
 
-/// One byte more than the cap is read, so that the assembly can tell and mark the cut.
+/// Reads one byte more than the limit, so that the caller can see and mark the cut.
 fn read_capped(path: &Path) -> std::io::Result<(String, usize)> {
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path)?;

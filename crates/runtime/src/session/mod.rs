@@ -7,6 +7,7 @@ pub mod instructions;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use max_team_core::channel::ChatAddress;
 use max_team_core::event::{Choice, Event};
 use max_team_core::id::{AgentId, SessionId};
 use max_team_journal::{Cursor, Journal, Projection};
@@ -20,21 +21,24 @@ use crate::skills::Contract;
 use crate::tasks;
 use crate::team_tools::Spawn;
 
-/// What each session is: written once.
+/// The fixed facts of each session, written once.
 const OPENED: &str = "session";
-/// What last happened in each: rewritten as it goes.
+/// The last activity of each session.
 const LAST: &str = "session_last";
-/// What was last asked in each.
+/// The last message of the user in each session.
 const ASKED: &str = "session_asked";
 /// The session last used in each directory.
 pub(crate) const IN_DIRECTORY: &str = "session_in";
-/// When somebody worked in each, wrote to those who work there, or changed its list, without a word of its lead.
+/// The last activity in each session that was not the lead's: work, messages to other agents, changes of the task
+/// list.
 pub(crate) const USED: &str = "session_used";
+/// The session of each chat of a messaging service.
+const OF_CHAT: &str = "session_of_chat";
 /// Characters of the title and the preview.
 const PREVIEW_CHARS: usize = 80;
 /// Entries read from the journal at a time.
 const PAGE: usize = 512;
-/// Last entries of the journal that are looked at for the session that was used last.
+/// Last entries of the journal that are searched for the session that was used last.
 const RECENT_ENTRIES_MAX: usize = 1_000;
 
 /// The stream of a session held in a terminal.
@@ -55,20 +59,21 @@ pub(crate) fn agent_stream(agent: AgentId) -> String {
 /// A row of `sessions list`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionRow {
-    /// Which.
     pub session: SessionId,
-    /// Its lead.
     pub lead: AgentId,
-    /// Where it works.
+    /// The directory that it works in.
     pub cwd: String,
-    /// When it began.
+    /// When it was opened first.
     pub opened_at_ms: i64,
-    /// When something was last said.
+    /// The time of the last message or answer.
     pub last_at_ms: i64,
-    /// What was last asked.
+    /// The last message of the user, shortened.
     pub preview: String,
-    /// Whether the user was answered last.
+    /// Whether the last message has its answer.
     pub answered: bool,
+    /// The chat of a messaging service that it is held in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chat: Option<ChatAddress>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -76,6 +81,8 @@ struct OpenedRow {
     lead: AgentId,
     cwd: String,
     at_ms: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    chat: Option<ChatAddress>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -89,7 +96,16 @@ pub(crate) fn project(session: &str, at_ms: i64, event: &Event) -> Vec<Projectio
     let last = |answered| put(LAST, session, at_ms, &LastRow { answered, at_ms });
     match event {
         Event::SessionOpened(opened) => {
-            put(OPENED, session, at_ms, &OpenedRow { lead: opened.lead, cwd: opened.cwd.clone(), at_ms })
+            let (cwd, chat) = (opened.cwd.clone(), opened.chat.clone());
+            let of_chat = chat.as_ref().map(|chat| Projection::Put {
+                table: OF_CHAT.into(),
+                key: chat.to_string(),
+                value: session.as_bytes().to_vec(),
+                sort_ms: at_ms,
+            });
+            let mut rows = put(OPENED, session, at_ms, &OpenedRow { lead: opened.lead, cwd, at_ms, chat });
+            rows.extend(of_chat);
+            rows
         }
         Event::Said(said) => {
             let here = Projection::Put {
@@ -107,19 +123,18 @@ pub(crate) fn project(session: &str, at_ms: i64, event: &Event) -> Vec<Projectio
     }
 }
 
-/// What the journal knows of sessions; needs no house.
+/// The sessions of a journal; needs no runtime.
 #[derive(Debug)]
 pub struct Sessions<'j> {
     journal: &'j Journal,
 }
 
 impl<'j> Sessions<'j> {
-    /// Looks into a journal.
     pub fn new(journal: &'j Journal) -> Self {
         Self { journal }
     }
 
-    /// Those in which something was said, or somebody works without a word of the lead's; last used first.
+    /// Sessions with a conversation or other activity, last used first.
     pub fn list(&self, limit: usize) -> Result<Vec<SessionRow>, RuntimeError> {
         let mut sessions = Vec::new();
         for last in self.journal.list(LAST, limit, None)? {
@@ -142,7 +157,7 @@ impl<'j> Sessions<'j> {
         Ok(sessions)
     }
 
-    /// What a skill is given says nothing: its session is known by the command that carries it out.
+    /// A session that carries out a skill gets the command as its title: its first message is only the skill's input.
     fn titled(&self, row: SessionRow) -> Result<SessionRow, RuntimeError> {
         if row.preview != Contract::HEAD {
             return Ok(row);
@@ -155,7 +170,7 @@ impl<'j> Sessions<'j> {
         })
     }
 
-    /// What a session is known by in which nothing was said to the lead: who was started in it, or was to be.
+    /// The title of a session without a message to the lead: the agents that were started, or were to be.
     fn names(&self, row: &SessionRow) -> Result<String, RuntimeError> {
         let mates = rows::rows::<MateRow>(self.journal, &rows::mates_of(&row.session.to_string()))?;
         let mut names: Vec<String> = mates.into_iter().map(|(name, _)| format!("@{name}")).collect();
@@ -170,7 +185,7 @@ impl<'j> Sessions<'j> {
         Ok(preview(&names.join(" ")))
     }
 
-    /// The ids of all in which something was said, last used first; handed over one at a time.
+    /// Calls `each` with the ids of all sessions with a conversation, last used first.
     pub fn each_id(&self, mut each: impl FnMut(String)) -> Result<(), RuntimeError> {
         let mut after = None;
         loop {
@@ -181,8 +196,7 @@ impl<'j> Sessions<'j> {
         }
     }
 
-    /// The row that says which session was last used in a directory, as it is without some of them; nothing, if it
-    /// is about another.
+    /// The new row of the last used session in a directory if some sessions go; `None` if the row names none of them.
     pub(crate) fn latest_without(&self, cwd: &str, gone: &[SessionId]) -> Result<Option<Projection>, RuntimeError> {
         let is_gone = |id: &str| id.parse().is_ok_and(|id| gone.contains(&id));
         let latest = self.journal.get(IN_DIRECTORY, cwd)?;
@@ -205,10 +219,10 @@ impl<'j> Sessions<'j> {
         }
     }
 
-    /// Those in which nothing has happened since then, to whomever, the oldest last.
+    /// Sessions without any entry since then in any of their streams, the oldest last.
     pub fn unused_since(&self, at_ms: i64) -> Result<Vec<SessionRow>, RuntimeError> {
         let mut found = Vec::new();
-        // Who is still spoken to need not be the lead, whose words alone make the rows.
+        // The rows follow from the lead's messages only, but other agents may have been active since.
         let mut see = |row: SessionRow| {
             let last_at_ms = self.active_at_ms(&row)?;
             found.extend(Some(SessionRow { last_at_ms, ..row }).filter(|row| row.last_at_ms < at_ms));
@@ -223,7 +237,7 @@ impl<'j> Sessions<'j> {
         Ok(found)
     }
 
-    /// When something last happened in it, to whomever.
+    /// The time of the last entry in any stream of the session.
     fn active_at_ms(&self, row: &SessionRow) -> Result<i64, RuntimeError> {
         let mut last_ms = row.last_at_ms;
         for stream in Cast::of(self.journal, row.session)?.streams() {
@@ -234,7 +248,7 @@ impl<'j> Sessions<'j> {
         Ok(last_ms)
     }
 
-    /// The sessions whose row in a table is from before then.
+    /// The sessions whose row in a table is older than that.
     fn each_before(
         &self,
         table: &str,
@@ -294,7 +308,8 @@ impl<'j> Sessions<'j> {
         }
     }
 
-    /// Adds the sessions of a directory that the last entries of the journal belong to, whatever the clock said at them.
+    /// Adds the sessions of a directory that the last entries of the journal belong to; by order, because the clock
+    /// may have been wrong.
     fn add_recent(&self, cwd: &str, used: &mut Vec<SessionId>) -> Result<(), RuntimeError> {
         let first = self.journal.last_seq()?.saturating_sub(RECENT_ENTRIES_MAX as u64);
         let entries = self.journal.read_all(first, RECENT_ENTRIES_MAX)?;
@@ -336,13 +351,13 @@ impl<'j> Sessions<'j> {
         Ok(last_seq)
     }
 
-    /// Whether there is anything in a session: something was said, somebody was started, or waits to be, or was stopped before, or
-    /// there is a list. A team that could not begin leaves none of it.
+    /// Whether a session has any content: a conversation, an agent besides the lead, unread mail, a stop, or a task
+    /// list. A team that could not start leaves none.
     fn is_begun(&self, session: &str) -> Result<bool, RuntimeError> {
         if self.journal.get(LAST, session)?.is_some() || tasks::is_any(self.journal, session)? {
             return Ok(true);
         }
-        // The lead is always there.
+        // The lead always has a row.
         if self.journal.list(&rows::agents_of(session), 2, None)?.len() > 1 {
             return Ok(true);
         }
@@ -351,13 +366,14 @@ impl<'j> Sessions<'j> {
         if !self.journal.pending_mail(&lead)?.is_empty() {
             return Ok(true);
         }
-        // Where nothing was ever said there is little to look through.
+        // A session without a conversation has few entries.
         Ok(self.journal.read(&lead, 0, PAGE)?.iter().any(|entry| &*entry.event == "interrupted"))
     }
 
     /// Whether a session works in a directory.
     fn is_in(&self, session: &str, cwd: &str) -> Result<bool, RuntimeError> {
-        Ok(rows::row::<OpenedRow>(self.journal, OPENED, session)?.is_some_and(|opened| opened.cwd == cwd))
+        let opened = rows::row::<OpenedRow>(self.journal, OPENED, session)?;
+        Ok(opened.is_some_and(|opened| opened.cwd == cwd && opened.chat.is_none()))
     }
 
     /// The flags with which a session was opened.
@@ -370,7 +386,6 @@ impl<'j> Sessions<'j> {
         })
     }
 
-    /// One of them.
     pub fn row(&self, session: SessionId) -> Result<SessionRow, RuntimeError> {
         let key = session.to_string();
         let opened = self.journal.get(OPENED, &key)?;
@@ -381,13 +396,33 @@ impl<'j> Sessions<'j> {
             .ok_or(RuntimeError::NoSession(key))
     }
 
-    /// When the user last said something in it.
+    /// The session of a chat.
+    pub fn of_chat(&self, chat: &ChatAddress) -> Result<Option<SessionRow>, RuntimeError> {
+        let session = self.journal.get(OF_CHAT, &chat.to_string())?;
+        session.and_then(|id| session_in(&id)).map(|session| self.row(session)).transpose()
+    }
+
+    /// The sessions of the chats of an account of a channel, newest first.
+    pub fn of_account(&self, channel: &str, account: &str) -> Result<Vec<SessionRow>, RuntimeError> {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.journal.list(OF_CHAT, PAGE, after.as_ref())?;
+            let Some(last) = page.last() else { return Ok(found) };
+            after = Some(last.cursor());
+            for session in page.iter().filter_map(|item| session_in(&item.value)) {
+                let is_there = |chat: &ChatAddress| chat.channel() == channel && chat.account() == account;
+                found.extend(Some(self.row(session)?).filter(|row| row.chat.as_ref().is_some_and(is_there)));
+            }
+        }
+    }
+
+    /// The time of the user's last message.
     pub fn last_said_ms(&self, session: SessionId) -> Result<Option<i64>, RuntimeError> {
         let events = rows::events_of(self.journal, &stream(session))?;
         Ok(events.iter().rfind(|(_, event)| matches!(event, Event::Said(_))).map(|(at_ms, _)| *at_ms))
     }
 
-    /// Everything that its lead did, with the time.
+    /// The events of its lead, with their times.
     pub fn events(&self, session: SessionId) -> Result<Vec<(i64, Event)>, RuntimeError> {
         rows::events_of(self.journal, &agent_stream(self.row(session)?.lead))
     }
@@ -405,6 +440,7 @@ fn row_of(key: &str, opened: &[u8], last: Option<&[u8]>, asked: Option<&[u8]>) -
         session: key.parse().ok()?,
         lead: opened.lead,
         cwd: opened.cwd,
+        chat: opened.chat,
         opened_at_ms: opened.at_ms,
         last_at_ms: last.as_ref().map_or(opened.at_ms, |last| last.at_ms),
         answered: last.as_ref().is_none_or(|last| last.answered),
@@ -442,6 +478,7 @@ mod tests {
                 cwd: cwd.to_owned(),
                 by: by.clone(),
                 choice: Choice::default(),
+                chat: None,
             }),
             Event::Said(Said { envelope, text, by, cwd: cwd.to_owned() }),
         ];

@@ -13,9 +13,9 @@ const CONTRACTS: [(&str, &str); 4] = [
     ("test_coverage_analysis", include_str!("../../../../skills/test_coverage_analysis/skill.yaml")),
 ];
 
-/// All of them. One that cannot be read is a fault of ours that a test finds.
+/// All of them. A test makes sure that each can be read.
 pub(super) fn all() -> Vec<Skill> {
-    // They are the same at every turn.
+    // Read once: they never change.
     static ALL: LazyLock<Vec<Skill>> = LazyLock::new(|| {
         let read = |(name, text): (&str, &str)| contract::read(text.as_bytes(), &file(name), name, Scope::Builtin).ok();
         CONTRACTS.into_iter().filter_map(read).collect()

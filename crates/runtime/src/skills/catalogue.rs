@@ -1,7 +1,8 @@
-//! All skills of one project and one user: who wins a name, what is offered to models, and what is wrong.
+//! All skills of one project and one user: which file provides a name, which skills are offered to models, and what is
+//! wrong.
 //!
-//! The project wins a name, and whoever loses it is told. But what nobody trusts wins nothing: a stranger's folder must
-//! not take a name away from the user's own.
+//! A skill of the project takes precedence over one of the user with the same name, and the shadowed file is reported.
+//! An untrusted skill shadows nothing: a cloned project must not replace the user's own skills.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,13 +19,13 @@ use super::{CATALOGUE_BYTES_MIN, CATALOGUE_SHARE, LISTED_CHARS_MAX, SKILLS_MAX, 
 use crate::front_matter;
 use crate::shared::lock;
 
-/// What stands above the list.
+/// The text above the list.
 const ABOVE: &str = include_str!("../../../../prompts/skills.md");
-/// Bytes of a token, about.
+/// Estimated bytes of a token.
 const TOKEN_BYTES: u64 = 4;
 /// Bytes of the line that counts the rest.
 const MORE_BYTES: usize = 64;
-/// How long a catalogue holds before the folders are looked at again.
+/// How long a catalogue is used before the folders are checked again.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// A file that is no skill, and why.
@@ -36,33 +37,33 @@ pub struct Broken {
     pub why: String,
 }
 
-/// A skill whose name belongs to another one.
+/// A skill with the name of another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shadow {
-    /// The name.
+    /// The name that two skills have.
     pub name: String,
     /// The file that is not used.
     pub file: PathBuf,
-    /// The file that is.
+    /// The file that is used.
     pub by: PathBuf,
 }
 
-/// All skills.
+/// All skills that one project and one user have, with what is wrong about them.
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
     skills: BTreeMap<String, Skill>,
-    /// Who lost a name, and to whom.
+    /// Skills with a name that another one has.
     pub shadows: Vec<Shadow>,
-    /// What could not be used.
+    /// Files that cannot be used.
     pub broken: Vec<Broken>,
-    /// Texts beside skills that were skipped, because they are none.
+    /// Files beside skills that are no skills.
     pub skipped: Vec<Broken>,
     root: PathBuf,
     trust: Trust,
 }
 
 impl Catalogue {
-    /// Looks everywhere.
+    /// Reads the skills of the user, of the project at `root`, and those that come with the program.
     pub fn read(places: &Places, root: &Path) -> Self {
         let known = Known::kept_in(places.index.clone());
         let catalogue = Self::again(places, root, &known);
@@ -70,7 +71,7 @@ impl Catalogue {
         catalogue
     }
 
-    /// The same where much is known from before.
+    /// Like `read`, with the cache of earlier reads.
     fn again(places: &Places, root: &Path, known: &Known) -> Self {
         let mut found = places.find(root, known);
         if places.builtin {
@@ -101,7 +102,7 @@ impl Catalogue {
         catalogue
     }
 
-    /// They come in the order of precedence.
+    /// Skills are added in the order of precedence.
     fn add(&mut self, skill: Skill) {
         let is_strange = |skill: &Skill| matches!(skill.state, State::Untrusted | State::Changed);
         if self.skills.len() >= SKILLS_MAX && !self.skills.contains_key(&skill.name) {
@@ -121,7 +122,7 @@ impl Catalogue {
         }
     }
 
-    /// All that have won their names, by name.
+    /// All skills that are used, by name.
     pub fn all(&self) -> impl Iterator<Item = &Skill> {
         self.skills.values()
     }
@@ -131,13 +132,13 @@ impl Catalogue {
         self.skills.get(name)
     }
 
-    /// Those that an agent with these tools is told of.
+    /// The skills that are listed for an agent with these tools.
     pub fn offered<'a>(&'a self, tools: &'a [String]) -> impl Iterator<Item = &'a Skill> {
         self.all().filter(|skill| skill.is_offered() && is_doable(skill, tools))
     }
 
-    /// What goes into a prompt: names and descriptions, within the share of the window that is theirs.
-    /// `delegates`: whether what somebody else carries out is any use.
+    /// The list for a prompt: names and descriptions, within a share of the context window. `delegates`: whether to
+    /// include skills that another agent carries out.
     pub fn listing(&self, window_tokens: u64, tools: &[String], delegates: bool) -> String {
         let usable = self.offered(tools).filter(|skill| delegates || skill.done_by().is_none());
         let offered: Vec<(&str, Cow<'_, str>)> = usable.map(|skill| (skill.name.as_str(), about(skill))).collect();
@@ -150,13 +151,13 @@ impl Catalogue {
         format!("{}\n\n{lines}", ABOVE.trim_end())
     }
 
-    /// The whole text of a skill, without its front.
+    /// The whole text of a skill, without its front matter.
     pub fn text(&self, skill: &Skill) -> Result<String, String> {
         self.load(skill).map(|(_, text)| text)
     }
 
-    /// A skill as it stands there now, with its text: what it may do is read from the bytes that its text is. What came
-    /// with the project is held against its pin once more, and these are the bytes that the user trusts.
+    /// A skill with its text, as the file is now: metadata and text come from the same bytes. The folder of a
+    /// project's skill must match its pin again, and the text is part of the bytes that the pin covers.
     pub fn load(&self, skill: &Skill) -> Result<(Skill, String), String> {
         if let Some(text) = builtin::text(&skill.file) {
             return Ok((skill.clone(), text.to_owned()));
@@ -171,7 +172,7 @@ impl Catalogue {
         Ok((Skill { folder, warnings, state, ..now }, body(&bytes)))
     }
 
-    /// The file of a skill that came with the project, as the user trusts it.
+    /// The file of a project's skill, if it is as the user trusts it.
     fn pinned(&self, skill: &Skill) -> Result<Vec<u8>, String> {
         let words = self.trust.of(&self.root);
         if !is_known(skill, &words) {
@@ -184,7 +185,7 @@ impl Catalogue {
         find::bounded(bytes)
     }
 
-    /// The same as it is written, trusted or not: for people who want to know what they would say yes to.
+    /// The text as it is written, trusted or not: for people who decide whether to trust it.
     pub fn written(skill: &Skill) -> Result<String, String> {
         match builtin::text(&skill.file) {
             Some(text) => Ok(text.to_owned()),
@@ -192,7 +193,7 @@ impl Catalogue {
         }
     }
 
-    /// What the user would say yes to.
+    /// The pin that the user would approve.
     pub fn pin(skill: &Skill) -> Result<Pin, String> {
         Pin::of(place(skill))
     }
@@ -203,7 +204,7 @@ impl Catalogue {
     }
 }
 
-/// What a model is told of a skill. What it is only for stands first: the end may be cut.
+/// The description for a model. Restrictions come first, because the end may be cut.
 fn about(skill: &Skill) -> Cow<'_, str> {
     if let Some(contract) = &skill.contract {
         return Cow::Owned(format!("(input {}) {}", contract.shape(), skill.description));
@@ -220,12 +221,13 @@ fn body(bytes: &[u8]) -> String {
     front_matter::text(front_matter::cut(&text).body)
 }
 
-/// Whether an agent with these tools can do what was agreed.
+/// Whether an agent with these tools can fulfil the contract.
 pub(super) fn is_doable(skill: &Skill, tools: &[String]) -> bool {
     skill.contract.as_ref().is_none_or(|contract| contract.tools.iter().all(|tool| tools.contains(tool)))
 }
 
-/// How the user stands to what came with the project. A name that nobody has said yes to is not looked at further.
+/// Whether the user trusts a skill of the project. Its folder is hashed only if the user has once approved a skill of
+/// that name.
 fn trusted(skill: &Skill, words: &[String]) -> State {
     if !is_known(skill, words) {
         return State::Untrusted;
@@ -234,13 +236,13 @@ fn trusted(skill: &Skill, words: &[String]) -> State {
     if pin.is_some_and(|word| words.contains(&word)) { State::Ready } else { State::Changed }
 }
 
-/// Whether the user has ever said yes to a skill of that name.
+/// Whether the user has ever approved a skill of that name.
 fn is_known(skill: &Skill, words: &[String]) -> bool {
     let beginning = format!("skill {} ", skill.name);
     words.iter().any(|word| word.starts_with(&beginning))
 }
 
-/// What is all its own.
+/// The skill's own folder, or its file.
 fn place(skill: &Skill) -> &Path {
     skill.folder.as_deref().unwrap_or(&skill.file)
 }
@@ -263,7 +265,7 @@ fn lines(offered: &[(&str, &str)], bytes_max: usize) -> String {
             let middle = usize::midpoint(low, high + 1);
             if all(middle).len() <= bytes_max { low = middle } else { high = middle - 1 }
         }
-        // A few letters say less than none.
+        // A few characters say less than none.
         high = if low < 16 { 0 } else { low };
     }
     let whole = all(high);
@@ -282,7 +284,7 @@ fn lines(offered: &[(&str, &str)], bytes_max: usize) -> String {
     format!("{text}- … and {} more, which load by their names\n", offered.len() - told)
 }
 
-/// The catalogue of whatever project is worked on, made again when it may have changed.
+/// The catalogue of the current project, read again when files may have changed.
 #[derive(Debug, Default)]
 pub(crate) struct Library {
     places: Places,
@@ -295,7 +297,7 @@ impl Library {
         Self { known: Known::kept_in(places.index.clone()), places, made: Mutex::new(None) }
     }
 
-    /// The catalogue of a project. Blocking, but for a wave of members only once.
+    /// The catalogue of a project. Blocking; a wave of members shares one read.
     pub(crate) fn of(&self, root: &Path) -> Arc<Catalogue> {
         let mut made = lock(&self.made);
         if let Some((at, catalogue)) = &*made

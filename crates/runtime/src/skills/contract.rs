@@ -1,7 +1,7 @@
-//! Skills with a contract: a prompt, the tools it takes, the shape of what goes in and of what comes out, and a time.
+//! Skills with a contract: a prompt, the tools it needs, JSON schemas for input and output, and a time limit.
 //!
-//! They are written in YAML. A contract is checked when it is read: schemas that cannot be used and tools that are not
-//! named make it no skill. Whoever runs one checks the input before and the output after; nothing here runs anything.
+//! They are written in YAML. A contract is checked when it is read: an unusable schema or an unknown tool makes the
+//! file invalid. The caller that runs it checks the input before and the output after; nothing here runs anything.
 
 use std::path::Path;
 
@@ -14,33 +14,33 @@ use serde_json::{Value as Json, json};
 use super::{Head, Scope, Skill, State, read::is_name};
 use crate::yaml::{self, Node, Value};
 
-/// Seconds, if the file does not say.
+/// Time limit in seconds, if the file has none.
 const TIMEOUT_S_DEFAULT: u64 = 600;
-/// Seconds at most.
+/// Greatest time limit in seconds.
 const TIMEOUT_S_MAX: u64 = 24 * 3_600;
-/// Faults of one value that are told at once.
+/// Faults of one value that are reported together.
 const FAULTS_MAX: usize = 8;
 /// Bytes of one such fault.
 const FAULT_BYTES_MAX: usize = 300;
 
 const KEYS: [&str; 7] = ["name", "description", "prompt", "tools", "input", "output", "timeout"];
 
-/// What is agreed.
+/// The parsed contract of a skill.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Contract {
-    /// What whoever does it is told.
+    /// The prompt of the agent that carries it out.
     pub prompt: String,
-    /// Tools without which it cannot be done.
+    /// Tools that it needs.
     pub tools: Vec<String>,
-    /// JSON Schema of what goes in: an object.
+    /// JSON Schema of the input: an object.
     pub input: Json,
-    /// JSON Schema of what comes out: an object.
+    /// JSON Schema of the output: an object.
     pub output: Json,
-    /// How long it may take.
+    /// Time limit for carrying it out.
     pub timeout_ms: u64,
 }
 
-/// A value that does not have the shape that was agreed.
+/// A value that does not match the schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the {what} does not fit: {faults}")]
 pub struct Misfit {
@@ -51,27 +51,27 @@ pub struct Misfit {
 }
 
 impl Contract {
-    /// What whoever carries out a skill by itself is: there is nobody else of this role.
+    /// The role of the agent that carries out one skill; no other agent has it.
     pub const ROLE: &str = "skill";
-    /// The first line of what goes in.
+    /// The first line of the input.
     pub(crate) const HEAD: &str = "# Input";
 
-    /// Whether something can go in.
+    /// Checks an input.
     pub fn takes(&self, input: &Json) -> Result<(), Misfit> {
         fits("input", &self.input, input)
     }
 
-    /// Whether something can come out.
+    /// Checks an output.
     pub fn gives(&self, output: &Json) -> Result<(), Misfit> {
         fits("output", &self.output, output)
     }
 
-    /// What goes in, as whoever does it is told.
+    /// The input, as the agent that carries out the skill reads it.
     pub fn asked(input: &Json) -> String {
         format!("{}\n\n```json\n{input:#}\n```\n", Self::HEAD)
     }
 
-    /// The input in a line, for a list: its properties with their types, `?` behind those that may be left out.
+    /// The input in a line, for a list: its properties with their types, `?` behind optional ones.
     pub(crate) fn shape(&self) -> String {
         let required = self.input.get("required").and_then(Json::as_array);
         let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|required| required == name));
@@ -83,7 +83,7 @@ impl Contract {
         format!("{{{}}}", shown.collect::<Vec<_>>().join(", "))
     }
 
-    /// The property that plain words are meant for: the only one, or the only required one, if it takes text.
+    /// The property that plain text is meant for: the only one, or the only required one, if it takes text.
     pub(crate) fn only_text(&self) -> Option<&str> {
         let properties = self.input.get("properties").and_then(Json::as_object)?;
         let required = self.input.get("required").and_then(Json::as_array);
@@ -97,7 +97,7 @@ impl Contract {
         kind.is_none_or(|kind| kind == "string").then_some(name)
     }
 
-    /// Why somebody cannot do it who has fewer tools than it takes.
+    /// The refusal for an agent that lacks a tool of the contract.
     pub(crate) fn lacking(&self) -> String {
         format!("it takes the tools {}, and you do not have all of them", self.tools.join(", "))
     }
@@ -115,7 +115,7 @@ fn fits(what: &'static str, schema: &Json, value: &Json) -> Result<(), Misfit> {
     if faults.is_empty() { Ok(()) } else { Err(misfit(faults.join("; "))) }
 }
 
-/// Reads a contract; otherwise why it is none.
+/// Reads a contract, or says why it is none.
 pub(super) fn read(bytes: &[u8], file: &Path, called: &str, scope: Scope) -> Result<Skill, String> {
     let text = String::from_utf8_lossy(bytes);
     let node = yaml::parse(&text)
@@ -155,7 +155,7 @@ pub(super) fn read(bytes: &[u8], file: &Path, called: &str, scope: Scope) -> Res
     Ok(Skill { name, description, scope, file, folder, head, first_line: 1, contract, warnings, state })
 }
 
-/// Keys by the names that others give them.
+/// Keys in the spelling of other programs.
 fn meant(key: &str) -> &str {
     match key {
         "required_tools" | "requiredTools" | "required-tools" => "tools",
@@ -165,9 +165,9 @@ fn meant(key: &str) -> &str {
     }
 }
 
-/// A schema that a model can be held to.
+/// Checks that answers can be validated against a schema.
 fn usable(scope: Scope, key: &str, mut schema: Json) -> Result<Json, String> {
-    // Our own are held to this by a test.
+    // A test checks our own.
     if scope != Scope::Builtin {
         Structured::new(schema.clone()).map_err(|error| format!("`{key}`: {error}"))?;
     }

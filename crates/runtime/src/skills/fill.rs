@@ -1,18 +1,18 @@
-//! A skill's text with its blanks filled in.
+//! A skill's text with its placeholders filled in.
 //!
-//! The text is cut into pieces first and filled in afterwards, so that an argument is never taken for a placeholder or a
-//! command. Commands are only found here, `inline` fills them in, and the caller judges and runs each by itself.
+//! The text is cut into pieces first and filled in afterwards, so that an argument is never taken for a placeholder or
+//! a command. Commands are only found here, `inline` fills them in, and the caller judges and runs each by itself.
 
 use std::collections::BTreeMap;
 
 use super::{COMMANDS_MAX, inline};
 
-/// What blanks are filled with.
+/// Values of placeholders.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fill<'a> {
-    /// What was written behind the skill's name.
+    /// The text after the skill's name.
     pub arguments: &'a str,
-    /// Names that stand for the first, the second … of them.
+    /// Names of the first, second … argument.
     pub names: &'a [String],
     /// `${NAME}` by name.
     pub vars: BTreeMap<&'static str, String>,
@@ -65,7 +65,7 @@ pub(super) fn pieces(body: &str) -> Vec<Piece> {
         cut_line(line, number, &mut text, &mut pieces);
     }
     if let Some((mark, Some(script))) = fence {
-        // A block without its end is no command.
+        // A block without an end is no command.
         text.push_str(&format!("{mark}!\n{script}"));
     }
     pieces.push(Piece::Text(text));
@@ -102,7 +102,7 @@ pub fn written_commands(body: &str) -> Vec<String> {
     pieces(body).into_iter().filter_map(command).collect()
 }
 
-/// Fills a skill's text in. `run` gives what stands in for a command; beyond [`COMMANDS_MAX`] it is not asked.
+/// Fills in a skill's text. `run` gives the output of a command; it is called at most [`COMMANDS_MAX`] times.
 pub(super) fn fill(body: &str, with: &Fill<'_>, mut run: impl FnMut(&str) -> String) -> String {
     let words = words(with.arguments);
     let (mut whole, mut used, mut commands) = (String::with_capacity(body.len()), false, 0);
@@ -135,7 +135,7 @@ pub(super) fn fill(body: &str, with: &Fill<'_>, mut run: impl FnMut(&str) -> Str
     whole
 }
 
-/// What stands in for a command that was not run.
+/// The text in place of a command that was not run.
 pub(super) fn unrun(command: &str, why: &str) -> String {
     format!("[`{command}` was not run: {why}]")
 }
@@ -162,7 +162,7 @@ pub fn misplaced(body: &str, names: &[String]) -> Vec<(usize, String)> {
     pieces(body).into_iter().filter_map(fault).collect()
 }
 
-/// Fills blanks in; whether one stood for an argument.
+/// Fills in placeholders; whether one stood for an argument.
 fn blanks(text: &str, with: &Fill<'_>, words: &[String], into: &mut String) -> bool {
     let (mut rest, mut used) = (text, false);
     while let Some(at) = rest.find('$') {
@@ -181,19 +181,19 @@ fn blanks(text: &str, with: &Fill<'_>, words: &[String], into: &mut String) -> b
 /// A placeholder at the beginning of a text.
 #[derive(Debug)]
 pub(super) struct Blank {
-    /// Its value.
+    /// The value that replaces it.
     pub text: String,
-    /// Its bytes.
+    /// Length of the placeholder in bytes.
     pub length: usize,
     pub meaning: Meaning,
 }
 
-/// The value of a placeholder.
+/// What a placeholder stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// All arguments.
+    /// All arguments, as one text.
     All,
-    /// One of them.
+    /// One of the arguments.
     One,
     /// A path or an id of ours.
     Path,
@@ -231,7 +231,7 @@ pub(super) fn blank(text: &str, with: &Fill<'_>, words: &[String]) -> Option<Bla
     Some(one(index, length).unwrap_or(none(length)))
 }
 
-/// Arguments one by one; quotes keep blanks together.
+/// Splits arguments; quotes keep blanks together.
 pub(super) fn words(text: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for letter in text.chars() {

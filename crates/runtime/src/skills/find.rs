@@ -1,8 +1,8 @@
-//! Where skills lie.
+//! The folders of skills.
 //!
-//! A project's folders come first, then the user's, then what came with the program. Below each, folders are looked into
-//! down to a depth; one that is a skill is not looked into further. What came with a project must lie in it: a link
-//! that leads out is not followed.
+//! A project's folders come first, then the user's, then the skills that come with the program. Folders are searched
+//! down to a depth; a folder that is a skill is not searched further. A project's skill must lie in the project: a
+//! link that leads out is not followed.
 
 use std::fmt;
 use std::fs::File;
@@ -23,35 +23,35 @@ use crate::many;
 
 /// A skill's file in its folder.
 const FILE: &str = "SKILL.md";
-/// The same for one with a contract.
+/// The file of a skill with a contract.
 const CONTRACT: &str = "skill.yaml";
-/// Where a project keeps skills, in the order of precedence.
+/// Folders of skills in a project, in the order of precedence.
 const IN_PROJECT: [&str; 4] = ["skills", ".max-team/skills", ".agents/skills", ".claude/skills"];
-/// Bytes of a file that are read to know what it is for.
+/// Bytes of a file that are read for its front matter.
 const FRONT_BYTES: usize = 4 << 10;
 /// Files about a folder of skills, which are no skills themselves.
 const PAGES: [&str; 5] = ["readme", "license", "changelog", "agents", "claude"];
-/// Folders that hold no skills.
+/// Folders that are not searched.
 const PASSED: [&str; 3] = ["node_modules", "target", "__pycache__"];
 
-/// Whether the user trusts what a project's folder holds: the project, the skill's name, and the pin.
+/// The user's approvals of skills in a project: each names the skill and its pin.
 #[derive(Clone)]
 pub struct Trust(Arc<Ask>);
 
 type Ask = dyn Fn(&Path) -> Vec<String> + Send + Sync;
 
 impl Trust {
-    /// What is trusted is read from somewhere: for a project, the words of each yes (see [`Trust::word`]).
+    /// `read` returns the approvals for a project (see [`Trust::word`]).
     pub fn new(read: impl Fn(&Path) -> Vec<String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(read))
     }
 
-    /// A yes, written down.
+    /// An approval as it is stored.
     pub fn word(name: &str, pin: &Pin) -> String {
         format!("skill {name} {pin}")
     }
 
-    /// Every yes to what this project brings.
+    /// All approvals for this project.
     pub(super) fn of(&self, project: &Path) -> Vec<String> {
         (self.0)(project)
     }
@@ -70,12 +70,12 @@ impl fmt::Debug for Trust {
     }
 }
 
-/// The skills that are turned off in a project, by name. They are read anew each time, so that a change counts at once.
+/// The skills that are turned off in a project, by name. They are read each time, so that a change counts at once.
 #[derive(Clone)]
 pub struct Disabled(Arc<Ask>);
 
 impl Disabled {
-    /// The names are read from somewhere.
+    /// `read` returns the names for a project.
     pub fn new(read: impl Fn(&Path) -> Vec<String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(read))
     }
@@ -98,22 +98,22 @@ impl fmt::Debug for Disabled {
     }
 }
 
-/// Where to look, and what there is to be held against. By default nowhere.
+/// Where to search for skills, and what decides whether they can be used. By default nowhere.
 #[derive(Debug, Clone, Default)]
 pub struct Places {
-    /// Whether the project's folders are looked into.
+    /// Whether the project's folders are searched.
     pub project: bool,
     /// The user's folders, in the order of precedence.
     pub user: Vec<PathBuf>,
-    /// Whether the ones that come with this program are there.
+    /// Whether the skills that come with this program are included.
     pub builtin: bool,
-    /// What the machine has.
+    /// The programs and variables of the machine.
     pub machine: Machine,
-    /// Whom to ask about a project's skills.
+    /// Says which skills of a project the user trusts.
     pub trust: Trust,
     /// The skills that are turned off.
     pub disabled: Disabled,
-    /// The file in which it is kept what was read before; none: everything is read at each start.
+    /// The cache file of earlier reads; `None`: everything is read at each start.
     pub index: Option<PathBuf>,
 }
 
@@ -123,7 +123,7 @@ pub(super) struct Found {
     /// In the order of precedence.
     pub skills: Vec<Skill>,
     pub broken: Vec<Broken>,
-    /// Texts beside skills that are none.
+    /// Files beside skills that are no skills.
     pub skipped: Vec<Broken>,
 }
 
@@ -144,7 +144,8 @@ impl Places {
         for (file, is_alone, read) in many::each(search.wanted, |wanted| wanted.read(known)) {
             match read {
                 Ok(skill) => found.skills.push(skill),
-                // A settings file that happens to lie there is nobody's mistake.
+                // A YAML file beside the skills may belong to another program, so it is not reported as a broken
+                // skill.
                 Err(_) if is_alone && file.extension().is_some_and(|ending| ending != "md") => {}
                 Err(why) => found.broken.push(Broken { file, why }),
             }
@@ -153,7 +154,7 @@ impl Places {
     }
 }
 
-/// The nearest folder at or above that holds `.git`: nothing above a project speaks for it.
+/// The nearest folder at or above `root` that holds `.git`: files above a project do not count for it.
 fn top(root: &Path) -> PathBuf {
     root.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(root).to_path_buf()
 }
@@ -164,9 +165,9 @@ struct Search {
     wanted: Vec<Wanted>,
     broken: Vec<Broken>,
     skipped: Vec<Broken>,
-    /// What a project's files must lie in.
+    /// The folder that a project's files must lie in.
     within: Option<PathBuf>,
-    /// Folders that may still be looked into.
+    /// How many folders may still be searched.
     left: usize,
 }
 
@@ -175,7 +176,7 @@ struct Wanted {
     file: PathBuf,
     called: String,
     scope: Scope,
-    /// The folder that is all its own.
+    /// The skill's own folder, if it has one.
     folder: Option<PathBuf>,
 }
 
@@ -239,7 +240,7 @@ impl Search {
             return;
         }
         for file in [FILE, CONTRACT] {
-            // Not `exists`: a link that leads nowhere, or to where nobody may look, is to be told.
+            // Not `exists`: a dangling or unreadable link must be reported.
             if folder.join(file).symlink_metadata().is_ok() {
                 self.take(&folder.join(file), Some((folder, name)), scope);
                 return;
@@ -250,7 +251,7 @@ impl Search {
         }
     }
 
-    /// A file that may be a skill by itself; one without a front is some other text.
+    /// A file that may be a skill by itself; one without front matter is some other text.
     fn flat(&mut self, file: &Path, scope: Scope) {
         let front = front(file, FRONT_BYTES);
         if front.is_ok_and(|bytes| bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes).starts_with(b"---")) {
@@ -283,7 +284,7 @@ impl Search {
         path.canonicalize().is_ok_and(|real| real.starts_with(within))
     }
 
-    /// Whether a project's file is where it says: the user's own may be links.
+    /// Whether a project's file lies where its path says; the user's own may be links.
     fn stays(&self, file: &Path, folder: Option<&Path>) -> bool {
         if self.within.is_none() {
             return true;
@@ -294,7 +295,7 @@ impl Search {
     }
 }
 
-/// Whether a text is about the folder itself.
+/// Whether a file describes the folder itself.
 fn is_page(file: &Path) -> bool {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
     PAGES.contains(&stem.as_str())
@@ -314,7 +315,7 @@ fn parse(file: &Path, called: &str, scope: Scope) -> Result<Skill, String> {
     made_of(&whole(file)?, file, called, scope)
 }
 
-/// What a file is that holds these bytes.
+/// The skill in a file with these bytes.
 pub(super) fn made_of(bytes: &[u8], file: &Path, called: &str, scope: Scope) -> Result<Skill, String> {
     match file.extension().is_some_and(|ending| ending == "md") {
         true => read::read(bytes, file, called, scope),
@@ -322,12 +323,12 @@ pub(super) fn made_of(bytes: &[u8], file: &Path, called: &str, scope: Scope) -> 
     }
 }
 
-/// All of a skill's file.
+/// The whole file of a skill.
 pub(super) fn whole(file: &Path) -> Result<Vec<u8>, String> {
     bounded(front(file, FILE_BYTES_MAX + 1).map_err(|error| format!("it cannot be read: {error}"))?)
 }
 
-/// The same bytes, if a skill's file may have so many.
+/// Passes the bytes on, unless they exceed the size of a skill's file.
 pub(super) fn bounded(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
     if bytes.len() > FILE_BYTES_MAX {
         return Err(format!("it has more than {} KiB; put the rest into files beside it", FILE_BYTES_MAX >> 10));
@@ -336,7 +337,7 @@ pub(super) fn bounded(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
 }
 
 fn front(file: &Path, bytes_max: usize) -> std::io::Result<Vec<u8>> {
-    // A pipe must not keep us waiting for its other end.
+    // Opening a pipe must not block.
     let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
     let opened = File::options().read(true).custom_flags(i32::try_from(flags.bits()).unwrap_or_default()).open(file)?;
     if !opened.metadata()?.is_file() {

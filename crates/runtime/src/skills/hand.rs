@@ -1,4 +1,4 @@
-//! What an agent can do with skills: open one, or have it carried out by somebody else.
+//! What an agent can do with skills: load one, or have another agent carry it out.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -18,43 +18,42 @@ use crate::shared::lock;
 /// The text before a skill that a called agent carries out.
 const CARRY_OUT: &str = "Carry this skill out; your answer goes to the agent that asked for it.\n\n";
 
-/// What an agent has to use skills with.
+/// An agent's access to skills.
 #[derive(Debug)]
 pub(crate) struct Hand {
     /// Where skills come from.
     pub library: Arc<Library>,
-    /// The names of the tools that the agent has; of a lead without hands, those of whom it calls.
+    /// The names of the agent's tools; of a lead without tools for files, those of the agents that it calls.
     pub tools: Vec<String>,
     /// Whether the agent can follow the text of a contract itself; a lead without tools for files cannot.
     pub reads: bool,
-    /// What runs the agent's commands; none: it runs none.
+    /// Runs the agent's commands; `None` if it may run none.
     pub shell: Option<Arc<dyn Tool>>,
-    /// What the user wants for the moment.
+    /// The user's wishes for the present turn.
     pub wish: Mutex<Wish>,
 }
 
-/// What a user wants to be done with skills in a turn.
+/// The user's wishes about skills in a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Wish {
-    /// None is to be used.
+    /// No skill may be used.
     pub none: bool,
-    /// These were asked for by name: they may be used, also if models are not told of them.
+    /// Skills that the user asked for by name: they may be used even if they are not listed for models.
     pub names: Vec<String>,
 }
 
-/// A skill that somebody else carries out.
+/// A skill that another agent carries out.
 #[derive(Debug)]
 pub(crate) struct Errand {
-    /// Which.
     pub skill: Skill,
-    /// What it is about, for people.
+    /// A short description for people.
     pub title: String,
-    /// What they are told first.
+    /// The agent's first message.
     pub text: String,
 }
 
 impl Hand {
-    /// The skill that is asked for, with its text, if this agent can use it.
+    /// The requested skill with its text, if this agent can use it.
     pub(super) fn open(&self, root: &Path, args: &Value) -> Result<(Skill, String), String> {
         let wish = lock(&self.wish).clone();
         if wish.none {
@@ -74,7 +73,7 @@ impl Hand {
         if let Some(why) = unusable(skill) {
             return Err(refused(why));
         }
-        // What it may do is what stands in the file now: the catalogue may be older.
+        // The file as it is now decides what the skill may do: the catalogue may be older.
         let (skill, text) = catalogue.load(skill).map_err(refused)?;
         let is_told = skill.head.for_models || wish.names.contains(&skill.name);
         let hidden = (!is_told).then(|| "only the user can ask for it".to_owned());
@@ -92,7 +91,8 @@ impl Hand {
         skill.done_by().filter(|_| !is_read)
     }
 
-    /// What somebody else is told who carries a skill out. Its commands are left to them, judged as theirs.
+    /// The instructions for another agent that carries out a skill. That agent runs the skill's commands itself, under
+    /// its own rules.
     pub(crate) fn errand(&self, asked: &Asked<'_>, args: &Value) -> Result<Errand, String> {
         let (skill, text) = self.open(asked.root, args)?;
         let (title, text) = match &skill.contract {

@@ -17,7 +17,7 @@ struct Slot {
     name: String,
     /// The value as one text.
     text: String,
-    /// The value as words of their own, where the placeholder stands alone and unquoted.
+    /// The value as separate words, where the placeholder stands alone and unquoted.
     words: Option<Vec<String>>,
 }
 
@@ -25,7 +25,7 @@ struct Slot {
 #[derive(Debug)]
 struct Template {
     text: String,
-    /// What marks of arguments begin with, and those of our own paths; neither occurs in the command otherwise.
+    /// Prefixes of the marks for arguments, and of those for our own paths; neither occurs elsewhere in the command.
     marks: [String; 2],
     slots: [Vec<Slot>; 2],
 }
@@ -78,7 +78,7 @@ impl Template {
             rest = behind;
             let is_path = found.meaning == Meaning::Path;
             if is_path && quote(&found.text) == found.text {
-                // Plain letters are the same in any quoting.
+                // Plain characters are the same in any quoting.
                 text.push_str(&found.text);
                 continue;
             }

@@ -1,8 +1,7 @@
-//! Fronts that were read before, by file, time and size: a catalogue that is made again reads only what has changed.
+//! A cache of parsed front matter, by file, time and size: a new catalogue reads only changed files.
 //!
-//! They are kept in a file of the user's folder from one start to the next. It spares work and decides nothing: without
-//! it, or where it cannot be read, everything is read again; what a skill says and may do when it is loaded comes from the
-//! skill.
+//! It is kept in a file of the user's folder from one start to the next. It only saves work: without it, or if it
+//! cannot be read, everything is read again; what a skill says and may do when it is loaded comes from its own file.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -19,16 +18,16 @@ use crate::shared::lock;
 const KNOWN_MAX: usize = 4_000;
 /// Bytes of the file that they are kept in.
 const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Changes with what a front is read into: what an older program has kept is read again.
+/// Changes with the format of a parsed front matter: entries of other versions are read again.
 const VERSION: u32 = 3;
 
-/// What is known.
+/// The cache, shared by its users.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Known(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// Where it is kept, if anywhere.
+    /// The file of the cache, if it has one.
     file: Option<PathBuf>,
     files: OnceLock<Mutex<HashMap<PathBuf, Front>>>,
     is_new: AtomicBool,
@@ -48,12 +47,12 @@ struct Kept<F> {
 }
 
 impl Known {
-    /// What an earlier start has left in a file.
+    /// Loads the cache of an earlier start.
     pub(super) fn kept_in(file: Option<PathBuf>) -> Self {
         Self(Arc::new(Inner { file, ..Inner::default() }))
     }
 
-    /// What a file is, as it was read before or as `parse` reads it now.
+    /// The skill in a file, from the cache or as `parse` reads it now.
     pub(super) fn read(
         &self,
         file: &Path,
@@ -82,7 +81,7 @@ impl Known {
         read
     }
 
-    /// Keeps what is new for the next start. If that fails, the next start reads more; nothing is lost.
+    /// Saves new entries for the next start. If that fails, the next start reads more; nothing is lost.
     pub(super) fn keep(&self) {
         let Some(file) = self.0.file.as_ref().filter(|_| self.0.is_new.swap(false, Ordering::AcqRel)) else { return };
         let Some(files) = self.0.files.get() else { return };

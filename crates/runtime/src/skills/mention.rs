@@ -1,8 +1,8 @@
 //! Skills that a user asks for: `/name arguments` at the beginning of a message, `@skill:name` and `$name` in it,
 //! `@skill:all` and `@skill:none`.
 //!
-//! It is a rule, not a model's guess. The words stay in the message; what they ask for is put behind it. What stands in
-//! code is code.
+//! It is a rule, not a model's guess. The message stays as it is; the skills' texts are added behind it. Text in code
+//! marks is not searched.
 
 use super::hand::Wish;
 use super::tool::{ASKED_FOR, Asked, wrapped};
@@ -16,24 +16,24 @@ const MENTIONS_MAX: usize = 32;
 /// What a message asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Mentions {
-    /// Every skill there is.
+    /// All skills are wanted.
     pub all: bool,
     /// No skill at all.
     pub none: bool,
-    /// These, each with what was written behind it.
+    /// These, each with the text after its name.
     pub names: Vec<(String, String)>,
 }
 
-/// What is put behind a message.
+/// What is added to a message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Expanded {
-    /// The words; empty: nothing was asked for.
+    /// The text to add; empty: nothing was asked for.
     pub text: String,
-    /// What the user wants to be done with skills.
+    /// The user's wishes about skills.
     pub wish: Wish,
 }
 
-/// Finds what a message asks for. `known` says whether a bare name is one of a skill.
+/// Finds the skills that a message asks for. `known` says whether a bare name is a skill's.
 pub(super) fn find(message: &str, known: impl Fn(&str) -> bool) -> Mentions {
     let mut mentions = Mentions::default();
     if let Some(rest) = message.trim_start().strip_prefix('/') {
@@ -72,7 +72,8 @@ pub(super) fn find(message: &str, known: impl Fn(&str) -> bool) -> Mentions {
     mentions
 }
 
-/// What messages that are told together ask for: each speaks for itself, and no skill is used only if none asks for one.
+/// What several messages of one turn ask for: each is searched by itself, and `@skill:none` counts only if no message
+/// asks for a skill.
 fn find_in_all(messages: &[String], known: impl Fn(&str) -> bool) -> Mentions {
     let mut all = Mentions::default();
     for found in messages.iter().map(|message| find(message, &known)) {
@@ -95,7 +96,7 @@ fn leading(text: &str) -> &str {
     name.trim_end_matches(['.', ':', '-'])
 }
 
-/// What is put behind a user's messages.
+/// The texts that are added to a user's messages.
 pub(crate) fn expand(messages: &[String], catalogue: &Catalogue, asked: &Asked<'_>) -> Expanded {
     let known = |name: &str| is_name(name) && catalogue.get(name).is_some();
     let mut mentions = find_in_all(messages, known);
@@ -144,14 +145,14 @@ fn told(skill: &Skill, arguments: &str, catalogue: &Catalogue, asked: &Asked<'_>
         return load;
     }
     let with = asked.fill(&skill, arguments);
-    // What runs commands is a call of a tool, so that they are judged and written down like any other.
+    // A skill with commands is loaded by a tool call, so that the commands are judged and journalled like any other.
     if skill.head.for_models && (text.len() > left || !fill::commands(&text, &with).is_empty()) {
         return load;
     }
     format!("{ASKED_FOR}{}", filled(&skill, &text, arguments, asked))
 }
 
-/// The whole texts of skills that an agent's definition names. One that cannot be used is said to be missing; commands are
+/// The whole texts of skills that an agent's definition names. An unusable one is reported as missing; commands are
 /// left to the agent.
 pub(crate) fn preload(names: &[String], catalogue: &Catalogue, asked: &Asked<'_>) -> String {
     let (mut text, mut left) = (String::new(), MENTIONED_BYTES_MAX);
@@ -168,7 +169,7 @@ pub(crate) fn preload(names: &[String], catalogue: &Catalogue, asked: &Asked<'_>
     text
 }
 
-/// The whole text of a skill, with its commands left to whoever reads it.
+/// The whole text of a skill. Its commands are not run: the agent that reads the text may run them.
 fn whole(skill: &Skill, arguments: &str, catalogue: &Catalogue, asked: &Asked<'_>) -> Result<String, String> {
     if let Some(why) = unusable(skill) {
         return Err(why);
@@ -177,7 +178,8 @@ fn whole(skill: &Skill, arguments: &str, catalogue: &Catalogue, asked: &Asked<'_
     Ok(filled(&skill, &text, arguments, asked))
 }
 
-/// A skill's text with its blanks filled in, and with its commands left to whoever reads it.
+/// A skill's text with its placeholders filled in. Its commands are not run: the agent that reads the text may run
+/// them.
 pub(super) fn filled(skill: &Skill, text: &str, arguments: &str, asked: &Asked<'_>) -> String {
     let left = |command: &str| fill::unrun(command, "run it yourself if you need what it prints");
     wrapped(skill, &fill::fill(text, &asked.fill(skill, arguments), left), asked.root)

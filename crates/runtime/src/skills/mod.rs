@@ -1,11 +1,11 @@
-//! Skills: know-how in folders, for whoever needs it.
+//! Skills: instructions in folders that agents load when they need them.
 //!
-//! `find` looks in the usual places, `known` remembers what was read before, `read` takes a file apart, `needs` says what the machine lacks, `pin` what a
-//! folder held when the user trusted it. The [`Catalogue`] is what came of it: who wins a name, what is offered, what is
-//! broken. Only names and descriptions go into a prompt; the text comes by the `skill` tool (`tool`), filled in (`fill`)
-//! and with its commands run one by one, each judged by itself. `mention` finds what a user asks for. Skills with a
-//! contract (`contract`) take an input and give an output, each of a shape. Nothing here prints, reads the environment
-//! or decides what is trusted: all of that is handed in.
+//! `find` searches the usual folders, `known` caches what was read before, `read` parses a file, `needs` says what the
+//! machine lacks, `pin` hashes a folder that the user trusted. The [`Catalogue`] is the result: which file provides a
+//! name, what is offered, what is broken. Only names and descriptions go into a prompt; the text comes by the `skill`
+//! tool (`tool`), filled in (`fill`) and with its commands run one by one, each judged by itself. `mention` finds
+//! skills that a user asks for. Skills with a contract (`contract`) take an input and give an output, each with a
+//! schema. Nothing here prints, reads the environment or decides what is trusted: all of that is passed in.
 
 mod builtin;
 mod catalogue;
@@ -41,9 +41,9 @@ pub use read::read;
 pub use tool::SKILL;
 pub(crate) use tool::{Asked, SkillTool, loaded, looked_at};
 
-/// How deep below a place a skill may lie.
+/// Depth of folders below a place in which skills are searched.
 pub const DEPTH_MAX: usize = 4;
-/// Folders that are looked into, per place.
+/// Folders that are searched per place.
 pub const FOLDERS_MAX: usize = 2_000;
 /// Skills of one catalogue.
 pub const SKILLS_MAX: usize = 2_000;
@@ -55,34 +55,33 @@ pub const PINNED_FILES_MAX: usize = 1_000;
 pub const PINNED_BYTES_MAX: u64 = 32 << 20;
 /// Characters of a name.
 pub const NAME_CHARS_MAX: usize = 64;
-/// Characters that one skill has in a prompt.
+/// Characters of one skill in a prompt.
 pub const LISTED_CHARS_MAX: usize = 1_536;
-/// The catalogue's share of the window: one part of so many.
+/// The catalogue gets one part in this many of the context window.
 pub const CATALOGUE_SHARE: u64 = 100;
-/// Bytes that it may have in any window.
+/// Bytes that it gets in any window.
 pub const CATALOGUE_BYTES_MIN: usize = 1_000;
 /// Commands of one skill.
 pub const COMMANDS_MAX: usize = 16;
-/// Seconds that each may take.
+/// Time limit of each, in seconds.
 pub const COMMAND_S: u32 = 30;
-/// Bytes of all texts that one message brings along.
+/// Bytes of all skill texts that one message adds.
 pub const MENTIONED_BYTES_MAX: usize = 64 << 10;
 /// Files of a folder that are named to a model.
 pub const NAMED_FILES_MAX: usize = 40;
 
-/// Where a skill comes from. The order is the precedence: the first wins a name.
+/// The source of a skill. The order is the precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Scope {
-    /// The project; perhaps from a stranger.
+    /// The project; perhaps written by a stranger.
     Project,
     /// The user's own folders.
     User,
-    /// With this program.
+    /// It comes with this program.
     Builtin,
 }
 
 impl Scope {
-    /// In a word.
     pub fn name(self) -> &'static str {
         match self {
             Self::Project => "project",
@@ -95,22 +94,22 @@ impl Scope {
 /// Whether a skill can be used, and if not, why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum State {
-    /// It can.
+    /// It can be used.
     Ready,
-    /// It came with the project, and the user has not said that they trust it.
+    /// It came with the project, and the user has not approved it.
     Untrusted,
-    /// They have, and it has changed since.
+    /// The user has approved it, and it has changed since.
     Changed,
-    /// The machine lacks something, as told.
+    /// The machine lacks these.
     Lacks(Vec<String>),
     /// The user has turned it off.
     Off,
 }
 
-/// What the front of a file says besides name and description.
+/// The front matter of a skill besides name and description.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
-    /// What to write behind its name.
+    /// A hint about its arguments, shown behind its name.
     pub argument_hint: Option<String>,
     /// Names of its arguments.
     pub arguments: Vec<String>,
@@ -118,34 +117,34 @@ pub struct Head {
     pub for_models: bool,
     /// Whether a user may ask for it by name.
     pub for_users: bool,
-    /// Tools that it expects. It gets none by that.
+    /// Tools that it expects. This does not grant them.
     pub tools: Vec<String>,
-    /// Tools that are not to be used with it.
+    /// Tools that must not be used with it.
     pub without_tools: Vec<String>,
-    /// What it needs of the machine.
+    /// Its requirements on the machine.
     pub needs: Needs,
-    /// Who may use it, in the author's words.
+    /// The license, in the author's words.
     pub license: Option<String>,
-    /// What it works with, in the author's words.
+    /// Requirements, in the author's words.
     pub compatibility: Option<String>,
-    /// Who carries it out by itself; nobody: whoever loads it.
+    /// The agent that carries it out in a context of its own; `None`: the agent that loads it.
     #[serde(default)]
     pub fork: Option<Fork>,
     /// Globs of the files that it is for; empty: any.
     #[serde(default)]
     pub paths: Vec<String>,
-    /// Keys of other programs that mean nothing here.
+    /// Keys of other programs without a meaning here.
     pub idle: Vec<String>,
 }
 
-/// Somebody who carries a skill out with a context of its own.
+/// An agent that carries out a skill in a context of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fork {
-    /// Of which type.
+    /// The type of the agent.
     pub agent: String,
-    /// The model it would like, where the session has it.
+    /// The model that it asks for, used if the session has it.
     pub model: Option<String>,
-    /// How hard that is to think.
+    /// The effort that it asks for.
     pub effort: Option<Effort>,
 }
 
@@ -171,30 +170,28 @@ impl Default for Head {
 /// One skill, without its text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Skill {
-    /// What it is called.
     pub name: String,
-    /// What it is for, and when.
+    /// What it is for, and when to use it.
     pub description: String,
-    /// Where it comes from.
     pub scope: Scope,
-    /// Its file; a name for people where it came with this program.
+    /// Its file; a display name for a skill that comes with this program.
     pub file: PathBuf,
     /// Its folder, if it has one of its own.
     pub folder: Option<PathBuf>,
-    /// What else it says about itself.
+    /// The rest of its front matter.
     pub head: Head,
     /// The line of the file that its text begins with, from 1.
     pub first_line: usize,
-    /// What it takes and gives, if that is agreed.
+    /// Its contract, if it has one.
     pub contract: Option<Box<Contract>>,
-    /// What is odd about its file.
+    /// Warnings about its file.
     pub warnings: Vec<String>,
     /// Whether it can be used.
     pub state: State,
 }
 
 impl Skill {
-    /// Whether models are told of it.
+    /// Whether it is listed for models.
     pub fn is_offered(&self) -> bool {
         self.state == State::Ready && self.head.for_models
     }

@@ -1,4 +1,4 @@
-//! What a skill needs of the machine, and what of it is missing.
+//! A skill's requirements on the machine, and which of them are missing.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
@@ -22,14 +22,14 @@ pub struct Needs {
     pub config: Vec<String>,
     /// One of these systems; empty: any.
     pub os: Vec<String>,
-    /// Whether it is used whatever is missing.
+    /// Whether it is usable also if something is missing.
     pub always: bool,
 }
 
-/// What there is, as far as skills may ask. Values of variables are none of their business.
+/// What the machine has, as far as skills may know. They never see values of variables.
 #[derive(Debug, Clone, Default)]
 pub struct Machine {
-    /// Folders that programs are looked for in.
+    /// Folders that are searched for programs.
     pub path: Vec<PathBuf>,
     /// Names of variables that are set and not empty.
     pub env: BTreeSet<String>,
@@ -40,7 +40,7 @@ pub struct Machine {
 }
 
 impl Needs {
-    /// What is missing, each as a person reads it; nothing: all is there.
+    /// The missing requirements as text; empty: none is missing.
     pub fn missing(&self, machine: &Machine) -> Vec<String> {
         if self.always {
             return Vec::new();
@@ -77,7 +77,7 @@ fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// Systems by the names that other programs give them.
+/// Compares a system's name in the spelling of other programs.
 fn is_system(named: &str, ours: &str) -> bool {
     let named = named.to_lowercase();
     let ours = match ours {

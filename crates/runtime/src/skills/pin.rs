@@ -1,7 +1,7 @@
-//! What a folder held when the user said that they trust it.
+//! The hash of a folder that the user trusts.
 //!
-//! Every file counts, by its place and its bytes, and so does whether it can be run. A folder that holds a link, or more
-//! than can be looked at, has no pin and cannot be trusted: nobody could say what they trusted.
+//! It covers the path, the content and the executable bit of every file. A folder that holds a link, or more than the
+//! bounds, has no pin and cannot be trusted, because its content could change unnoticed.
 
 use std::fmt;
 use std::fs::File;
@@ -24,12 +24,12 @@ impl fmt::Display for Pin {
 }
 
 impl Pin {
-    /// The pin of what stands there now; otherwise why there is none.
+    /// The pin of the folder as it is now, or why it has none.
     pub fn of(path: &Path) -> Result<Self, String> {
         Self::reading(path, |_, _| {})
     }
 
-    /// The same, and one of its files: the bytes that the pin is made of.
+    /// Like `of`, with one of the files: exactly the bytes that the pin covers.
     pub(super) fn with(path: &Path, wanted: &Path) -> Result<(Self, Vec<u8>), String> {
         let mut found = None;
         let pin = Self::reading(path, |file, bytes| {

@@ -1,8 +1,8 @@
-//! One skill's file, taken apart.
+//! Parses the file of a skill.
 //!
-//! The format is the portable one with what others have added. It is read kindly: a wrong name is a warning, an unknown
-//! key is a warning that says which one was probably meant, a key that means something elsewhere and nothing here is
-//! said to be idle. Only a file whose front cannot be read, or that says nothing about what it is for, is no skill.
+//! The format is the portable one with extensions of other programs. Reading is lenient: a wrong name is a warning, an
+//! unknown key is a warning with the key that was probably meant, and a key that has a meaning only in other programs
+//! is reported as idle. Only a file with unreadable front matter, or without a description, is no skill.
 
 use std::path::Path;
 
@@ -19,13 +19,13 @@ use crate::yaml::{self, Node, Value};
 const LIST_MAX: usize = 256;
 /// Characters of a description, by the portable format.
 const DESCRIPTION_CHARS: usize = 1_024;
-/// Names under which one program's additions stand.
+/// Names of the program whose extensions stand under these keys.
 const ADDED: [&str; 4] = ["openclaw", "clawdbot", "moltbot", "clawdis"];
 
-/// Keys that mean something only where somebody else carries the skill out.
+/// Keys that have a meaning only with `context: fork`.
 const FORKED: [&str; 3] = ["agent", "model", "effort"];
 
-/// All keys, and whether they mean something here.
+/// All keys, and whether they have a meaning here.
 const KEYS: [(&str, bool); 26] = [
     ("name", true),
     ("description", true),
@@ -54,10 +54,10 @@ const KEYS: [(&str, bool); 26] = [
     ("shell", false),
     ("command-dispatch", false),
 ];
-/// Further keys without a meaning here; not worth a guess.
+/// Further keys without a meaning here, for which no correction is suggested.
 const IDLE: [&str; 4] = ["command-tool", "command-arg-mode", "install", "primaryEnv"];
 
-/// Reads a skill's file; otherwise why it is none. `called` is the name of its folder or file.
+/// Reads a skill's file, or says why it is none. `called` is the name of its folder or file.
 pub fn read(bytes: &[u8], file: &Path, called: &str, scope: Scope) -> Result<Skill, String> {
     let is_known = |key: &str| KEYS.iter().any(|(known, _)| *known == key);
     let whole = String::from_utf8_lossy(bytes);
@@ -100,7 +100,7 @@ pub fn read(bytes: &[u8], file: &Path, called: &str, scope: Scope) -> Result<Ski
     })
 }
 
-/// Its own name if it can be written after a slash; else what its folder is called.
+/// Its own name if it can be written after a slash; else the name of its folder.
 fn name(page: &Page, called: &str, warnings: &mut Vec<String>) -> String {
     let Some(own) = text(page, "name").filter(|name| !name.is_empty()) else {
         warnings.push(format!("it has no `name`; it is called `{}` like its folder or file", quote(called)));
@@ -174,7 +174,7 @@ fn head(page: &Page, warnings: &mut Vec<String>) -> Head {
     }
 }
 
-/// Who carries it out, if `context` says that somebody else does.
+/// The agent that carries the skill out, if the file says `context: fork`.
 fn fork(page: &Page, warnings: &mut Vec<String>) -> Option<Fork> {
     let node = get(page, "context")?;
     if node.text().is_none_or(|word| !word.eq_ignore_ascii_case("fork")) {
@@ -183,7 +183,7 @@ fn fork(page: &Page, warnings: &mut Vec<String>) -> Option<Fork> {
     }
     let named = |key: &str| text(page, key).filter(|word| !word.is_empty());
     let agent = match named("agent").map(|name| name.to_lowercase()) {
-        // What others call the one with all tools.
+        // Other programs call the agent with all tools `general-purpose`.
         None => GENERAL.to_owned(),
         Some(name) if name == "general-purpose" => GENERAL.to_owned(),
         Some(name) => name,
@@ -200,7 +200,7 @@ fn fork(page: &Page, warnings: &mut Vec<String>) -> Option<Fork> {
     Some(Fork { agent, model: named("model").filter(|name| name != "inherit"), effort })
 }
 
-/// Keys as the format writes them, whatever hyphens their author prefers.
+/// A key in the spelling of the format: authors mix hyphens and underscores.
 fn spelled(key: &str) -> String {
     match key {
         "when-to-use" => "when_to_use".to_owned(),
@@ -236,7 +236,7 @@ fn truth(node: &Node) -> Option<bool> {
     }
 }
 
-/// A list, or words with blanks or commas between them.
+/// A list, or a text with items separated by blanks or commas.
 fn words(node: &Node) -> Vec<String> {
     match &node.value {
         Value::List(items) => items.iter().take(LIST_MAX).filter_map(Node::text).map(str::to_owned).collect(),
@@ -248,7 +248,7 @@ fn words(node: &Node) -> Vec<String> {
     }
 }
 
-/// The same where what stands in parentheses or braces is one word: `Bash(git add:*), Read`, `src/*.{ts,tsx}`.
+/// Like `words`, but a text in parentheses or braces is part of its item: `Bash(git add:*), Read`, `src/*.{ts,tsx}`.
 fn pieces(node: &Node) -> Vec<String> {
     if let Value::List(_) = node.value {
         return words(node);
@@ -271,7 +271,7 @@ fn pieces(node: &Node) -> Vec<String> {
     found
 }
 
-/// What it needs, from wherever it is said: at the top, or under the name of the program that asked for it there.
+/// Its requirements: at the top level, or under the key of the program that defined them.
 fn needs(page: &Page) -> Needs {
     let mut needs = Needs::default();
     let top: Vec<(&str, &Node)> = page

@@ -1,10 +1,9 @@
 //! `skill`: the text of a skill, when it is needed.
 //!
-//! What stands in for a command in the text is what the command printed, if the agent may run it without a question: it
-//! is judged like a command of the agent's own, by the same rules, and runs inside the same walls. What would need a
-//! question is not run, and the text says so: the agent asks by running it itself. A skill gives an agent no tool, no
-//! right and no command that it does not have. A skill that somebody else carries out is a call like any other: here it is
-//! only judged.
+//! A command in the text is replaced by its output, if the agent may run it without a question: it is judged by the
+//! agent's own rules and runs in the agent's sandbox. A command that would need a question is not run, and the text
+//! says so: the agent asks by running it itself. A skill gives an agent no tool, no right and no command that it does
+//! not have. A skill that another agent carries out is a call like any other: here it is only judged.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,15 +18,14 @@ use super::fill::{self, Fill};
 use super::hand::{Hand, input_of};
 use super::{COMMAND_S, NAMED_FILES_MAX, Skill};
 
-/// Its name.
 pub const SKILL: &str = "skill";
-/// The tool that commands are run with.
+/// The tool that runs commands.
 const SHELL: &str = "run_shell";
-/// How deep files beside a skill are named.
+/// Depth of the listed files beside a skill.
 const FILES_DEPTH: usize = 3;
-/// What stands before a skill that the user asked for.
+/// The text before a skill that the user asked for.
 pub(super) const ASKED_FOR: &str = "The user asks you to follow this skill:\n";
-/// What a skill's text begins with.
+/// The beginning of a skill's element.
 const OPENING: &str = "<skill name=\"";
 
 const WORDS: &str = "Load a skill: written know-how. Then follow its text; read its further files as `@skill/NAME/FILE`. With \
@@ -37,16 +35,14 @@ const WORDS: &str = "Load a skill: written know-how. Then follow its text; read 
 #[derive(Debug)]
 pub(crate) struct SkillTool {
     spec: Spec,
-    /// Whose it is; nobody's where tools are only listed.
+    /// The agent's skills; `None` where tools are only listed.
     hand: Option<Arc<Hand>>,
 }
 
-/// What blanks are filled in from.
+/// Values for placeholders.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked<'a> {
-    /// The project.
     pub root: &'a Path,
-    /// The session.
     pub session: &'a str,
 }
 
@@ -65,7 +61,7 @@ impl Asked<'_> {
 }
 
 impl SkillTool {
-    /// As everybody knows it.
+    /// The tool for lists of tools, without an agent's skills.
     pub(crate) fn listed() -> Self {
         let schema = json!({
             "type": "object",
@@ -75,12 +71,12 @@ impl SkillTool {
                 "input": { "type": "object", "description": "For a skill that shows an input." },
             },
         });
-        // What runs commands is told to the journal before; a call that runs none is as pure as reading a file.
+        // A call that runs commands is journalled before; one that runs none is as pure as reading a file.
         let (name, description) = (SKILL.to_owned(), WORDS.to_owned());
         Self { spec: Spec { name, description, schema, class: Class::Opaque, null_is_absent: true }, hand: None }
     }
 
-    /// In an agent's hand.
+    /// The tool of one agent.
     pub(crate) fn held(hand: Arc<Hand>) -> Self {
         Self { hand: Some(hand), ..Self::listed() }
     }
@@ -96,7 +92,7 @@ impl SkillTool {
         self.hand.as_ref().and_then(|hand| hand.carried_out_by(skill, args))
     }
 
-    /// What a command printed, or why it was not run.
+    /// The output of a command, or why it was not run.
     fn run(&self, cx: &Cx, command: &str) -> String {
         let Some(shell) = self.hand.as_ref().and_then(|hand| hand.shell.as_ref()) else {
             return fill::unrun(command, "you have no tool that runs commands");
@@ -129,7 +125,7 @@ impl Tool for SkillTool {
             if let Some(contract) = &skill.contract {
                 input_of(contract, args).map_err(ToolError::correctable)?;
             }
-            // Carried out by the agent's loop, which calls somebody for it.
+            // Carried out by the agent's loop, which calls another agent.
             return Ok(Action { deed: Deed::Team, parameters, ..Action::read(who) });
         }
         let arguments = arguments(args);
@@ -149,7 +145,7 @@ impl Tool for SkillTool {
         let arguments = arguments(&args);
         let asked = asked(cx);
         let with = asked.fill(&skill, &arguments);
-        // What was judged is what runs.
+        // Only the commands that were judged may run.
         if fill::commands(&text, &with).join("\n") != intent.preview {
             return Err(ToolError::correctable("the skill has changed since it was looked at; load it again"));
         }
@@ -167,7 +163,7 @@ fn asked(cx: &Cx) -> Asked<'_> {
     Asked { root: cx.root.path(), session: &cx.session }
 }
 
-/// What was written behind the name: words, or whatever else a model makes of it.
+/// The arguments of a call: a text, or the JSON that the model gave instead.
 pub(super) fn arguments(args: &Value) -> String {
     match args.get("arguments").or_else(|| args.get("args")) {
         Some(Value::String(words)) => words.clone(),
@@ -176,7 +172,7 @@ pub(super) fn arguments(args: &Value) -> String {
     }
 }
 
-/// What a command printed, without the line that says that all went well.
+/// The output of a command, without the line about success.
 fn printed(output: &Output) -> String {
     let text = output.content.iter().filter_map(|part| match part {
         Part::Text { text } => Some(text.as_str()),
@@ -202,13 +198,13 @@ pub(super) fn wrapped(skill: &Skill, text: &str, root: &Path) -> String {
     }
     let files = skill.folder.as_deref().map(|folder| files(folder, &skill.file)).unwrap_or_default();
     if !files.is_empty() {
-        // What lies in the project is read there, under the project's rules.
+        // Files in the project are read there, under the project's rules.
         let inside = skill.folder.as_deref().and_then(|folder| folder.strip_prefix(root).ok());
         let place = inside.map_or_else(|| format!("@skill/{name}"), |folder| folder.display().to_string());
         let named: Vec<String> = files.iter().map(|file| format!("`{place}/{file}`")).collect();
         notes.push_str(&format!("[Its further files, for `read_file`: {}]\n", named.join(", ")));
     }
-    // Its own words must not end it.
+    // The text must not be able to close its own element.
     let text = text.replace("</skill>", "<\\/skill>");
     format!("{OPENING}{name}\">\n{}\n</skill>\n{notes}", text.trim())
 }
@@ -237,9 +233,9 @@ fn files(folder: &Path, own: &Path) -> Vec<String> {
     found
 }
 
-/// The skills that a conversation has brought in: by a call that went well or, in a lead's, because the user asked for
-/// them. What the user asks for is put behind their words as a piece of its own, so words in front of it prove nothing,
-/// whoever wrote them.
+/// The skills that a conversation has loaded: by a successful call or, in a lead's, because the user asked for them. A
+/// skill that the user asks for is a part of its own behind the message, so the message itself, the first part, is not
+/// searched: it could imitate one.
 pub(crate) fn loaded(messages: &[Message], is_lead: bool) -> Vec<String> {
     let parts = || messages.iter().flat_map(|message| &message.parts);
     let went_well = |call: &str| {
@@ -262,7 +258,8 @@ pub(crate) fn loaded(messages: &[Message], is_lead: bool) -> Vec<String> {
     names
 }
 
-/// Where to go on looking for what a conversation brings in: from the last calls on, which may have no results yet.
+/// From where on messages are searched for loaded skills the next time: from the last calls on, which may have no
+/// results yet.
 pub(crate) fn looked_at(messages: &[Message]) -> usize {
     messages.iter().rposition(|message| message.tool_uses().next().is_some()).unwrap_or(messages.len())
 }

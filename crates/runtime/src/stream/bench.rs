@@ -1,7 +1,7 @@
-//! What must be known of an agent to tell what it does: the round, and the calls of its last answer.
+//! The state of an agent's turn that the stream needs: the round, and the calls of the last answer.
 //!
-//! It follows from the entries since the beginning of the turn, so whoever begins to read in the middle of one looks that far
-//! back, and knows the same as whoever was there from the start.
+//! It follows from the entries since the beginning of the turn. A reader that begins in the middle of a turn reads
+//! back that far, and so has the same state as one that read from the start.
 
 use std::collections::HashMap;
 
@@ -14,28 +14,28 @@ use max_team_journal::Journal;
 use crate::error::RuntimeError;
 use crate::rows::event_of;
 
-/// Entries that are looked at at once on the way back to the beginning of a turn.
+/// Entries that are read at a time on the way back to the beginning of a turn.
 const PAGE: usize = 64;
-/// The entry that everything here follows from.
+/// The event that begins a turn.
 const BEGINNING: &str = "turn_started";
 
-/// An agent at work.
+/// The state of an agent's turn.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Bench {
     /// The round of the turn.
     pub(super) iteration: u32,
-    /// The model that is called, or was last.
+    /// The model of the present or last call.
     pub(super) model: String,
-    /// What it costs.
+    /// The price of that model.
     pub(super) price: Option<Price>,
-    /// The call that is being made: its number and its attempt.
+    /// The running call: its number and its attempt.
     pub(super) calling: Option<(u32, u32)>,
     /// Calls of the last answer: tool and input by key.
     pub(super) calls: HashMap<String, (String, String)>,
 }
 
 impl Bench {
-    /// Takes an event in.
+    /// Folds an event.
     pub(super) fn take(&mut self, event: &Event) {
         match event {
             Event::TurnStarted(_) => *self = Self::default(),
@@ -52,7 +52,7 @@ impl Bench {
                     let uses = answer.message.tool_uses().enumerate();
                     let known = uses.map(|(index, (_, tool, input))| {
                         let mut input = input.to_string();
-                        // More than is ever told, so that whoever tells it knows that there is more.
+                        // Twice what is shown, so that the text can be recognised as cut.
                         input.truncate(input.floor_char_boundary(2 * STREAM_ARGS_BYTES_MAX));
                         (call_key(ended.call, index), (tool.to_owned(), input))
                     });
@@ -63,7 +63,7 @@ impl Bench {
         }
     }
 
-    /// As it was before an entry of its stream.
+    /// The state before an entry of its stream.
     pub(super) fn before(journal: &Journal, stream: &str, stream_seq: u64) -> Result<Self, RuntimeError> {
         let mut bench = Self::default();
         let last = stream_seq.saturating_sub(1);
@@ -73,7 +73,7 @@ impl Bench {
             let Some(read) = entries.last() else { break };
             after = read.stream_seq;
             for entry in entries.iter().filter(|entry| entry.stream_seq <= last) {
-                // What was erased or cannot be read says nothing, whoever reads it.
+                // An erased or unreadable entry adds nothing.
                 event_of(entry).into_iter().for_each(|event| bench.take(&event));
             }
         }
@@ -81,7 +81,7 @@ impl Bench {
     }
 }
 
-/// The place in front of the last turn that begins at or before an entry; the beginning of the stream if none does.
+/// The place before the last turn that begins at or before an entry; the beginning of the stream if none does.
 fn begin(journal: &Journal, stream: &str, last: u64) -> Result<u64, RuntimeError> {
     let mut upto = last;
     while upto > 0 {

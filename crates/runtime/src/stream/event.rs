@@ -1,7 +1,7 @@
-//! The shape of the stream: what a line of it may say.
+//! The format of the stream's events.
 //!
-//! The shape is a promise to programs that are not ours: fields are added, never renamed and never given another meaning;
-//! a change that breaks a reader is another [`STREAM_VERSION`].
+//! The format is a promise to other programs: fields are added, never renamed and never given another meaning; a
+//! change that breaks a reader needs a new [`STREAM_VERSION`].
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,29 +13,26 @@ use max_team_core::message::{Address, Kind};
 use max_team_core::plan::event::Tally;
 use serde::{Deserialize, Serialize};
 
-use crate::census::{Reason, Standing};
+use max_team_core::status::{Reason, Standing};
 
-/// The version of the shape.
+/// The version of the event format.
 pub const STREAM_VERSION: u32 = 1;
 
-/// Something that happened, or a piece of an answer on its way.
+/// An event of the log, or a piece of an answer that is still being written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StreamEvent {
-    /// [`STREAM_VERSION`].
+    /// The version of the format: [`STREAM_VERSION`].
     pub v: u32,
-    /// The entry of the log that it follows from; of a piece that is only live, the last entry before it.
+    /// The entry of the log that it follows from; for a live piece, the last entry before it.
     pub seq: u64,
     /// Which of the entry's events it is, counted from 1, unless it is the last of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<u32>,
-    /// The session.
     pub session: SessionId,
-    /// When.
     pub at_ms: i64,
-    /// Whose doing it is, if it is an agent's.
+    /// The agent that caused it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Who>,
-    /// What.
     #[serde(flatten)]
     pub what: What,
     /// Whether a text in it was too long and is cut.
@@ -44,7 +41,7 @@ pub struct StreamEvent {
 }
 
 impl StreamEvent {
-    /// The place behind it: whoever begins there goes on with what comes next.
+    /// The place behind it: a reader that begins there gets the next event first.
     pub fn mark(&self) -> Mark {
         Mark { seq: self.seq, part: self.part }
     }
@@ -53,20 +50,17 @@ impl StreamEvent {
 /// An agent, as events name it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Who {
-    /// Which.
     pub id: AgentId,
-    /// Its name.
     pub name: String,
     /// Whether it leads the session.
     pub lead: bool,
 }
 
-/// A place in the stream: behind an entry, or behind one of its events.
+/// A place in the stream: after an entry, or after one of its events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Mark {
-    /// The entry.
     pub seq: u64,
-    /// The event of it, counted from 1; without it, the last.
+    /// The event of the entry, from 1; `None`: the last.
     pub part: Option<u32>,
 }
 
@@ -99,18 +93,17 @@ impl FromStr for Mark {
     }
 }
 
-/// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum What {
-    /// What an agent is at, or what it says on its way.
+    /// The agent's current step, or text that it writes between tool calls.
     Status {
         /// The round of the turn.
         #[serde(default, skip_serializing_if = "is_zero")]
         iteration: u32,
-        /// In words.
+        /// The error as a sentence for people.
         message: String,
-        /// The call that it is about, if it is one.
+        /// The tool call that it is about, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_id: Option<String>,
         /// The model that is called, if one is.
@@ -123,24 +116,21 @@ pub enum What {
         iteration: u32,
         /// The call: unique for its agent.
         tool_id: String,
-        /// The tool.
         tool_name: String,
-        /// What it is given, as JSON.
+        /// Its arguments, as JSON.
         tool_args: String,
-        /// What it is done to.
+        /// The file, command or agent that the call is about.
         target: String,
     },
-    /// A call has its result. One that never began (refused, not understood) has only this.
+    /// A call has its result. A call that never began (refused, not understood) has only this event.
     ToolResult {
         /// The round of the turn.
         iteration: u32,
-        /// The call.
         tool_id: String,
-        /// The tool.
         tool_name: String,
         /// The result in a line.
         summary: String,
-        /// All of it that is text.
+        /// The whole text of the result.
         tool_result: String,
         /// How the call ended.
         ending: Ending,
@@ -149,123 +139,112 @@ pub enum What {
         /// Milliseconds it took.
         ms: u64,
     },
-    /// A piece of an answer on its way. Only live: the whole answer comes by the log.
+    /// A piece of an answer. Only live: the whole answer comes by the log.
     ContentDelta {
         /// The round of the turn.
         iteration: u32,
-        /// The piece.
+        /// The next characters of the text.
         delta: String,
     },
-    /// A turn ended as it should.
+    /// A turn ended normally.
     Final {
-        /// The rounds it took.
+        /// The number of rounds.
         iteration: u32,
-        /// The answer.
         response: String,
-        /// Nothing more comes of this turn.
+        /// Always true: no more events of this turn follow.
         done: bool,
         /// How it ended: `answered`, `proposed`.
         end: String,
     },
-    /// Something failed: a call that is made again, or the turn.
+    /// A failure: of a call that is retried, or of the turn.
     Error {
         /// The round of the turn.
         #[serde(default, skip_serializing_if = "is_zero")]
         iteration: u32,
-        /// Why, in words.
+        /// The reason, as text.
         message: String,
-        /// Whether that was the end of the turn.
+        /// Whether the turn has ended.
         done: bool,
-        /// What there is of an answer.
+        /// The part of an answer that there is.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         response: String,
         /// How the turn ended, if it did: `failed`, `budget`, `interrupted` …
         #[serde(default, skip_serializing_if = "String::is_empty")]
         end: String,
-        /// When it is tried again, if it is.
+        /// When it is retried, if it is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_at_ms: Option<i64>,
     },
     /// Something happened to a plan.
     Plan {
-        /// Which.
         plan: PlanId,
-        /// What.
         state: PlanStep,
-        /// What it is for, when it is proposed or changed.
+        /// Its goal, when it is proposed or changed.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         goal: String,
-        /// Its tasks then, each with whose it is and what it builds on.
+        /// The tasks of the proposed plan, each with its owner and its dependencies.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tasks: Vec<TaskLine>,
-        /// The task, where it is about one.
+        /// The task that it is about, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<String>,
-        /// More, in words.
+        /// Details as text.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         message: String,
-        /// Who did it.
+        /// Who caused it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
-        /// What came of its tasks, when it is over.
+        /// The outcome of its tasks, at its end.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tally: Option<Box<Tally>>,
     },
     /// Something happened to a task of a plan.
     Task {
-        /// The plan.
         plan: PlanId,
-        /// The task.
         task: String,
-        /// What.
         state: TaskStep,
-        /// Which attempt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         attempt: Option<u32>,
-        /// Who has it, when it is given out.
+        /// The member that it is assigned to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         member: Option<String>,
-        /// The agent that this is.
+        /// The agent that works on it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         worker: Option<AgentId>,
-        /// More, in words: what was asked, what came of it, why it failed.
+        /// Details as text: the question, the result, the error.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         message: String,
         /// Who decided it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
-        /// Whether the result is proven, when it is done.
+        /// Whether the result is proven, at its end.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         proof: Option<max_team_core::plan::event::Proof>,
-        /// When it is tried again, if it is.
+        /// When it is retried, if it is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_at_ms: Option<i64>,
     },
-    /// A letter was put into a mailbox.
+    /// A message was put into a mailbox.
     Mail {
-        /// Which.
         id: EnvelopeId,
-        /// Who sends it.
         from: Address,
-        /// Whose mailbox it is.
+        /// The address of the mailbox.
         to: Address,
-        /// The name of the agent whose it is.
+        /// The name of the agent that reads the mailbox.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         to_name: String,
-        /// What it is about.
         kind: Kind,
-        /// The letter that it answers.
+        /// The message that it answers.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<EnvelopeId>,
-        /// Its words, if it has any.
+        /// Its text, if it has one.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         message: String,
     },
     /// A person is asked, or has answered.
     Approval {
-        /// The question.
         question: QuestionId,
-        /// Where it stands.
+        /// The state of the question.
         state: ApprovalStep,
         /// The plan that it is about.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -273,30 +252,26 @@ pub enum What {
         /// The call that it is about.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_id: Option<String>,
-        /// The tool.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_name: Option<String>,
-        /// What is asked; or what was said along with the answer.
+        /// The question, or the comment with the answer.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         message: String,
-        /// What would be done, as a person is shown it: a diff, a command.
+        /// The action as a person sees it: a diff, a command.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         preview: String,
         /// The answer in a word: `yes`, `no`, `approved`, `rejected` …
         #[serde(default, skip_serializing_if = "String::is_empty")]
         said: String,
-        /// Whose answer it is.
+        /// The author of the answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
-    /// Money or tokens were used, or there are too few.
+    /// Money or tokens were spent, or are short.
     Budget {
-        /// What.
         state: BudgetStep,
-        /// The model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// Tokens.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
         /// Dollars; absent if there is no price.
@@ -309,14 +284,13 @@ pub enum What {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<String>,
     },
-    /// An agent is in another state.
+    /// An agent has changed its state.
     Agent {
-        /// Which.
         state: Standing,
-        /// Why it does nothing, if it does nothing.
+        /// Why it does nothing, if so.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<Reason>,
-        /// What it was given to do, if somebody said.
+        /// Its task, if it has one.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         message: String,
     },
@@ -325,11 +299,10 @@ pub enum What {
 /// A task of a plan that is proposed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskLine {
-    /// Its name.
     pub id: String,
-    /// Whose it is to be.
+    /// The member that will own it.
     pub agent: String,
-    /// What it builds on.
+    /// The tasks that it depends on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
 }
@@ -338,33 +311,33 @@ pub struct TaskLine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanStep {
-    /// It is put before the user.
+    /// It is shown to the user for approval.
     Proposed,
     /// The user changed it.
     Edited,
-    /// A change could not be made.
+    /// An edit was refused.
     EditRefused,
-    /// There is more to spend.
+    /// It goes on: with a larger budget, or after a stop.
     Resumed,
     /// Another plan was proposed in its place; the message names the tasks that wait for the user's decision.
     Revised,
-    /// That one was not approved.
+    /// That revision was not approved.
     RevisionEnded,
-    /// Somebody stops it, or a task of it.
+    /// It, or one of its tasks, is being stopped.
     Stopping,
     /// The user left while it ran; it goes on when the session is next opened.
     Paused,
-    /// It is over: everything was done.
+    /// It has ended: all tasks are done.
     Done,
-    /// It is over: some was done.
+    /// It has ended: some tasks are done.
     Partial,
-    /// It is over: nothing was done.
+    /// It has ended: no task is done.
     Failed,
-    /// It is over: it was stopped.
+    /// It has ended: it was stopped.
     Stopped,
-    /// It is over: the user did not want it.
+    /// It has ended: the user rejected it.
     Rejected,
-    /// It is over: another takes its place.
+    /// It has ended: another plan replaces it.
     Replaced,
 }
 
@@ -372,68 +345,70 @@ pub enum PlanStep {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStep {
-    /// It may be tried again.
+    /// It is queued for another attempt.
     Approved,
     /// It is in its owner's mailbox.
     Dispatched,
-    /// It is worked on.
+    /// Its owner works on it.
     Running,
-    /// Its owner needs to know something.
+    /// Its owner has a question.
     Asking,
-    /// Its owner was told.
+    /// Its owner got the answer.
     Answered,
-    /// Its owner waits for a person; or for the model server, if the message says why that cannot be reached.
+    /// Its owner waits for a person; or for the model server, if the message says why it cannot be reached.
     Waiting,
-    /// Its owner says that it is done.
+    /// Its owner has reported success; the checks run.
     Checking,
-    /// Its checks failed beside others, and run again once those are through.
+    /// Its checks failed while other tasks changed files, and run again after those.
     Deferred,
-    /// The lead rewrote the task.
+    /// The lead changed the task, or added a note to it.
     Changed,
-    /// It waits for money.
+    /// It waits for budget.
     Paused,
-    /// It ended well.
+    /// It is done.
     Done,
+    /// Its owner was asked again after its end, and answered.
+    Corrected,
     /// An attempt failed.
     Failed,
-    /// Somebody said what to do about its failure.
+    /// It was decided what to do about its failure.
     Ruled,
-    /// It is left out.
+    /// It is skipped.
     Skipped,
-    /// It is given up.
+    /// It was cancelled.
     Cancelled,
-    /// Whoever was at it has stopped.
+    /// Its owner has stopped.
     Stopped,
 }
 
-/// Where a question stands.
+/// The state of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalStep {
-    /// Somebody has to answer it.
+    /// It waits for an answer.
     Asked,
-    /// Somebody has, or nobody could.
+    /// It was answered, or could not be.
     Answered,
-    /// Nobody needs an answer any more.
+    /// No answer is needed any more.
     Withdrawn,
 }
 
-/// What can happen to money.
+/// What can happen to a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetStep {
-    /// A call was paid.
+    /// A call was charged.
     Spent,
     /// The cost of the call is an estimate: the provider did not report its usage.
     Unknown,
-    /// There is too little left to go on.
+    /// The budget is exhausted.
     Reached,
-    /// There is more.
+    /// The budget was raised.
     Raised,
 }
 
 impl What {
-    /// The types that there are.
+    /// All event types.
     pub const TYPES: [&str; 12] = [
         "status",
         "tool_start",
@@ -449,7 +424,6 @@ impl What {
         "agent",
     ];
 
-    /// Its type.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Status { .. } => "status",

@@ -1,13 +1,13 @@
-//! Nothing in the stream is longer than its bound, and no text in it holds a secret.
+//! Bounds the texts of the stream, and removes secrets from them.
 
 use max_team_core::limits::{STREAM_ARGS_BYTES_MAX, STREAM_TASKS_MAX, STREAM_TEXT_BYTES_MAX};
 use max_team_core::secret::redact;
 
 use super::event::What;
-use crate::census::Reason;
+use max_team_core::status::Reason;
 
 impl What {
-    /// Within its bounds; whether something had to be cut.
+    /// Cuts the event to its bounds; whether something was cut.
     pub(super) fn fit(mut self) -> (Self, bool) {
         let cut = match &mut self {
             Self::Status { message, .. } => hide(message, STREAM_TEXT_BYTES_MAX),
@@ -45,21 +45,21 @@ impl What {
     }
 }
 
-/// Leaves out tasks that are too many; whether it had to.
+/// Drops tasks beyond the bound; whether there were any.
 fn shorten<T>(tasks: &mut Vec<T>) -> bool {
     let too_many = tasks.len() > STREAM_TASKS_MAX;
     tasks.truncate(STREAM_TASKS_MAX);
     too_many
 }
 
-/// Cuts a text at a letter; whether it had to.
+/// Cuts a text at a character boundary; returns whether it was too long.
 fn bound(text: &mut String, bytes_max: usize) -> bool {
     let cut = text.len() > bytes_max;
     text.truncate(text.floor_char_boundary(bytes_max));
     cut
 }
 
-/// The same without secrets. Twice as much is looked at as may stay, for one that lies across the cut.
+/// Like `bound`, without secrets. Twice the allowed length is searched, for a secret that lies across the cut.
 fn hide(text: &mut String, bytes_max: usize) -> bool {
     let cut = bound(text, bytes_max.saturating_mul(2));
     if let std::borrow::Cow::Owned(hidden) = redact(text) {

@@ -1,9 +1,9 @@
-//! What happens, as one versioned stream of events for every face, from any place on.
+//! One versioned stream of events for every frontend, readable from any place on.
 //!
-//! Everything in it follows from the log: an entry becomes no, one or several events (`tell`), the same ones whoever
-//! reads them and wherever they begin. So a reader that went away goes on behind the last event it has seen, misses nothing
-//! and hears nothing twice. Pieces of answers are the exception: they are live, for whoever keeps up in the process
-//! that runs the session, and bear the number of the last entry before them. Nobody waits for a reader.
+//! Everything in it follows from the log: an entry becomes zero or more events (`tell`), the same ones for every
+//! reader and every starting place. So a reader that was away continues after the last event that it has seen, and
+//! neither misses nor repeats one. Pieces of answers are the exception: they are live, for readers that keep up in the
+//! process that runs the session, and bear the number of the last entry before them. Writers never wait for a reader.
 
 mod bench;
 mod event;

@@ -1,7 +1,7 @@
-//! Pieces of answers on their way to whoever reads the stream in this process.
+//! Live pieces of answers, for readers of the stream in this process.
 //!
-//! Nobody waits for a reader: what does not fit is left out. A piece says which of its answer it is, so a reader sees a gap
-//! and shows nothing of what comes behind it; the whole answer comes by the log.
+//! Writers never wait for a reader: pieces that do not fit into its queue are dropped. Each piece has its number
+//! within the answer, so a reader notices a gap and shows no later pieces; the whole answer comes by the log.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +14,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use crate::handle::Delta;
 use crate::shared::{lock, now_ms};
 
-/// Something that is on its way.
+/// A live piece.
 #[derive(Debug, Clone)]
 pub(crate) struct Piece {
     pub(crate) session: SessionId,
@@ -25,20 +25,20 @@ pub(crate) struct Piece {
 
 #[derive(Debug, Clone)]
 pub(crate) enum Live {
-    /// Words of an answer: of which call and attempt, and how many came before them.
+    /// Text of an answer: its call and attempt, and how many pieces came before.
     Words { call: (u32, u32), index: u64, text: String },
-    /// How far a tool is.
+    /// Progress of a tool.
     Progress { key: String, words: String },
 }
 
-/// Whoever reads along.
+/// The readers of live pieces.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     readers: Mutex<Vec<mpsc::Sender<Arc<Piece>>>>,
 }
 
 impl Pieces {
-    /// What comes from now on.
+    /// The pieces from now on.
     pub(crate) fn read(&self) -> mpsc::Receiver<Arc<Piece>> {
         let (sender, receiver) = mpsc::channel(STREAM_PIECES_MAX);
         lock(&self.readers).push(sender);
@@ -55,7 +55,7 @@ impl Pieces {
     }
 }
 
-/// Says the pieces of one call, in their order.
+/// Sends the pieces of one call, in order.
 #[derive(Debug)]
 pub(crate) struct Sayer {
     session: SessionId,
@@ -70,7 +70,7 @@ impl Sayer {
         Self { session, agent, call, index: 0, redactor: Redactor::default() }
     }
 
-    /// Says a piece, but for its end while a secret may begin there.
+    /// Sends a piece, but holds its end back while a secret may begin there.
     pub(crate) fn say(&mut self, pieces: &Pieces, delta: &Delta) {
         let Delta::Text(text) = delta else { return };
         let text = self.redactor.push(text);
@@ -92,7 +92,7 @@ impl Sayer {
     }
 }
 
-/// Says how far a tool is.
+/// Sends the progress of a tool.
 pub(crate) fn progress(pieces: &Pieces, session: SessionId, agent: Option<AgentId>, key: &str, words: &str) {
     let Some(agent) = agent else { return };
     let live = || Live::Progress { key: key.to_owned(), words: words.to_owned() };

@@ -1,8 +1,7 @@
 //! Reads the stream: catches up with the log, then follows it.
 //!
-//! A reader holds no more than one entry's events and a few pieces that are only live; however slow it is, nobody waits
-//! for it, and what it has not read yet lies in the log. Without a house it works the same, from any process: nudges
-//! wake it.
+//! A reader holds at most the events of one entry and a few live pieces. However slow it is, no writer waits for it:
+//! unread entries are in the log. It also works in a process without a runtime: nudges wake it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -22,37 +21,37 @@ use crate::error::RuntimeError;
 use crate::rows::{self, AgentRow, PlanRow, event_of};
 use crate::session;
 
-/// Agents and plans that a reader knows at once. Beyond them it forgets, and looks again.
+/// Agents and plans that a reader remembers. Beyond them it forgets some, and looks them up again.
 const SOURCES_MAX: usize = 4_096;
 /// The entry that ends the pieces of an answer.
 const ANSWERED: &str = "llm_ended";
-/// Entries that may be passed over before others get their turn.
+/// Entries that may be skipped before other tasks get their turn.
 const PASSED_MAX: usize = 64;
 
-/// Whose events are read.
+/// The events that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// Everybody's.
+    /// Events of all sessions.
     All,
-    /// Those of a session.
+    /// Events of a session.
     Session(SessionId),
-    /// Those of an agent of a session: what it does, its mail, and its tasks.
+    /// Events of an agent of a session: its work, its mail, and its tasks.
     Agent(SessionId, AgentId),
 }
 
-/// Who writes into a stream of the journal.
+/// The writer of a stream of the journal.
 #[derive(Debug)]
 struct Source {
     session: SessionId,
     who: Option<Who>,
     plan: Option<PlanId>,
-    /// What is known of its work, once something was read of it.
+    /// The state of its turn, once an entry of it was read.
     bench: Option<Bench>,
-    /// The next piece of the answer that it is getting.
+    /// The number of the next piece of its running answer.
     next_piece: u64,
 }
 
-/// The stream from some place on, including what is yet to come.
+/// The stream from some place on, including future events.
 #[derive(Debug)]
 pub struct StreamReader {
     journal: Journal,
@@ -66,7 +65,7 @@ pub struct StreamReader {
     /// By the name of their stream.
     sources: HashMap<String, Source>,
     pieces: Option<mpsc::Receiver<Arc<Piece>>>,
-    /// Pieces that were looked at before their turn.
+    /// Pieces that were received early.
     waiting: VecDeque<Arc<Piece>>,
 }
 
@@ -76,7 +75,7 @@ enum Came {
 }
 
 impl StreamReader {
-    /// What a journal holds behind a place, and what comes to be there.
+    /// The events after a place in a journal, and future ones.
     pub fn open(journal: &Journal, scope: Scope, from: Mark) -> Result<Self, RuntimeError> {
         let before = from.seq.saturating_sub(u64::from(from.part.is_some()));
         let seq = before.max(beginning(journal, scope)?);
@@ -93,13 +92,13 @@ impl StreamReader {
         })
     }
 
-    /// The same with the pieces of answers that are on their way in this process.
+    /// Adds the live pieces of answers in this process.
     pub(crate) fn live(self, pieces: &Pieces) -> Self {
         Self { pieces: Some(pieces.read()), ..self }
     }
 
-    /// The next event, as soon as there is one. Dropping the future loses nothing. Ends with an error when the journal is
-    /// closed; whoever has not read everything by then goes on behind the last event, in any process.
+    /// The next event, as soon as there is one. Dropping the future loses nothing. Fails when the journal is closed; a
+    /// reader in any process can then continue after the last event.
     pub async fn next(&mut self) -> Result<StreamEvent, RuntimeError> {
         let mut passed = 0;
         loop {
@@ -121,7 +120,7 @@ impl StreamReader {
         }
     }
 
-    /// The log comes first: a piece is only shown to whoever has read all that happened before it.
+    /// The log comes first: a live piece is shown only after all entries before it.
     async fn come(&mut self) -> Result<Came, RuntimeError> {
         if !self.waiting.is_empty() {
             let entry = self.watch.try_next()?;
@@ -140,7 +139,7 @@ impl StreamReader {
         })
     }
 
-    /// The next event that is in the log already; `None` if all of it was read.
+    /// The next event that is already in the log; `None` if all of it was read.
     pub fn try_next(&mut self) -> Result<Option<StreamEvent>, RuntimeError> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -153,7 +152,7 @@ impl StreamReader {
         }
     }
 
-    /// Reads an entry; what it says is ready then.
+    /// Reads an entry and queues its events.
     fn take(&mut self, entry: &Entry) -> Result<(), RuntimeError> {
         if entry.event == ANSWERED {
             self.last_pieces(&entry.stream);
@@ -174,13 +173,13 @@ impl StreamReader {
         Ok(())
     }
 
-    /// What an agent, a plan or a session has to say.
+    /// The events of an entry of an agent, a plan or a session.
     fn entry(&mut self, entry: &Entry) -> Result<Vec<StreamEvent>, RuntimeError> {
         let (scope, journal) = (self.scope, self.journal.clone());
         let Some(source) = self.source(&entry.stream)?.filter(|source| is_within(scope, source.session)) else {
             return Ok(Vec::new());
         };
-        // What was erased, and what this version does not know, says nothing.
+        // An erased entry, or one that this version does not know, has no events.
         let Ok(event) = event_of(entry) else { return Ok(Vec::new()) };
         if source.bench.is_none() && source.who.is_some() {
             source.bench = Some(Bench::before(&journal, &entry.stream, entry.stream_seq)?);
@@ -194,7 +193,7 @@ impl StreamReader {
         Ok(whats.into_iter().map(|what| at(entry, source.session, source.who.clone(), what)).collect())
     }
 
-    /// What a letter says: it belongs to the session of whoever gets it, or of whoever sent it.
+    /// A message as an event. It belongs to the session of its reader, or else of its sender.
     fn letter(&mut self, entry: &Entry, address: &str) -> Result<Vec<StreamEvent>, RuntimeError> {
         let scope = self.scope;
         let reader = self.source(address)?;
@@ -218,7 +217,7 @@ impl StreamReader {
         Ok(told.filter(|event| is_within(scope, event.session)).collect())
     }
 
-    /// An answer is in the log after all of its pieces were said: those that are still on their way come before it.
+    /// An answer is stored after its last piece was sent, so pieces that are still queued come before it.
     fn last_pieces(&mut self, stream: &str) {
         let Some(pieces) = &mut self.pieces else { return };
         while let (true, Ok(piece)) = (self.waiting.len() < STREAM_PIECES_MAX, pieces.try_recv()) {
@@ -234,7 +233,7 @@ impl StreamReader {
         }
     }
 
-    /// A piece of an answer, if all that came before it was read.
+    /// A piece of an answer as an event, if all pieces before it were read.
     fn piece(&mut self, piece: &Piece) -> Option<StreamEvent> {
         let source = self.sources.get_mut(&session::agent_stream(piece.agent))?;
         let bench = source.bench.as_ref()?;
@@ -266,7 +265,7 @@ impl StreamReader {
         is_meant(self.scope, &event).then_some(event)
     }
 
-    /// Who writes into a stream, or gets mail at that address.
+    /// The writer of a stream, or the reader of the mailbox with that address.
     fn source(&mut self, stream: &str) -> Result<Option<&mut Source>, RuntimeError> {
         if !self.sources.contains_key(stream) {
             let Some(found) = find(&self.journal, stream)? else { return Ok(None) };
@@ -279,7 +278,7 @@ impl StreamReader {
     }
 }
 
-/// The place in front of the first entry that can be meant.
+/// The place before the first entry that can belong to the scope.
 fn beginning(journal: &Journal, scope: Scope) -> Result<u64, RuntimeError> {
     let (Scope::Session(session) | Scope::Agent(session, _)) = scope else { return Ok(0) };
     let first = journal.read(&session::stream(session), 0, 1)?;
@@ -309,7 +308,7 @@ fn at(entry: &Entry, session: SessionId, agent: Option<Who>, what: What) -> Stre
     StreamEvent { v: STREAM_VERSION, seq: entry.seq, part: None, session, at_ms: entry.at_ms, agent, what, cut }
 }
 
-/// Whose stream it is. Nothing that is looked at here ever changes, so it does not matter when that happens.
+/// The writer of a stream. These facts never change, so they can be looked up at any time.
 fn find(journal: &Journal, stream: &str) -> Result<Option<Source>, RuntimeError> {
     let of = |session, who, plan| Some(Source { session, who, plan, bench: None, next_piece: 0 });
     if let Some(session) = session::session_of(stream) {

@@ -1,7 +1,7 @@
-//! What an entry of the log says in the stream.
+//! Turns an entry of the log into events of the stream.
 //!
-//! Pure: the same entry says the same to whoever reads it. No event is passed over by accident; those that say nothing here
-//! are named.
+//! Pure: the same entry gives the same events to every reader. The match has no wildcard: events that are not shown
+//! are listed.
 
 mod plan;
 
@@ -17,11 +17,11 @@ use max_team_core::rewind::MovedFile;
 
 use super::bench::Bench;
 use super::event::{ApprovalStep, BudgetStep, What};
-use crate::census::{Reason, Standing};
 use crate::rows::yes_or_no;
 use crate::session::preview;
+use max_team_core::status::{Reason, Standing};
 
-/// What an event says. `bench` has taken it in; `plan` is whose stream it is in, if it is one's.
+/// The stream events of an event. `bench` has already folded it; `plan` is the plan whose stream it is in, if any.
 pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<What> {
     let status = |message: String| vec![said(bench, message)];
     match event {
@@ -62,6 +62,7 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         | Event::TaskResumed(_)
         | Event::TaskReported(_)
         | Event::TaskDone(_)
+        | Event::TaskCorrected(_)
         | Event::TaskFailed(_)
         | Event::TaskQueued(_)
         | Event::TaskDeferred(_)
@@ -84,14 +85,14 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         | Event::ItemMoved(_) => team(bench, event),
         Event::RewindEnded(of) => status(format!("files were put back; {} could not be", of.failed.len())),
         Event::FilesChanged(of) => moved(bench, &of.moved),
-        // Messages are told as mail, an answer ends its turn, and a submitted plan is proposed.
+        // A message is shown as mail, a reply as the end of its turn, a submitted plan as proposed.
         Event::Said(_) | Event::Withdrawn(_) | Event::Replied(_) | Event::PlanSubmitted(_) => Vec::new(),
         Event::Configured(_) | Event::Rewound(_) | Event::CacheKept(_) | Event::CacheCleared(_) => Vec::new(),
         Event::MemorySet(_) | Event::MemoryForgotten(_) | Event::MemoryHanded(_) => Vec::new(),
     }
 }
 
-/// A fork, a nudge or an interrupt in words.
+/// A fork, a nudge or an interrupt as text.
 fn happened(event: &Event) -> String {
     match event {
         Event::Forked(of) => format!("goes on from {} behind {}", of.session, of.seq),
@@ -106,14 +107,14 @@ fn asks_model(bench: &Bench, intent: &LlmIntent) -> What {
     What::Status { iteration: bench.iteration, message: calling(intent), tool_id: None, model }
 }
 
-/// Somebody begins, and with what.
+/// An agent starts, with its task.
 fn starting(started: &AgentStarted) -> What {
     let given = started.assignment.as_ref();
     let message = given.map_or("", |given| if given.title.is_empty() { &given.task } else { &given.title });
     What::Agent { state: Standing::Starting, reason: None, message: message.to_owned() }
 }
 
-/// What becomes of what is old.
+/// A compaction as text.
 fn compaction(event: &Event) -> String {
     match event {
         Event::CompactionAsked(_) => "what was said so far is to be summed up".to_owned(),
@@ -126,7 +127,7 @@ fn compaction(event: &Event) -> String {
     }
 }
 
-/// What teammates ask, and what becomes of the list that all share.
+/// Requests of teammates, and changes of the shared list.
 fn team(bench: &Bench, event: &Event) -> Vec<What> {
     let status = |message: String| vec![said(bench, message)];
     match event {
@@ -156,7 +157,7 @@ fn team(bench: &Bench, event: &Event) -> Vec<What> {
     }
 }
 
-/// That protected files were moved away.
+/// Protected files were moved away.
 fn moved(bench: &Bench, files: &[MovedFile]) -> Vec<What> {
     let words = |MovedFile { path, to }: &MovedFile| match to.as_str() {
         "" => format!("a command made the protected file {path} without approval; it could not be moved away"),
@@ -205,7 +206,7 @@ fn called(bench: &Bench, ended: &LlmEnded) -> Vec<What> {
     match &ended.outcome {
         Outcome::Done(answer) => {
             let spent = estimated.unwrap_or_else(|| paid(BudgetStep::Spent, Some(answer.usage)));
-            // The words of the last answer are the end of the turn.
+            // The text of the last answer is shown as the end of the turn.
             let goes_on = !ended.summary && answer.message.tool_uses().next().is_some();
             let words = Some(answer.message.text()).filter(|words| goes_on && !words.is_empty());
             let words = words.map(|message| said(bench, message));
@@ -249,7 +250,7 @@ fn ended(bench: &Bench, done: &ToolDone) -> What {
     }
 }
 
-/// All that is text.
+/// All text parts.
 fn words(parts: &[Part]) -> String {
     let texts = parts.iter().filter_map(|part| match part {
         Part::Text { text } => Some(text.as_str()),
@@ -318,10 +319,10 @@ fn name(end: &End) -> String {
     named.unwrap_or_default().to_owned()
 }
 
-/// Letters of every kind alike: whatever has words shows them.
+/// A message of any kind, with its text if it has one.
 fn mail(letter: &Envelope) -> What {
     let words = |name: &&str| letter.body.get(name)?.as_str();
-    // An answer names its question; whoever asks says it.
+    // In an answer `question` is the id of the question; in a question it is the text.
     let words = ["text", "question"].iter().find_map(words).filter(|words| words.parse::<QuestionId>().is_err());
     What::Mail {
         id: letter.id,

@@ -1,8 +1,9 @@
-//! A list as models and people read it: its own tasks, and those of the plans at work.
+//! A task list as models and people read it: its own tasks, and those of running plans.
 
 use max_team_core::id::SessionId;
 use max_team_core::plan::{Plan, Status as PlanStatus, TaskView, Waits};
 use max_team_core::tasks::{Item, OF_PLAN, Status, Tasks};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::TaskLists;
@@ -10,29 +11,28 @@ use crate::census::Census;
 use crate::error::RuntimeError;
 
 /// A task in a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Line {
-    /// What it is called: a number, or `plan:<task>`.
+    /// Its id: a number, or `plan:<task>`.
     pub id: String,
-    /// What is to be done, in a line.
+    /// The task in a line.
     pub subject: String,
-    /// All that whoever does it needs to know.
+    /// Everything that its owner needs to know.
     pub description: String,
-    /// What is shown while it is done.
+    /// The text that is shown while it is done.
     pub active_form: String,
-    /// Whatever is kept beside it.
+    /// Free data that an agent stored with it.
     pub metadata: Map<String, Value>,
-    /// How it stands.
     pub status: Status,
-    /// Whose it is; empty: anybody's.
+    /// The owner's name; empty if it has none.
     pub owner: String,
-    /// What has to be done first and is not.
+    /// Unfinished tasks that must be done first.
     pub blocked_by: Vec<String>,
-    /// What waits for it.
+    /// Tasks that wait for it.
     pub blocks: Vec<String>,
     /// How often it was claimed or tried.
     pub epoch: u32,
-    /// The plan's own word for how it stands, where it is a plan's.
+    /// Its status in the plan, if it is a plan's task.
     pub in_plan: Option<&'static str>,
 }
 
@@ -90,7 +90,7 @@ impl Line {
     }
 }
 
-/// All of one, for a model.
+/// A whole task, for a model.
 pub(crate) fn whole(line: &Line) -> String {
     let mut text = line.short();
     let mut add = |words: String| text.push_str(&format!("\n{words}"));
@@ -116,19 +116,19 @@ fn numbers(ids: &[String]) -> String {
     ids.iter().map(|id| format!("#{id}")).collect::<Vec<_>>().join(", ")
 }
 
-/// How a plan's task stands, in the words of the list.
+/// The status of a plan's task, in terms of the list.
 fn standing(view: &TaskView<'_>) -> Status {
     match view.status {
         PlanStatus::Planned | PlanStatus::Approved => Status::Pending,
         PlanStatus::Dispatched | PlanStatus::Running => Status::InProgress,
-        // It is tried again, or somebody decides about it.
+        // It will be retried, or waits for a decision.
         PlanStatus::Failed if view.waits != Waits::No => Status::InProgress,
         PlanStatus::Done | PlanStatus::Failed | PlanStatus::Skipped | PlanStatus::Cancelled => Status::Completed,
     }
 }
 
 impl TaskLists<'_> {
-    /// All tasks of a session: those of its list in order, then those of the plans that are at work.
+    /// All tasks of a session: those of its list in order, then those of running plans.
     pub fn lines(&self, session: SessionId) -> Result<Vec<Line>, RuntimeError> {
         let tasks = self.tasks(session)?;
         let mut lines: Vec<Line> = tasks.items().map(|item| Line::of(item, &tasks)).collect();
@@ -142,7 +142,7 @@ impl TaskLists<'_> {
         Ok(lines)
     }
 
-    /// One of them, by what somebody calls it.
+    /// One task, by its id.
     pub fn line(&self, session: SessionId, id: &str) -> Result<Line, RuntimeError> {
         if id.trim().starts_with(OF_PLAN) {
             let found = self.lines(session)?.into_iter().find(|line| line.id == id.trim());

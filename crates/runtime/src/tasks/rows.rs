@@ -1,6 +1,6 @@
-//! The rows of the lists: what each task says, how it stands, and the last number that each list has given.
+//! The rows of the lists: the text and the state of each task, and the last number of each list.
 //!
-//! An event carries what it changes whole, so that each row follows from one entry; together they are the list.
+//! An event carries the whole changed part, so that each row follows from one entry; together the rows are the list.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::error::RuntimeError;
 use crate::rows::{put, row, rows};
 use crate::session::USED;
 
-/// What the streams of lists begin with.
+/// Prefix of the lists' streams.
 pub(super) const STREAM: &str = "tasks/";
 /// The last number that each session's list has given.
 const LAST: &str = "tasks";
@@ -23,12 +23,12 @@ pub(crate) fn is_any(journal: &Journal, session: &str) -> Result<bool, RuntimeEr
     Ok(journal.get(LAST, session)?.is_some())
 }
 
-/// What the tasks of a session say.
+/// The table of task texts.
 fn texts(session: &str) -> String {
     format!("task_text/{session}")
 }
 
-/// How they stand.
+/// The table of task states.
 fn states(session: &str) -> String {
     format!("task_state/{session}")
 }
@@ -55,10 +55,10 @@ pub(crate) fn project(stream: &str, at_ms: i64, event: &Event) -> Option<Vec<Pro
     Some(changed)
 }
 
-/// A list as its rows hold it.
+/// Reads a list from its rows.
 pub(super) fn read(journal: &Journal, session: SessionId) -> Result<Tasks, RuntimeError> {
     let session = session.to_string();
-    // Most sessions have none, and most looks find nobody at anything.
+    // Most sessions have no list.
     let Some(last) = row::<u32>(journal, LAST, &session)? else { return Ok(Tasks::default()) };
     let mut states: HashMap<String, State> = rows(journal, &states(&session))?.into_iter().collect();
     let items = rows::<Text>(journal, &texts(&session))?.into_iter().filter_map(|(key, text)| {

@@ -16,21 +16,21 @@ use serde_json::{Value, json};
 
 use super::{TeamTool, tool};
 
-/// Somebody who can be called, and what for.
+/// An agent that can be called, and what for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Callee {
     pub name: String,
     pub about: String,
 }
 
-/// How somebody is called.
+/// What a call passes to the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Way {
-    /// A member is given something to do.
+    /// A task for a member.
     Dispatch,
-    /// An expert is handed arguments.
+    /// Arguments for an expert.
     Arguments,
-    /// Somebody is told what to do.
+    /// A task as text.
     #[default]
     Words,
 }
@@ -39,19 +39,19 @@ pub(crate) enum Way {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Call {
     pub way: Way,
-    /// Whom.
+    /// Name of the agent to call.
     pub who: String,
-    /// What it is about, for people.
+    /// A short description for people.
     pub title: String,
-    /// What they are told first.
+    /// The agent's first message.
     pub text: String,
-    /// Whether they work in a copy of the project, whoever they are.
+    /// Whether the call asks for a worktree, independent of the agent's definition.
     pub isolation: Isolation,
-    /// The skill that they carry out, if they do.
+    /// The skill that the agent carries out, if any.
     pub skill: Option<String>,
-    /// Whether nobody waits for them.
+    /// Whether the caller does not wait for the answer.
     pub background: bool,
-    /// Whether an expert is asked anew although an answer of its is kept.
+    /// Whether an expert is called even if a kept answer fits.
     pub fresh: bool,
 }
 
@@ -81,7 +81,7 @@ struct Agent {
 }
 
 impl Call {
-    /// A call of an expert: what it is told is the arguments, and what was found before, if anything was.
+    /// A call of an expert: its message holds the arguments, and earlier findings, if there are any.
     pub(super) fn task(input: Value) -> Result<Self, String> {
         let Task { agent, arguments, fresh } = read(TASK, input)?;
         if agent.trim().is_empty() {
@@ -110,7 +110,7 @@ impl Call {
         Self::words(AGENT, input)
     }
 
-    /// The same that nobody waits for.
+    /// Like `agent`, for a call that does not wait for the answer.
     pub(super) fn spawn(input: Value) -> Result<Self, String> {
         Ok(Self { background: true, ..Self::words(SPAWN, input)? })
     }
@@ -190,7 +190,7 @@ const AGENT_WORDS: &str = "Ask another agent and wait for its answer. It sees no
     one answer run side by side. To go on with an agent that has answered, call `send_message`.";
 const SPAWN_WORDS: &str = "Ask another agent without waiting: `agent` with `run_in_background`.";
 
-/// The tools that call, for somebody who may call these.
+/// The tools for calling agents, for an agent that may call these.
 pub(crate) fn tools(callees: &[Callee]) -> [TeamTool; 3] {
     let text = |words: &str| json!({ "type": "string", "description": words });
     // Without an `enum`, which would refuse agents that are not listed: an unknown name is answered with candidates.

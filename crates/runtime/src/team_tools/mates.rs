@@ -1,5 +1,5 @@
-//! The tools of a team whose members stay: a lead starts them, everybody writes and looks into their mailbox, and one who
-//! plans first says so.
+//! The tools for teammates: a lead starts them, all agents send messages and read their mailbox, and a teammate that
+//! must plan first proposes its plan.
 
 use max_team_core::calling::hands::{CHECK_INBOX, EXIT_PLAN_MODE, GENERAL, SEND_MESSAGE, SPAWN_TEAMMATE, SPAWNED};
 use max_team_core::mates::color;
@@ -16,14 +16,14 @@ use super::{TeamTool, tool};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Spawn {
-    /// What everybody calls it.
+    /// Its name in the session.
     pub name: String,
-    /// What it is there for.
+    /// Its role in the team.
     pub role: String,
-    /// What it does first.
+    /// Its first task.
     #[serde(alias = "task", alias = "description", alias = "message")]
     pub prompt: String,
-    /// The type of agent that it is; `None`: the one for everything.
+    /// Its agent type; `None`: the general one.
     #[serde(rename = "type", alias = "subagent_type", alias = "agent_type", alias = "agent")]
     pub kind: Option<String>,
     /// Another model than its type's.
@@ -34,7 +34,6 @@ pub struct Spawn {
     /// Whether it plans first.
     #[serde(alias = "plan_mode_required")]
     pub plan_first: bool,
-    /// What it is painted in.
     pub color: Option<String>,
     /// Where its changes go.
     pub isolation: Option<Isolation>,
@@ -48,7 +47,7 @@ impl Spawn {
         read::<Self>(SPAWN_TEAMMATE, input)?.checked()
     }
 
-    /// The same, if it says what there is to do.
+    /// Trims the fields; fails without a prompt, or with an unknown color.
     pub(crate) fn checked(self) -> Result<Self, String> {
         let spawn = self;
         if spawn.prompt.trim().is_empty() {
@@ -60,7 +59,7 @@ impl Spawn {
         bounded(spawn.prompt).map(|prompt| Self { name, prompt, color, ..spawn })
     }
 
-    /// The same as it was once written down: a colour that there is none like is one that is free.
+    /// For requests stored by older versions: an unknown color becomes a free one.
     pub(crate) fn repainted(self) -> Self {
         let color = self.color.as_deref().and_then(|word| color(word).ok()).map(str::to_owned);
         Self { color, ..self }
@@ -91,7 +90,7 @@ struct Written {
     to: To,
     #[serde(alias = "content", alias = "prompt", alias = "text")]
     message: Value,
-    /// Some models write what it is beside the words.
+    /// Some models write the message's type beside its text.
     #[serde(rename = "type")]
     kind: Option<String>,
 }
@@ -146,7 +145,7 @@ impl Spawned {
     }
 }
 
-/// What somebody means to do.
+/// A plan that a teammate proposes.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Plan {
@@ -187,6 +186,7 @@ pub(super) fn tools() -> [TeamTool; 5] {
             "mode": { "type": "string", "enum": ["plan"], "description": "Changes nothing until you have approved its plan." },
             "isolation": { "type": "string", "enum": ["worktree"], "description": "Works in a copy of the project." },
             "auto_claim": { "type": "boolean", "description": "Takes open tasks from the shared list by itself." },
+            "wait": { "type": "boolean", "description": "End your turn once the teammates of this answer have begun; their reports begin the next." },
         },
     });
     let to = json!({
@@ -197,7 +197,7 @@ pub(super) fn tools() -> [TeamTool; 5] {
         "description": "Text, or {\"type\": \"shutdown_request\", \"reason\"} to end a teammate. Requests say how to answer them.",
         "anyOf": [{ "type": "string" }, { "type": "object" }],
     });
-    let wait = json!({ "type": "boolean", "description": "For teammates: end your turn with this message; the answer begins the next." });
+    let wait = json!({ "type": "boolean", "description": "If you are a teammate: end your turn after sending; the answer begins your next turn." });
     let send = json!({
         "type": "object", "required": ["to", "message"],
         "properties": { "to": to, "message": message, "wait": wait },

@@ -204,7 +204,7 @@ async fn if_whoever_made_the_call_is_stopped_it_is_the_others_turn() {
     assert!(heard.waiting);
     let [first] = started(&journal, "tides").try_into().unwrap_or_else(|all| panic!("the other waits: {all:?}"));
     let caller = first.assignment.unwrap().reply_to.strip_prefix("agent/").unwrap().parse().unwrap();
-    Post::new(&journal).interrupt(&owner(), key("stop"), caller).await.unwrap();
+    Post::new(&journal).stop_agent(&owner(), key("stop"), caller).await.unwrap();
     // The first says that it was stopped, then the second asks.
     while started(&journal, "tides").len() < 2 {
         rest(&mut notices).await;

@@ -18,6 +18,7 @@ use max_team_runtime::{Census, Command, Crew, Mate, Notice, Open, Post, Team, Te
 use tokio::sync::mpsc;
 
 use super::crashes::{check_rest, events};
+use super::crew::Files;
 use super::read::Reads as _;
 use super::team::{Heard, mate, rest, with_team};
 use super::{house_of, open, order, owner, project, yes};
@@ -413,7 +414,7 @@ async fn stopping_goes_down_and_never_up() {
     let (_, mut notices) = say(&team, folder.path(), alone(1)).await;
     rest(&mut notices).await;
     let general = one(&journal, GENERAL);
-    Post::new(&journal).interrupt(&owner(), super::crashes::key("stop"), general.agent).await.unwrap();
+    Post::new(&journal).stop_agent(&owner(), super::crashes::key("stop"), general.agent).await.unwrap();
     let heard = rest(&mut notices).await;
     let [(words, true)] = came_to(&heard, "solo") else { panic!() };
     assert!(words.starts_with("`general` did not finish: it was stopped."), "{words}");
@@ -631,11 +632,13 @@ async fn experts_come_and_go_between_turns() {
     let folder = project();
     let journal = Journal::memory();
     let team = house_of(&journal, folder.path(), recording);
-    let (session, mut notices) = say(&team, folder.path(), calling(Which::New)).await;
+    let mut open = calling(Which::New);
+    let files = Files::of(&mut open);
+    let (session, mut notices) = say(&team, folder.path(), open).await;
     rest(&mut notices).await;
     let members = with_team(Which::New, Approve::Plan).team.unwrap().members;
     let crew = Crew { lead: None, members, experts: vec![mate("train", "expert", &["read_file"])] };
-    order(&team, Command::Crew { session, crew: Box::new(crew) }).await.unwrap();
+    files.change(&team, session, crew).await.unwrap();
     order(&team, Command::Say { session, text: "and?".into() }).await.unwrap();
     let heard = rest(&mut notices).await;
     let [(words, false)] = came_to(&heard, "max") else { panic!() };

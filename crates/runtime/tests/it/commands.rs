@@ -124,10 +124,10 @@ async fn what_was_left_running_ends_when_somebody_says_stop() {
         assert_eq!((eva.name.as_str(), pipe.name.as_str()), ("eva", "`cat pipe`"));
         let turns = inputs(&journal, "explore").len();
         if through_lead {
-            let command = Command::Interrupt { session };
+            let command = Command::StopSession { session };
             team.command(Order { by: owner(), cwd: ".".into(), key: key("stop"), command }).await.unwrap();
         } else {
-            Post::new(&journal).interrupt(&owner(), key("stop"), eva.agent).await.unwrap();
+            Post::new(&journal).stop_agent(&owner(), key("stop"), eva.agent).await.unwrap();
         }
         while !census.commands(session, Some(eva.agent)).unwrap().is_empty() {
             super::until(&mut notices, "command_over").await;
@@ -244,7 +244,7 @@ async fn play_stop(journal: &Journal, root: &Path) {
         rest(&mut notices).await;
     }
     let [(eva, _)] = Census::new(journal).commands(session, None).unwrap().try_into().unwrap();
-    Post::new(journal).interrupt(&owner(), key("stop"), eva.agent).await.unwrap();
+    Post::new(journal).stop_agent(&owner(), key("stop"), eva.agent).await.unwrap();
     // That of the other may be told later than it was written down.
     while !matches!(&*super::until(&mut notices, "command_over").await, Event::CommandOver(over) if over.id == "sh-2") {
     }

@@ -124,7 +124,7 @@ async fn play(scene: &Scene, journal: &Journal, root: &Path, replay: Replay) {
                 Then::StopThePlan => Command::Stop { plan: plan.unwrap(), task: None },
                 Then::InterruptTheLead => {
                     // From another terminal: the owner hears of it by itself.
-                    Post::new(journal).interrupt(&owner(), key("interrupt"), opened.agent).await.unwrap();
+                    Post::new(journal).stop_agent(&owner(), key("interrupt"), opened.agent).await.unwrap();
                     continue;
                 }
             },
@@ -446,8 +446,7 @@ members:
 fn what_was_done_in_a_copy_and_is_taken() {
     let recording = r#"
 answers:
-  - parts: [{tool: task_create, input: {id: a, agent: leo, description: Change it., isolation: worktree}}]
-  - parts: [{tool: dispatch_task, input: {agent: leo, task_id: a}}]
+  - parts: [{tool: agent, input: {type: leo, prompt: Change it., isolation: worktree}}]
   - text: It is in.
 members:
   leo: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]}, {text: Changed.}]

@@ -1,17 +1,54 @@
 //! Files of agents that change while a team is at work: what runs keeps what it has but for what has become stricter, what
 //! begins is as it is written then.
 
+use std::sync::{Arc, Mutex};
+
 use max_team_core::event::{Configured, Event};
+use max_team_core::id::SessionId;
 use max_team_core::plan::event::{About, Approve, PlanEnd, Say};
 use max_team_core::team::Constraints;
 use max_team_journal::Journal;
-use max_team_runtime::{Command, Crew, Lead, Mate, RuntimeError, Which};
+use max_team_runtime::{Changes, Command, Crew, Definitions, Lead, Mate, Open, RuntimeError, TeamHandle, Which};
 
 use super::calls::{calling, came_to, say};
 use super::crashes::{check_rest, events};
 use super::read::Reads as _;
 use super::team::{Heard, mate, rest, with_team};
 use super::{house_of, order, owner, project, yes};
+
+/// Definitions that a test changes.
+#[derive(Debug, Default)]
+pub(crate) struct Files(Mutex<Option<Arc<Crew>>>);
+
+impl Definitions for Files {
+    fn changes(&self) -> Changes {
+        Changes { crew: self.0.lock().unwrap().clone(), notes: Vec::new() }
+    }
+
+    fn current(&self) -> Changes {
+        Changes::default()
+    }
+
+    fn accepted(&self, _: &Crew) {
+        *self.0.lock().unwrap() = None;
+    }
+}
+
+impl Files {
+    pub(crate) fn of(open: &mut Open) -> Arc<Self> {
+        let files = Arc::new(Self::default());
+        open.definitions = Some(files.clone());
+        files
+    }
+
+    /// Changes the definitions. A message to an unknown name makes the runtime read them, and is refused after that.
+    pub(crate) async fn change(&self, team: &TeamHandle, session: SessionId, crew: Crew) -> Result<(), RuntimeError> {
+        *self.0.lock().unwrap() = Some(Arc::new(crew));
+        let (to, text) = (vec!["no-such-agent".into()], "x".into());
+        let refused = order(team, Command::Write { session, to, text }).await.unwrap_err();
+        if self.0.lock().unwrap().take().is_some() { Err(refused) } else { Ok(()) }
+    }
+}
 
 fn members() -> Vec<Mate> {
     with_team(Which::New, Approve::Plan).team.unwrap().members
@@ -43,13 +80,15 @@ members:
     let folder = project();
     let journal = Journal::memory();
     let team = house_of(&journal, folder.path(), recording);
-    let (session, mut notices) = say(&team, folder.path(), with_team(Which::New, Approve::Plan)).await;
+    let mut open = with_team(Which::New, Approve::Plan);
+    let files = Files::of(&mut open);
+    let (session, mut notices) = say(&team, folder.path(), open).await;
     let question = asked(&rest(&mut notices).await);
     let mut leo = mate("leo", "coder", &["list_dir", "write_file", "edit_file"]);
     let walls = Constraints { write_patterns: Some(vec!["*.md".into()]), ..Constraints::default() };
     leo.settings = leo.settings.under(&walls);
     let crew = Crew { lead: None, members: vec![leo], experts: Vec::new() };
-    order(&team, Command::Crew { session, crew: Box::new(crew) }).await.unwrap();
+    files.change(&team, session, crew).await.unwrap();
     order(&team, Command::Answer { session, question, answer: yes() }).await.unwrap();
     let heard = rest(&mut notices).await;
     let [edited, read, listed, written] = came_to(&heard, "leo");
@@ -84,12 +123,14 @@ members:
     let folder = project();
     let journal = Journal::memory();
     let team = house_of(&journal, folder.path(), recording);
-    let (session, mut notices) = say(&team, folder.path(), with_team(Which::New, Approve::Plan)).await;
+    let mut open = with_team(Which::New, Approve::Plan);
+    let files = Files::of(&mut open);
+    let (session, mut notices) = say(&team, folder.path(), open).await;
     let heard = rest(&mut notices).await;
     let (question, _) = heard.asked();
     let members: Vec<Mate> = members().into_iter().filter(|mate| mate.definition.name != "ray").collect();
     let crew = Crew { lead: None, members, experts: Vec::new() };
-    order(&team, Command::Crew { session, crew: Box::new(crew) }).await.unwrap();
+    files.change(&team, session, crew).await.unwrap();
     order(&team, Command::Decide { question, say: Say::Approve }).await.unwrap();
     rest(&mut notices).await;
     assert_eq!(team.plan(heard.plan()).unwrap().ended(), Some(PlanEnd::Done));
@@ -135,7 +176,8 @@ async fn a_lead_is_redefined_between_its_turns() {
     let journal = Journal::memory();
     let team =
         house_of(&journal, folder.path(), "answers: [{text: One.}, {text: Two.}, {text: Three.}, {text: Four.}]");
-    let open = calling(Which::New);
+    let mut open = calling(Which::New);
+    let files = Files::of(&mut open);
     let (session, mut notices) = say(&team, folder.path(), open.clone()).await;
     rest(&mut notices).await;
     let led = |prompt: &str, tool: Option<&str>| {
@@ -143,9 +185,9 @@ async fn a_lead_is_redefined_between_its_turns() {
         definition.prompt = prompt.to_owned();
         definition.tools.extend(tool.map(str::to_owned));
         let lead = Some(Lead { definition, constraints: Constraints::default(), model: None });
-        Command::Crew { session, crew: Box::new(Crew { lead, members: Vec::new(), experts: Vec::new() }) }
+        Crew { lead, members: Vec::new(), experts: Vec::new() }
     };
-    let refused = order(&team, led("You are odd.", Some("no_such_tool"))).await;
+    let refused = files.change(&team, session, led("You are odd.", Some("no_such_tool"))).await;
     assert!(matches!(&refused, Err(RuntimeError::Definition { detail, .. }) if detail.contains("no_such_tool")));
     order(&team, Command::Say { session, text: "still?".into() }).await.unwrap();
     rest(&mut notices).await;
@@ -157,15 +199,15 @@ async fn a_lead_is_redefined_between_its_turns() {
         all.collect::<Vec<_>>()
     };
     assert!(redefined().is_empty());
-    order(&team, led("You are Maxine.", None)).await.unwrap();
+    files.change(&team, session, led("You are Maxine.", None)).await.unwrap();
     order(&team, Command::Say { session, text: "and now?".into() }).await.unwrap();
     rest(&mut notices).await;
     assert_eq!(redefined(), ["You are Maxine."]);
     let mut other = open.definition.clone();
     (other.name, other.prompt) = ("other".into(), "You are another.".into());
     let lead = Some(Lead { definition: other, constraints: Constraints::default(), model: None });
-    let crew = Box::new(Crew { lead, members: Vec::new(), experts: Vec::new() });
-    order(&team, Command::Crew { session, crew }).await.unwrap();
+    let crew = Crew { lead, members: Vec::new(), experts: Vec::new() };
+    files.change(&team, session, crew).await.unwrap();
     order(&team, Command::Say { session, text: "and who now?".into() }).await.unwrap();
     rest(&mut notices).await;
     assert_eq!(redefined(), ["You are Maxine."], "whoever has led before goes on");

@@ -1,17 +1,19 @@
-//! A person's stop holds: what waited when it came begins nothing before somebody writes anew, and is then told with that.
+//! The three stops: everything in a session, the lead's turn, one agent. A new message wakes only its addressee; `Continue` resumes
+//! the rest.
 
 use std::path::Path;
 
 use max_team_core::calling::hands::GENERAL;
 use max_team_core::event::{End, Event};
-use max_team_core::id::{AgentId, SessionId, TurnId};
+use max_team_core::id::{SessionId, TurnId};
 use max_team_core::message::{Envelope, Kind};
+use max_team_core::plan::PlanState;
 use max_team_core::plan::event::{Approve, Say};
+use max_team_core::status::{Reason, Standing};
 use max_team_core::tasks::{Input, New, Status, Update};
 use max_team_journal::{Commit, Death, Journal};
 use max_team_runtime::{
-    Census, Command, Enrolled, Fate, Order, Post, READ_ON, Reason, RuntimeError, Standing, TaskLists, TeamHandle,
-    Which, new_id,
+    Census, Command, Enrolled, Fate, Order, Post, READ_ON, RuntimeError, TaskLists, TeamHandle, Which, new_id,
 };
 use serde_json::json;
 
@@ -21,7 +23,7 @@ use super::limits::{only_plan, plan_of};
 use super::mates::leading;
 use super::read::Reads as _;
 use super::team::{rest, with_team};
-use super::{house_of, open, order, owner, project, until, yes};
+use super::{house_of, open, order, owner, project, until};
 
 /// What a lead is told behind the words that follow a stop.
 const STOPPED: &str = "\n\n(From the program, not from the user.) The user stopped your last turn before it was finished. Nothing \
@@ -47,8 +49,8 @@ members:
 enum Way {
     /// Esc, in the chat.
     Key,
-    /// A word, in the chat.
-    Word,
+    /// `/stop`, in the chat.
+    Chat,
     /// `max-team stop bob`.
     Bob,
     /// `max-team stop SESSION`.
@@ -57,13 +59,12 @@ enum Way {
 
 async fn stop(way: Way, team: &TeamHandle, journal: &Journal, session: SessionId) {
     let roll = Census::new(journal).roll(session).unwrap();
-    let agent = |of: Option<&Enrolled>| of.and_then(|of| of.person.agent).unwrap();
-    let by_letter = async |agent: AgentId| Post::new(journal).interrupt(&owner(), key("stop"), agent).await.unwrap();
+    let (post, mate) = (Post::new(journal), roll.mates.first().and_then(|mate| mate.person.agent));
     match way {
         Way::Key => order(team, Command::Interrupt { session }).await.unwrap(),
-        Way::Word => order(team, Command::Halt { session }).await.unwrap(),
-        Way::Bob => by_letter(agent(roll.mates.first())).await,
-        Way::Session => by_letter(agent(roll.lead.as_ref())).await,
+        Way::Chat => order(team, Command::StopSession { session }).await.unwrap(),
+        Way::Bob => post.stop_agent(&owner(), key("stop"), mate.unwrap()).await.unwrap(),
+        Way::Session => post.stop_session(&owner(), session).await.unwrap(),
     }
 }
 
@@ -78,7 +79,7 @@ fn bob(journal: &Journal, session: SessionId) -> Enrolled {
 
 #[tokio::test]
 async fn letters_to_whoever_is_stopped_wait_for_a_new_one() {
-    for (way, goes_on) in [(Way::Key, false), (Way::Word, false), (Way::Bob, true), (Way::Session, true)] {
+    for (way, goes_on) in [(Way::Chat, false), (Way::Bob, true), (Way::Session, true)] {
         let folder = project();
         let mut journal = Journal::memory();
         let mut team = house_of(&journal, folder.path(), BOB);
@@ -134,7 +135,7 @@ answers:
 
 #[tokio::test]
 async fn what_was_said_to_a_lead_waits_with_it_except_where_a_key_stops_it() {
-    for way in [Way::Key, Way::Word, Way::Session] {
+    for way in [Way::Key, Way::Chat, Way::Session] {
         let folder = project();
         let mut journal = Journal::memory();
         let mut team = house_of(&journal, folder.path(), TWICE);
@@ -185,7 +186,7 @@ async fn what_comes_of_work_that_began_before_a_stop_wakes_nobody() {
     let team = house_of(&journal, folder.path(), BOB);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     assert!(rest(&mut notices).await.waiting);
-    stop(Way::Word, &team, &journal, session).await;
+    stop(Way::Chat, &team, &journal, session).await;
     rest(&mut notices).await;
     let lead = inputs(&journal, "max").len();
     // That bob was stopped is told with something else: Max could begin at once.
@@ -211,96 +212,88 @@ async fn what_comes_of_work_that_began_before_a_stop_wakes_nobody() {
     assert!(told.contains("of before") && told.contains("of later") && !told.contains('|'), "{told}");
 }
 
-const PLAN: &str = r#"
-answers: [{text: One moment, delta_ms: 3600000}, {text: Well.}, {text: Well.}, {text: Well.}]
+const ESC: &str = r#"
+answers:
+  - parts: [{tool: spawn_teammate, input: {name: bob, role: worker, prompt: Work.}}]
+  - parts: [{tool: agent, input: {description: look, prompt: Look., type: explore}}]
 members:
-  ada/a: [{text: done}]
-  leo/b: [{parts: [{tool: write_file, input: {path: b.txt, content: x}}]}, {text: done}]
+  bob: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]}, {text: Done.}]
+  explore: [{text: One moment, delta_ms: 3600000}]
 "#;
 
-/// Where a stop comes in a plan's life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Moment {
-    /// It stops the plan, too.
-    Both,
-    /// The plan goes on.
-    Lead,
-    /// A person says yes to the plan afterwards.
-    Before,
-    /// The same, after the clock was set back.
-    Ahead,
-}
-
-/// Somebody stops the lead while the clock is an hour ahead.
-async fn stop_ahead(journal: &Journal, session: SessionId) {
-    let lead = Census::new(journal).roll(session).unwrap().lead.unwrap().person.agent.unwrap();
-    let now = new_id().get_timestamp().unwrap().to_unix().0 * 1_000;
-    let since = TurnId::new(uuid::Builder::from_unix_timestamp_millis(now + 3_600_000, &[7; 10]).into_uuid());
-    let body = json!({ "by": "cli", "stopped": true, "since": since });
-    let letter = Envelope::new(key("stop"), owner().address(), format!("agent/{lead}"), Kind::Shutdown, body, 1);
-    journal.commit(Commit { sends: vec![letter], ..Commit::default() }).await.unwrap();
-}
-
-/// One task is done, the other waits for an answer and then fails; the lead is busy and was told something more.
 #[tokio::test]
-async fn what_a_plan_writes_waits_like_all_that_began_before_a_stop() {
-    for moment in [Moment::Both, Moment::Lead, Moment::Before, Moment::Ahead] {
-        let is_later = matches!(moment, Moment::Before | Moment::Ahead);
+async fn esc_stops_the_turn_and_the_called_agent_and_no_teammate() {
+    let (folder, journal) = (project(), Journal::memory());
+    let team = house_of(&journal, folder.path(), ESC);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    while inputs(&journal, "explore").is_empty() || Post::new(&journal).inbox().unwrap().is_empty() {
+        notices.recv().await.unwrap();
+    }
+    stop(Way::Key, &team, &journal, session).await;
+    assert!(rest(&mut notices).await.waiting, "bob still asks");
+    let turn = |name: &str| {
+        let row = Census::new(&journal).agents(session).unwrap().into_iter().find(|row| row.name == name).unwrap();
+        Census::new(&journal).turn(row.agent).unwrap()
+    };
+    assert_eq!(turn("explore").last().unwrap().end, End::Interrupted);
+    assert_eq!(turn("max").last().unwrap().end, End::Interrupted);
+    assert!(turn("max").held().is_none() && turn("bob").is_busy());
+}
+
+const PLAN: &str = r#"
+answers: [{text: Hello.}, {text: Well.}, {text: Well.}]
+members:
+  ada/a: [{text: One moment, delta_ms: 3600000}, {text: done}]
+  leo/b: [{text: done}]
+"#;
+
+/// A running plan is stopped with its session. A message to the lead wakes the lead alone; then the plan goes on, or is given up.
+#[tokio::test]
+async fn a_stopped_plan_stays_stopped_until_it_is_continued_or_given_up() {
+    for continues in [true, false] {
         let (folder, journal) = (project(), Journal::memory());
         let team = house_of(&journal, folder.path(), PLAN);
         let mut notices = team.watch();
         let opened = team.open(owner(), folder.path(), with_team(Which::New, Approve::Plan)).await.unwrap();
         let session = opened.session;
-        rest(&mut notices).await;
         let draft = plan_of(
             r#"[{"id": "a", "agent": "ada", "description": "A"},
-                {"id": "b", "agent": "leo", "description": "B", "owns": ["src/**"], "verify": ["false"], "retry": 0}]"#,
+                {"id": "b", "agent": "leo", "description": "B", "needs": ["a"]}]"#,
         );
         order(&team, Command::Propose { session, draft, source: "a test".into() }).await.unwrap();
         let (question, _) = rest(&mut notices).await.asked();
-        let approve = Command::Decide { question, say: Say::Approve };
-        if !is_later {
-            order(&team, approve.clone()).await.unwrap();
-            assert!(rest(&mut notices).await.waiting, "leo asks");
-        }
+        order(&team, Command::Decide { question, say: Say::Approve }).await.unwrap();
+        until(&mut notices, "task_started").await;
+        stop(Way::Session, &team, &journal, session).await;
+        until(&mut notices, "task_paused").await;
+        team.settle(session).await;
+        let plan = only_plan(&journal);
+        let state = |journal: &Journal| {
+            let census = Census::new(journal);
+            census.plan_state(&census.plan(plan).unwrap()).unwrap()
+        };
+        assert_eq!(state(&journal), PlanState::Stopped);
+        team.shutdown().await.unwrap();
+        let journal = journal.reopen().unwrap();
+        let team = house_of(&journal, folder.path(), PLAN);
+        let mut notices = team.watch();
+        team.open(owner(), folder.path(), with_team(Which::Latest, Approve::Plan)).await.unwrap();
         order(&team, Command::Say { session, text: "hello".into() }).await.unwrap();
-        until(&mut notices, "turn_started").await;
-        order(&team, Command::Say { session, text: "do X".into() }).await.unwrap();
-        match moment {
-            Moment::Ahead => stop_ahead(&journal, session).await,
-            _ => stop(Way::Word, &team, &journal, session).await,
-        }
         until(&mut notices, "turn_ended").await;
-        match moment {
-            Moment::Both => {
-                let plan = only_plan(&journal);
-                order(&team, Command::Stop { plan, task: None }).await.unwrap();
-                until(&mut notices, "plan_ended").await;
-            }
-            Moment::Lead | Moment::Before | Moment::Ahead => {
-                if is_later {
-                    order(&team, approve).await.unwrap();
-                    until(&mut notices, "question_asked").await;
-                }
-                let question = Post::new(&journal).inbox().unwrap().pop().unwrap().row.question;
-                order(&team, Command::Answer { session, question, answer: yes() }).await.unwrap();
-                until(&mut notices, "task_failed").await;
-            }
+        team.settle(session).await;
+        assert_eq!((state(&journal), inputs(&journal, "ada").len()), (PlanState::Stopped, 1), "only max begins");
+        assert_eq!(Post::new(&journal).stopped_plans(session).unwrap(), [plan]);
+        match continues {
+            true => order(&team, Command::Continue { session, to: Vec::new() }).await.unwrap(),
+            false => order(&team, Command::Stop { plan, task: None }).await.unwrap(),
         }
-        rest(&mut notices).await;
-        let begun = inputs(&journal, "max");
-        let want = if is_later { 2 } else { 1 };
-        assert_eq!(begun.len(), want, "{moment:?}: {begun:?}");
-        // A lead that is stopped says nothing about a failure, and neither does this one: the user is asked.
-        let asked = Post::new(&journal).inbox().unwrap().len();
-        assert_eq!(asked, usize::from(moment != Moment::Both), "{moment:?}");
-        if !is_later {
-            order(&team, Command::Say { session, text: "go".into() }).await.unwrap();
-            until(&mut notices, "turn_started").await;
+        until(&mut notices, "plan_ended").await;
+        assert_eq!(state(&journal), if continues { PlanState::Done } else { PlanState::Stopped });
+        assert_eq!(inputs(&journal, "leo").len(), usize::from(continues));
+        if continues {
+            let told = inputs(&journal, "ada").pop().unwrap();
+            assert!(told.contains("go on where you were"), "{told}");
         }
-        let [_, told] = inputs(&journal, "max").try_into().unwrap();
-        let of_plan = if moment == Moment::Both { "1 given up" } else { "`b`" };
-        assert!(told.contains("do X") && told.contains(of_plan), "{moment:?}: {told}");
     }
 }
 
@@ -344,13 +337,10 @@ fn done() -> Input {
     Input::Update(Box::new(Update { id: "1".into(), status: Some(Status::Completed), ..Update::default() }))
 }
 
-/// Whoever comes first among those who take tasks: the bell is not for one that was stopped at work, alone or with everybody. Who
-/// only rested is free to take one.
+/// A free task is taken by a teammate that was not stopped.
 #[tokio::test]
-async fn a_task_is_taken_by_somebody_else_than_who_was_stopped() {
-    for (stopped, free, all) in
-        [("ann", "bob", false), ("bob", "ann", false), ("ann", "bob", true), ("bob", "ann", true)]
-    {
+async fn a_stopped_teammate_leaves_a_task_to_another() {
+    for (stopped, free) in [("ann", "bob"), ("bob", "ann")] {
         let (folder, journal) = (project(), Journal::memory());
         let recording = CLAIMERS.replace("STOPPED", stopped).replace("FREE", free);
         let team = house_of(&journal, folder.path(), &recording);
@@ -361,10 +351,7 @@ async fn a_task_is_taken_by_somebody_else_than_who_was_stopped() {
         assert!(rest(&mut notices).await.waiting, "{stopped} asks");
         let mates = Census::new(&journal).roll(session).unwrap().mates;
         let agent = mates.into_iter().find(|mate| mate.person.name == stopped).unwrap().person.agent.unwrap();
-        match all {
-            true => order(&team, Command::Halt { session }).await.unwrap(),
-            false => Post::new(&journal).interrupt(&owner(), key("stop"), agent).await.unwrap(),
-        }
+        Post::new(&journal).stop_agent(&owner(), key("stop"), agent).await.unwrap();
         rest(&mut notices).await;
         list(&journal, session, done()).await;
         until(&mut notices, "turn_started").await;
@@ -386,90 +373,28 @@ members:
     - text: Taken.
 "#;
 
-/// What is added to the list, or given to it, after the stop is newer than the stop; what only can be begun with now is not.
+/// A new task on the list is no message: a stopped teammate takes none before it is written to or continued.
 #[tokio::test]
-async fn a_new_task_is_something_newer_than_a_stop() {
-    let given = Update { id: "2".into(), owner: Some("ann".into()), blocked_by: Vec::new(), ..Update::default() };
-    let table = [
-        (Way::Bob, vec![done()], 0),
-        (Way::Bob, vec![done(), new("third")], 1),
-        (Way::Word, vec![new("third")], 1),
-        (Way::Bob, vec![done(), Input::Update(Box::new(given))], 1),
-    ];
-    for (way, changes, begun) in table {
+async fn a_stopped_teammate_takes_no_task_before_a_message_or_continue() {
+    for (way, writes) in [(Way::Bob, true), (Way::Chat, false)] {
         let (folder, journal) = (project(), Journal::memory());
         let team = house_of(&journal, folder.path(), CLAIMER);
         let mut notices = team.watch();
         let session = team.open(owner(), folder.path(), leading(Which::New)).await.unwrap().session;
-        list_two(&journal, session).await;
         order(&team, Command::Say { session, text: "do it".into() }).await.unwrap();
         assert!(rest(&mut notices).await.waiting, "ann asks");
         stop(way, &team, &journal, session).await;
         rest(&mut notices).await;
-        for change in changes {
-            list(&journal, session, change).await;
-        }
-        if begun > 0 {
-            until(&mut notices, "turn_started").await;
-        }
+        list(&journal, session, new("third")).await;
         team.settle(session).await;
-        let taken = inputs(&journal, GENERAL).split_off(1);
-        assert!(taken.len() >= begun && (begun > 0) != taken.is_empty(), "{way:?}: {taken:?}");
-        assert!(taken.iter().all(|told| told.contains("You have taken")), "{way:?}: {taken:?}");
-    }
-}
-
-const LISTS: &str = r#"
-answers:
-  - parts:
-      - {tool: spawn_teammate, input: {name: ann, role: worker, prompt: Work., auto_claim: true}}
-      - {tool: spawn_teammate, input: {name: bob, role: worker, prompt: Be ready.}}
-  - text: At it.
-  - text: Noted.
-  - parts: [{tool: TaskCreate, input: {subject: of the lead, description: All of it.}}]
-  - text: Listed.
-  - text: Noted.
-  - text: Noted.
-members:
-  ann:
-    - parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]
-    - text: Taken.
-    - text: Taken.
-  bob:
-    - text: Ready.
-    - parts: [{tool: TaskCreate, input: {subject: of a colleague, description: All of it.}}]
-    - text: Listed.
-"#;
-
-/// What a colleague lists may be the last thing it did before it read of the stop; what the lead lists in a turn that began later, or
-/// a person, is newer.
-#[tokio::test]
-async fn what_a_colleague_lists_releases_nobody() {
-    for is_lead in [true, false] {
-        let (folder, journal) = (project(), Journal::memory());
-        let team = house_of(&journal, folder.path(), LISTS);
-        let mut open = leading(Which::New);
-        open.definition.tools.extend(max_team_core::tasks::TOOLS.map(str::to_owned));
-        let (session, mut notices) = say(&team, folder.path(), open).await;
-        assert!(rest(&mut notices).await.waiting, "ann asks");
-        while inputs(&journal, "max").len() < 2 {
-            rest(&mut notices).await;
-        }
-        stop(Way::Word, &team, &journal, session).await;
-        rest(&mut notices).await;
-        let taken = || inputs(&journal, GENERAL).into_iter().filter(|told| told.contains("You have taken")).count();
-        let is_listed = || team.tasks(session).unwrap().find("1").is_ok();
-        write(&team, session, "list it").await;
-        while !is_listed() {
-            rest(&mut notices).await;
-        }
-        team.settle(session).await;
-        assert_eq!(taken(), 0, "ann was stopped");
-        match is_lead {
-            true => order(&team, Command::Say { session, text: "list it".into() }).await.unwrap(),
-            false => list(&journal, session, new("of a person")).await,
-        }
-        while taken() == 0 {
+        assert_eq!(inputs(&journal, GENERAL).len(), 1, "{way:?}");
+        let to = vec!["ann".to_owned()];
+        let command = match writes {
+            true => Command::Write { session, to, text: "go".into() },
+            false => Command::Continue { session, to },
+        };
+        order(&team, command).await.unwrap();
+        while !inputs(&journal, GENERAL).iter().any(|told| told.contains("You have taken")) {
             rest(&mut notices).await;
         }
     }
@@ -491,15 +416,14 @@ members:
   carol: [{text: Ready.}, {text: Read.}, {text: Read.}]
 "#;
 
-/// A colleague's last letter is on its way to somebody who rests when everybody is stopped. Whoever was stopped first is told since
-/// when, whenever it reads that.
+/// A teammate's last message is on its way to an idle one when the session is stopped.
 #[tokio::test]
-async fn a_stop_of_everybody_reaches_who_rests() {
+async fn a_session_stop_holds_idle_teammates_too() {
     let (folder, mut journal) = (project(), Journal::memory());
     let mut team = house_of(&journal, folder.path(), CAROL);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     assert!(rest(&mut notices).await.waiting, "bob asks");
-    stop(Way::Word, &team, &journal, session).await;
+    stop(Way::Chat, &team, &journal, session).await;
     rest(&mut notices).await;
     let mates = Census::new(&journal).roll(session).unwrap().mates;
     let agent = |name: &str| mates.iter().find(|mate| mate.person.name == name).unwrap().person.agent.unwrap();
@@ -568,7 +492,7 @@ async fn one_who_is_about_to_begin_can_be_stopped() {
     post.write(&owner(), key("second"), session, &["bob".to_owned()], "second").await.unwrap();
     let agent = bob(&journal, session).person.agent.unwrap();
     assert_eq!(census.at_work(session).unwrap(), [agent]);
-    post.interrupt(&owner(), key("stop"), agent).await.unwrap();
+    post.stop_agent(&owner(), key("stop"), agent).await.unwrap();
     let begun = inputs(&journal, GENERAL).len();
     let team = house_of(&journal, folder.path(), RESTS);
     let mut notices = team.watch();
@@ -629,7 +553,7 @@ async fn a_teammate_that_has_gone_on_is_not_told_of_as_stopped() {
     let team = house_of(&journal, folder.path(), BOB);
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     assert!(rest(&mut notices).await.waiting, "bob asks");
-    stop(Way::Word, &team, &journal, session).await;
+    stop(Way::Chat, &team, &journal, session).await;
     rest(&mut notices).await;
     order(&team, Command::Continue { session, to: vec!["bob".into()] }).await.unwrap();
     while inputs(&journal, "max").len() < 2 {
@@ -639,39 +563,34 @@ async fn a_teammate_that_has_gone_on_is_not_told_of_as_stopped() {
     assert!(told.contains("Both.") && !told.contains("stopped"), "it has gone on since: {told}");
 }
 
-/// Nobody runs the session, and somebody was in the middle of a turn while the lead rested: it does not go on. What is said, or
-/// listed, after the stop is newer than it, whoever reads of it first.
+/// No process runs the session, and a teammate was in the middle of a turn while the lead rested: the turn does not go on, and a
+/// message that is written after the stop begins the next one.
 #[tokio::test]
-async fn a_stop_counts_from_when_it_was_said() {
-    for is_task in [false, true] {
-        let (folder, journal) = (project(), Journal::memory());
-        let team = house_of(&journal, folder.path(), CLAIMER);
-        let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
-        assert!(rest(&mut notices).await.waiting, "ann asks");
-        team.shutdown().await.unwrap();
-        let journal = journal.reopen().unwrap();
-        let (post, census) = (Post::new(&journal), Census::new(&journal));
-        let lead = census.roll(session).unwrap().lead.unwrap().person.agent.unwrap();
-        let [ann] = census.at_work(session).unwrap().try_into().unwrap();
-        assert_ne!(ann, lead);
-        post.interrupt(&owner(), key("stop"), lead).await.unwrap();
-        assert!(census.turn(ann).unwrap().is_busy(), "nobody is there who has read it");
-        assert!(post.inbox().unwrap().is_empty(), "nothing comes of an answer to what she asks");
-        match is_task {
-            true => list(&journal, session, new("later")).await,
-            false => drop(post.write(&owner(), key("later"), session, &["ann".to_owned()], "later").await.unwrap()),
-        }
-        let team = house_of(&journal, folder.path(), CLAIMER);
-        let mut notices = team.watch();
-        team.open(owner(), folder.path(), leading(Which::Latest)).await.unwrap();
-        while inputs(&journal, GENERAL).len() < 2 {
-            rest(&mut notices).await;
-        }
-        team.settle(session).await;
-        let [_, told] = inputs(&journal, GENERAL).try_into().unwrap();
-        assert!(told.contains("later"), "{told}");
-        assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "one\n");
+async fn a_stop_counts_from_when_it_was_written() {
+    let (folder, journal) = (project(), Journal::memory());
+    let team = house_of(&journal, folder.path(), CLAIMER);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    assert!(rest(&mut notices).await.waiting, "ann asks");
+    team.shutdown().await.unwrap();
+    let journal = journal.reopen().unwrap();
+    let (post, census) = (Post::new(&journal), Census::new(&journal));
+    let lead = census.roll(session).unwrap().lead.unwrap().person.agent.unwrap();
+    let [ann] = census.at_work(session).unwrap().try_into().unwrap();
+    assert_ne!(ann, lead);
+    post.stop_session(&owner(), session).await.unwrap();
+    assert!(census.turn(ann).unwrap().is_busy(), "no process has read it");
+    assert!(post.inbox().unwrap().is_empty(), "an answer to her question changes nothing");
+    post.write(&owner(), key("later"), session, &["ann".to_owned()], "later").await.unwrap();
+    let team = house_of(&journal, folder.path(), CLAIMER);
+    let mut notices = team.watch();
+    team.open(owner(), folder.path(), leading(Which::Latest)).await.unwrap();
+    while inputs(&journal, GENERAL).len() < 2 {
+        rest(&mut notices).await;
     }
+    team.settle(session).await;
+    let [_, told] = inputs(&journal, GENERAL).try_into().unwrap();
+    assert!(told.contains("later"), "{told}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "one\n");
 }
 
 const CALLED: &str = r#"
@@ -693,7 +612,7 @@ async fn one_that_was_called_is_stopped_and_goes_on_also_while_it_works_for_a_pe
     let called = agents.into_iter().find(|row| row.name == "explore").unwrap();
     order(&team, Command::Write { session, to: vec![called.handle()], text: "again".into() }).await.unwrap();
     until(&mut notices, "turn_started").await;
-    order(&team, Command::Halt { session }).await.unwrap();
+    order(&team, Command::StopSession { session }).await.unwrap();
     rest(&mut notices).await;
     let last = || Census::new(&journal).turn(called.agent).unwrap().last().unwrap().clone();
     assert_eq!(last().end, End::Interrupted);
@@ -722,7 +641,7 @@ async fn play(journal: &Journal, root: &Path, words: &str) {
         rest(&mut notices).await;
     }
     if words == "second" {
-        stop(Way::Session, &team, journal, session).await;
+        stop(Way::Bob, &team, journal, session).await;
         rest(&mut notices).await;
     }
     if words == "third" {

@@ -20,7 +20,9 @@ mod progress;
 mod questions;
 mod reach;
 mod read;
+mod remote;
 mod reviews;
+mod sources;
 mod steer;
 mod stops;
 mod stream;
@@ -40,7 +42,7 @@ use max_team_journal::{Death, Journal, WorkerInfo};
 use max_team_llm::{Replay, Router};
 use max_team_runtime::skills::Places;
 use max_team_runtime::{Command, House, Notice, Open, Options, Order, RuntimeError, TeamHandle, Which, new_id};
-use max_team_tools::{Reach, Registry};
+use max_team_tools::{Reach, Registry, ToolSource};
 use read::Reads as _;
 use tokio::sync::mpsc;
 
@@ -68,6 +70,16 @@ fn house_with(journal: &Journal, root: &Path, replay: Replay) -> TeamHandle {
 }
 
 fn house_equipped(journal: &Journal, root: &Path, replay: Replay, tools: Registry) -> TeamHandle {
+    house_supplied(journal, root, replay, tools, Vec::new())
+}
+
+fn house_supplied(
+    journal: &Journal,
+    root: &Path,
+    replay: Replay,
+    tools: Registry,
+    sources: Vec<Arc<dyn ToolSource>>,
+) -> TeamHandle {
     let info = WorkerInfo {
         id: WorkerId::new(new_id()),
         pid: std::process::id(),
@@ -80,6 +92,7 @@ fn house_equipped(journal: &Journal, root: &Path, replay: Replay, tools: Registr
         worker: journal.worker(info).unwrap(),
         router: Router::replay(replay),
         tools,
+        sources,
         reach: Reach::default(),
         home: root.join("home"),
         others: Vec::new(),

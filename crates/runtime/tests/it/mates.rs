@@ -117,7 +117,7 @@ async fn somebody_who_is_asked_ends_and_is_written_to_no_more() {
     let heard = rest(&mut notices).await;
     assert_eq!(heard.last_words().text, "I have asked it.");
     let [_, asked, taken, nobody] = came_to(&heard, "max");
-    assert!(asked.0.starts_with("Sent to `alice`. `alice` ends after its present work.") && !asked.1, "{asked:?}");
+    assert!(asked.0.starts_with("Sent to `alice`. `alice` ends as soon as it has no work.") && !asked.1, "{asked:?}");
     assert!(taken.1 && taken.0.contains("`alice` is there already"), "{taken:?}");
     assert!(nobody.1 && nobody.0.contains("you have called no agent `bob`"), "{nobody:?}");
     let gone = heard.events.iter().find_map(|(who, event)| match event {
@@ -228,7 +228,7 @@ async fn what_runs_in_the_background_is_told_once_and_stops_with_everything() {
         "{told:?}"
     );
     // The user stops everything: nobody is woken by that.
-    super::order(&team, max_team_runtime::Command::Interrupt { session }).await.unwrap();
+    super::order(&team, max_team_runtime::Command::StopSession { session }).await.unwrap();
     let heard = rest(&mut notices).await;
     assert!(!heard.waiting && heard.names().contains(&"interrupted"), "{:?}", heard.names());
     assert_eq!(ended(&heard, "tides").len(), 1);

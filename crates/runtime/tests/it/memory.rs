@@ -290,7 +290,7 @@ members:
     let handed = || events(&journal).into_iter().filter(|(_, event)| matches!(event, Event::MemoryHanded(_))).count();
     say(&team, session, LIVES_IN).await;
     until(&mut notices, "turn_started").await;
-    order(&team, Command::Halt { session }).await.unwrap();
+    order(&team, Command::StopSession { session }).await.unwrap();
     until(&mut notices, "turn_ended").await;
     rest(&mut notices).await;
     assert_eq!(handed(), 0);
@@ -298,7 +298,7 @@ members:
     rest(&mut notices).await;
     assert_eq!(handed(), 1);
     let [expert] = Census::new(&journal).at_work(session).unwrap().try_into().unwrap();
-    order(&team, Command::Halt { session }).await.unwrap();
+    order(&team, Command::StopSession { session }).await.unwrap();
     until(&mut notices, "turn_ended").await;
     assert!(!Census::new(&journal).at_work(session).unwrap().contains(&expert));
     assert_eq!(Census::new(&journal).turn(expert).unwrap().last().unwrap().end, End::Interrupted);

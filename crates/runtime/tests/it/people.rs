@@ -3,9 +3,10 @@
 use max_team_core::event::Event;
 use max_team_core::id::{EnvelopeId, SessionId, TurnId};
 use max_team_core::message::{Envelope, Kind, Principal, Role};
+use max_team_core::status::Reason;
 use max_team_journal::{Commit, Journal};
 use max_team_runtime::{
-    Census, Command, Fate, Letter, Order, Parting, Post, Reason, RuntimeError, Shown, Spawn, TeamHandle, Which,
+    Census, Command, Fate, Letter, Order, Parting, Post, RuntimeError, Shown, Spawn, TeamHandle, Which,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -316,10 +317,10 @@ async fn letters_behind_a_stop_are_seen_where_nobody_runs_the_session() {
     for number in [21, 22] {
         post.write(&by(), key(number), session, &["alice".to_owned()], "use tabs").await.unwrap();
     }
-    post.interrupt(&by(), key(23), alice).await.unwrap();
+    post.stop_agent(&by(), key(23), alice).await.unwrap();
     let people = census.people(0, false).unwrap();
     let alice = people.iter().find(|person| person.name == "alice").unwrap();
-    let why = format!("letters wait: 2; no process runs this session: max-team -r {session}");
+    let why = format!("messages wait: 2; no process runs this session: max-team -r {session}");
     assert_eq!(alice.reason, Some(Reason::Blocked(why)));
     // The stop itself is no letter that is told.
     assert_eq!(census.roll(session).unwrap().mates[0].unread, 2);

@@ -7,10 +7,10 @@ use max_team_core::plan::{Edit, Status, Waits};
 use max_team_core::policy::{Answer, Mode};
 use max_team_core::team::Settings;
 use max_team_journal::Journal;
-use max_team_runtime::{Census, Command, Post, RuntimeError, Which, new_id};
+use max_team_runtime::{Command, Post, RuntimeError, Which, new_id};
 
 use super::calls::{inputs, say};
-use super::crashes::{check_rest, key};
+use super::crashes::check_rest;
 use super::limits::{block_on, only_plan, plan_of, run_plan, until};
 use super::read::Reads as _;
 use super::team::{ask, rest, with_team};
@@ -264,9 +264,8 @@ async fn what_was_stopped_while_nobody_ran_it_is_not_gone_on_with() {
         order(&team, Command::Queue { session, text: "use tabs".into() }).await.unwrap();
         team.shutdown().await.unwrap();
         let journal = journal.reopen().unwrap();
-        let lead = Census::new(&journal).roll(session).unwrap().lead.unwrap().person.agent.unwrap();
         if stops {
-            Post::new(&journal).interrupt(&owner(), key("stop"), lead).await.unwrap();
+            Post::new(&journal).stop_session(&owner(), session).await.unwrap();
         }
         let team = house_of(&journal, folder.path(), EDITS);
         let found = team.open(owner(), folder.path(), open(Which::Latest)).await.unwrap().recovered;

@@ -1,5 +1,4 @@
-//! A stop of everybody reaches everybody: whoever has only just begun, whoever stands beside one that cannot be read, and whoever
-//! rests, whatever the clock says.
+//! A session stop reaches every agent: those that have only just begun, and those beside an agent whose stream cannot be read.
 
 use std::sync::Arc;
 
@@ -7,11 +6,12 @@ use max_team_core::calling::hands::GENERAL;
 use max_team_core::event::{End, Event, Interrupted};
 use max_team_core::id::{AgentId, SessionId, TurnId};
 use max_team_core::message::{Envelope, Kind};
-use max_team_core::stop::Held;
+use max_team_core::status::{Reason, Standing};
+use max_team_core::stop::Hold;
 use max_team_core::tasks::{Input, New};
 use max_team_core::turn::is_stop;
 use max_team_journal::{Append, Commit, Journal, Projection};
-use max_team_runtime::{Census, Command, Post, Reason, Standing, TaskLists, Which, compare_rows, new_id};
+use max_team_runtime::{Census, Command, Post, TaskLists, Which, compare_rows, new_id};
 use serde_json::json;
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -65,7 +65,7 @@ async fn a_stop_reaches_who_has_begun_and_is_not_stored_yet() {
     TaskLists::new(&journal).write(session, &owner(), &new).await.unwrap();
     begun.notified().await;
     assert_eq!(inputs(&journal, GENERAL).len(), 1, "ann's claim is on its way");
-    order(&team, Command::Halt { session }).await.unwrap();
+    order(&team, Command::StopSession { session }).await.unwrap();
     rest(&mut notices).await;
     assert_eq!(inputs(&journal, GENERAL).len(), 2);
     let ann = Census::new(&journal).turn(agent(&journal, session, "ann")).unwrap();
@@ -115,70 +115,11 @@ async fn one_that_cannot_be_read_keeps_a_stop_from_nobody() {
     let [lead, ann, bob] = ["max", "ann", "bob"].map(|name| agent(&journal, session, name));
     append(&journal, ann, "of_tomorrow", b"{}".to_vec()).await;
     assert!(Census::new(&journal).turn(ann).is_err());
-    Post::new(&journal).interrupt(&owner(), key("stop"), lead).await.unwrap();
+    Post::new(&journal).stop_session(&owner(), session).await.unwrap();
     for agent in [lead, ann, bob] {
         let mail = journal.pending_mail(&format!("agent/{agent}")).unwrap();
         assert!(mail.iter().any(is_stop), "{agent}: {mail:?}");
     }
-}
-
-/// Bob has had his last turn while the clock was an hour ahead, and rests. Ann works, and everybody is stopped: from elsewhere, or in
-/// the next process.
-#[tokio::test]
-async fn a_stop_is_newer_than_the_turns_of_those_who_rest() {
-    for elsewhere in [true, false] {
-        let (folder, journal) = (project(), Journal::memory());
-        let team = house_of(&journal, folder.path(), &BOTH.replace("BOB", "Ready."));
-        let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
-        until_reported(&journal, &mut notices).await;
-        team.shutdown().await.unwrap();
-        let journal = journal.reopen().unwrap();
-        let [lead, bob] = ["max", "bob"].map(|name| agent(&journal, session, name));
-        let now = new_id().get_timestamp().unwrap().to_unix().0 * 1_000;
-        let ahead = TurnId::new(uuid::Builder::from_unix_timestamp_millis(now + 3_600_000, &[7; 10]).into_uuid());
-        let ends = events(&journal).into_iter().filter(|(stream, _)| *stream == format!("agent/{bob}"));
-        let [mut ended] =
-            ends.filter(|(_, event)| event.name() == "turn_ended").collect::<Vec<_>>().try_into().unwrap();
-        if let Event::TurnEnded(ended) = &mut ended.1 {
-            ended.turn = ahead;
-        }
-        append(&journal, bob, "turn_ended", serde_json::to_vec(&ended.1).unwrap()).await;
-        let team = house_of(&journal, folder.path(), &BOTH.replace("BOB", "Ready."));
-        if elsewhere {
-            Post::new(&journal).interrupt(&owner(), key("stop"), lead).await.unwrap();
-        } else {
-            let mut notices = team.watch();
-            team.open(owner(), folder.path(), leading(Which::Latest)).await.unwrap();
-            order(&team, Command::Halt { session }).await.unwrap();
-            rest(&mut notices).await;
-        }
-        let since = Census::new(&journal).turn(bob).unwrap().held().and_then(|held| held.since);
-        assert!(since > Some(ahead), "elsewhere: {elsewhere}, {since:?}");
-    }
-}
-
-/// A stop that was said before another one is read after it, and after something has begun: what is older than the second stays so.
-#[tokio::test]
-async fn an_older_stop_takes_no_newer_one_back() {
-    let (folder, journal) = (project(), Journal::memory());
-    let team = house_of(&journal, folder.path(), &BOTH.replace("BOB", "Ready."));
-    let before = TurnId::new(new_id());
-    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
-    until_reported(&journal, &mut notices).await;
-    order(&team, Command::Halt { session }).await.unwrap();
-    rest(&mut notices).await;
-    let [lead, bob] = ["max", "bob"].map(|name| agent(&journal, session, name));
-    let since = || Census::new(&journal).turn(bob).unwrap().held().and_then(|held| held.since);
-    let stopped = since();
-    order(&team, Command::Say { session, text: "go on".into() }).await.unwrap();
-    rest(&mut notices).await;
-    order(&team, Command::Write { session, to: vec!["ann".into()], text: "go on".into() }).await.unwrap();
-    until(&mut notices, "turn_started").await;
-    let body = json!({ "by": "cli", "stopped": true, "since": before });
-    let letter = Envelope::new(key("stop"), owner().address(), format!("agent/{lead}"), Kind::Shutdown, body, 1);
-    journal.commit(Commit { sends: vec![letter], ..Commit::default() }).await.unwrap();
-    until(&mut notices, "interrupted").await;
-    assert!(stopped.is_some() && since() >= stopped, "{:?} {stopped:?}", since());
 }
 
 const CALLED: &str = r#"
@@ -201,7 +142,7 @@ async fn what_the_user_has_written_to_one_that_was_called_waits_with_everything(
     let agents = Census::new(&journal).agents(session).unwrap();
     let called = agents.into_iter().find(|row| row.name == "explore").unwrap();
     order(&team, Command::Write { session, to: vec![called.handle()], text: "and b?".into() }).await.unwrap();
-    order(&team, Command::Halt { session }).await.unwrap();
+    order(&team, Command::StopSession { session }).await.unwrap();
     rest(&mut notices).await;
     assert_eq!(inputs(&journal, "explore").len(), 1, "it begins nothing");
     order(&team, Command::Continue { session, to: Vec::new() }).await.unwrap();
@@ -238,37 +179,31 @@ fn takes_none(name: &str) -> (Standing, Option<Reason>) {
     (Standing::Stopped, Some(Reason::Blocked(format!("{}{name}", Reason::CLAIMS))))
 }
 
-/// Tasks were listed while nobody ran the session, and everybody was stopped before somebody did: whoever takes them by itself takes
-/// none of them until it is told to, or something newer is listed.
+/// Tasks were listed while no process ran the session, and the session was stopped before one did.
 #[tokio::test]
-async fn a_stop_holds_who_could_take_a_task() {
-    for is_newer in [false, true] {
-        let (folder, journal) = (project(), Journal::memory());
-        let team = house_of(&journal, folder.path(), TAKER);
-        let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
-        while inputs(&journal, "max").len() < 2 {
-            rest(&mut notices).await;
-        }
-        team.settle(session).await;
-        team.close(session).await;
-        for name in ["first", "second"] {
-            TaskLists::new(&journal).write(session, &owner(), &subject(name)).await.unwrap();
-        }
-        let [lead, ann] = ["max", "ann"].map(|name| agent(&journal, session, name));
-        assert_eq!(Census::new(&journal).at_work(session).unwrap(), [ann], "there is something to stop");
-        Post::new(&journal).interrupt(&owner(), key("stop"), lead).await.unwrap();
-        assert!(Census::new(&journal).at_work(session).unwrap().is_empty(), "and then there is not");
-        team.open(owner(), folder.path(), leading(Which::Id(session))).await.unwrap();
-        team.settle(session).await;
-        assert_eq!(inputs(&journal, GENERAL).len(), 1, "newer: {is_newer}");
-        assert_eq!(stands(&journal, session, "ann"), takes_none("ann"));
-        match is_newer {
-            true => drop(TaskLists::new(&journal).write(session, &owner(), &subject("third")).await.unwrap()),
-            false => order(&team, Command::Continue { session, to: vec!["ann".into()] }).await.unwrap(),
-        }
-        while !inputs(&journal, GENERAL).iter().any(|told| told.contains("You have taken")) {
-            rest(&mut notices).await;
-        }
+async fn a_stop_holds_a_teammate_that_could_take_a_task() {
+    let (folder, journal) = (project(), Journal::memory());
+    let team = house_of(&journal, folder.path(), TAKER);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    while inputs(&journal, "max").len() < 2 {
+        rest(&mut notices).await;
+    }
+    team.settle(session).await;
+    team.close(session).await;
+    for name in ["first", "second"] {
+        TaskLists::new(&journal).write(session, &owner(), &subject(name)).await.unwrap();
+    }
+    let ann = agent(&journal, session, "ann");
+    assert_eq!(Census::new(&journal).at_work(session).unwrap(), [ann], "there is something to stop");
+    Post::new(&journal).stop_session(&owner(), session).await.unwrap();
+    assert!(Census::new(&journal).at_work(session).unwrap().is_empty(), "and then there is not");
+    team.open(owner(), folder.path(), leading(Which::Id(session))).await.unwrap();
+    team.settle(session).await;
+    assert_eq!(inputs(&journal, GENERAL).len(), 1);
+    assert_eq!(stands(&journal, session, "ann"), takes_none("ann"));
+    order(&team, Command::Continue { session, to: vec!["ann".into()] }).await.unwrap();
+    while !inputs(&journal, GENERAL).iter().any(|told| told.contains("You have taken")) {
+        rest(&mut notices).await;
     }
 }
 
@@ -284,10 +219,10 @@ async fn whoever_was_stopped_with_a_task_is_shown_as_stopped() {
     TaskLists::new(&journal).write(session, &owner(), &subject("first")).await.unwrap();
     until(&mut notices, "turn_started").await;
     assert!(Census::new(&journal).nobody_takes(session).unwrap().is_empty());
-    order(&team, Command::Halt { session }).await.unwrap();
+    order(&team, Command::StopSession { session }).await.unwrap();
     rest(&mut notices).await;
     team.settle(session).await;
-    assert_eq!(stands(&journal, session, "ann"), takes_none("ann"));
+    assert_eq!(stands(&journal, session, "ann").0, Standing::Stopped);
     TaskLists::new(&journal).write(session, &owner(), &subject("second")).await.unwrap();
     team.settle(session).await;
     assert_eq!(Census::new(&journal).nobody_takes(session).unwrap(), ["ann"]);
@@ -302,7 +237,7 @@ async fn a_stop_of_before_there_were_rows_for_it_is_no_fault() {
     let journal = Journal::open(folder.path().join("journal"), Default::default()).unwrap();
     let turn = |number| TurnId::new(Uuid::from_u128(number));
     let lead = AgentId::new(Uuid::from_u128(1));
-    let held = Some(Held { since: Some(turn(5)), ..Held::default() });
+    let held = Some(Hold { since: Some(turn(5)), ..Hold::default() });
     let stop = Event::Interrupted(Interrupted { by: "ada".into(), who: None, ends: false, held });
     let stop = serde_json::to_vec(&stop).unwrap();
     append(&journal, lead, "interrupted", stop.clone()).await;
@@ -321,94 +256,23 @@ async fn a_stop_of_before_there_were_rows_for_it_is_no_fault() {
     }
 }
 
-/// Nobody ran the session when a build of before there were rows for it was told to stop: whoever reads their mail before the lead does
-/// knows of it all the same.
+/// The lead starts ann and bob after the readers of a stop were listed and before the lead reads it: it passes the stop on.
 #[tokio::test]
-async fn a_stop_without_a_row_counts_before_the_lead_has_read_it() {
+async fn a_stop_reaches_teammates_that_begin_before_the_lead_has_read_it() {
     let (folder, journal) = (project(), Journal::memory());
-    let script = BOTH.replace("BOB", "Ready.").replace("{text: One moment, delta_ms: 3600000}", "{text: Here.}");
-    let team = house_of(&journal, folder.path(), &script);
+    let team = house_of(&journal, folder.path(), &BOTH.replace("{text: BOB}", "{text: One moment, delta_ms: 3600000}"));
+    let since = TurnId::new(new_id());
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
-    while inputs(&journal, "max").len() < 2 {
-        rest(&mut notices).await;
+    while inputs(&journal, GENERAL).len() < 2 {
+        until(&mut notices, "turn_started").await;
     }
-    team.settle(session).await;
-    team.shutdown().await.unwrap();
-    let journal = journal.reopen().unwrap();
-    let [lead, bob] = ["max", "bob"].map(|name| format!("agent/{}", agent(&journal, session, name)));
-    let turn = || TurnId::new(new_id());
-    let letter = |name, from: &str, to: &str, kind, body| Envelope::new(key(name), from, to, kind, body, 1);
-    let mut news = letter("news", &lead, &bob, Kind::Text, json!({ "text": "look" }));
-    news.cause = Some(turn().to_string());
-    let body = json!({ "by": "cli", "stopped": true, "since": turn() });
-    let stop = letter("stop", &owner().address(), &lead, Kind::Shutdown, body);
-    journal.commit(Commit { sends: vec![news, stop], ..Commit::default() }).await.unwrap();
-    let count = inputs(&journal, GENERAL).len();
-    let team = house_of(&journal, folder.path(), &script);
-    team.open(owner(), folder.path(), leading(Which::Id(session))).await.unwrap();
-    team.settle(session).await;
-    assert_eq!(inputs(&journal, GENERAL).len(), count, "bob begins nothing");
-}
-
-/// Bob was written to after everybody was stopped, and begins with that before the lead has read of the stop: he is not meant by it.
-#[tokio::test]
-async fn an_unread_stop_is_passed_on_to_nobody_who_has_begun_since() {
-    let (folder, journal) = (project(), Journal::memory());
-    let script = BOTH.replace("{text: BOB}", "{text: Ready.}, {text: One moment, delta_ms: 3600000}");
-    let script = script.replace("ann: [{text: One moment, delta_ms: 3600000}, ", "ann: [{text: Here.}, ");
-    let team = house_of(&journal, folder.path(), &script);
-    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
-    while inputs(&journal, "max").len() < 2 {
-        rest(&mut notices).await;
-    }
-    team.settle(session).await;
-    team.shutdown().await.unwrap();
-    let journal = journal.reopen().unwrap();
-    let [lead, bob] = ["max", "bob"].map(|name| agent(&journal, session, name));
-    let post = Post::new(&journal);
-    post.interrupt(&owner(), key("stop"), lead).await.unwrap();
-    post.write(&owner(), key("words"), session, &["bob".to_owned()], "look").await.unwrap();
-    let team = house_of(&journal, folder.path(), &script);
-    let mut notices = team.watch();
-    team.open(owner(), folder.path(), leading(Which::Id(session))).await.unwrap();
-    until(&mut notices, "interrupted").await;
-    let stopped = |(stream, event): &(String, Event)| match event {
-        Event::Mailed(letter) => *stream == format!("mail/agent/{bob}") && letter.kind == Kind::Shutdown,
-        _ => false,
-    };
-    assert!(!events(&journal).iter().any(stopped) && Census::new(&journal).turn(bob).unwrap().is_busy());
-}
-
-/// Somebody says stop and looks who is at work, and before that is stored the lead has ann and bob begin: it passes the stop on to both,
-/// but not to bob once a user has written to him since.
-#[tokio::test]
-async fn a_stop_reaches_whoever_begins_before_the_lead_has_read_it() {
-    for is_written_to in [false, true] {
-        let (folder, journal) = (project(), Journal::memory());
-        let bobs = "{text: Ready.}, {text: One moment, delta_ms: 3600000}";
-        let bobs = if is_written_to { bobs } else { "{text: One moment, delta_ms: 3600000}" };
-        let team = house_of(&journal, folder.path(), &BOTH.replace("{text: BOB}", bobs));
-        let since = TurnId::new(new_id());
-        let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
-        while inputs(&journal, GENERAL).len() < 2 {
-            until(&mut notices, "turn_started").await;
-        }
-        let [lead, ann, bob] = ["max", "ann", "bob"].map(|name| agent(&journal, session, name));
-        if is_written_to {
-            let post = Post::new(&journal);
-            post.write(&owner(), key("words"), session, &["bob".to_owned()], "look").await.unwrap();
-            while inputs(&journal, GENERAL).len() < 3 {
-                until(&mut notices, "turn_started").await;
-            }
-        }
-        let body = json!({ "by": "cli", "stopped": true, "since": since });
-        let stop = Envelope::new(key("stop"), owner().address(), format!("agent/{lead}"), Kind::Shutdown, body, 1);
-        journal.commit(Commit { sends: vec![stop], ..Commit::default() }).await.unwrap();
-        let is_at_work = |agent| Census::new(&journal).turn(agent).unwrap().is_busy();
-        while is_at_work(ann) || (is_at_work(bob) && !is_written_to) {
-            until(&mut notices, "turn_ended").await;
-        }
-        assert_eq!(is_at_work(bob), is_written_to);
+    let [lead, ann, bob] = ["max", "ann", "bob"].map(|name| agent(&journal, session, name));
+    let body = json!({ "by": "cli", "stopped": true, "since": since });
+    let stop = Envelope::new(key("stop"), owner().address(), format!("agent/{lead}"), Kind::Shutdown, body, 1);
+    journal.commit(Commit { sends: vec![stop], ..Commit::default() }).await.unwrap();
+    let is_at_work = |agent| Census::new(&journal).turn(agent).unwrap().is_busy();
+    while is_at_work(ann) || is_at_work(bob) {
+        until(&mut notices, "turn_ended").await;
     }
 }
 
@@ -420,7 +284,7 @@ async fn whoever_is_done_is_not_read_again_to_go_on_with_others() {
     let team = house_of(&journal, folder.path(), &BOTH.replace("BOB", "Ready."));
     let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
     until_reported(&journal, &mut notices).await;
-    order(&team, Command::Halt { session }).await.unwrap();
+    order(&team, Command::StopSession { session }).await.unwrap();
     rest(&mut notices).await;
     let bob = agent(&journal, session, "bob");
     let is_bobs = |stream: &str| stream == format!("agent/{bob}");

@@ -147,7 +147,7 @@ async fn a_teammate_that_was_shut_down_asks_also_in_the_next_process() {
 async fn what_changed_nothing_asks_nobody_and_where_nobody_is_asked_it_stays() {
     let idle = APART.replace("parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]", "text: No need.");
     for (recording, never_asks, left, words) in
-        [(idle.as_str(), false, 0, "No need."), (APART, true, 1, "nobody could be asked")]
+        [(idle.as_str(), false, 0, "No need."), (APART, true, 1, "the user could not be asked")]
     {
         let folder = repository();
         let journal = Journal::memory();
@@ -318,7 +318,7 @@ async fn whoever_was_interrupted_goes_on_for_whom_it_was_at_work() {
             rest(&mut notices).await;
         }
         assert!(team.stopped(session).unwrap().is_empty());
-        order(&team, Command::Interrupt { session }).await.unwrap();
+        order(&team, Command::StopSession { session }).await.unwrap();
         while team.stopped(session).unwrap().len() < 2 || copies(folder.path()) > 0 {
             rest(&mut notices).await;
         }
@@ -604,11 +604,10 @@ fn stopped_before_it_has_begun(mates_wanted: &[Spawn], speaks: bool) {
         let mut met = None;
         assert!(super::lives(&journal, None, async { met = Some(meet.await) }));
         let (session, journal) = (met.unwrap(), journal.reopen().unwrap());
-        let lead = Census::new(&journal).roll(session).unwrap().lead.unwrap().person.agent.unwrap();
         let ask = async {
             let post = Post::new(&journal);
             post.recruit(&owner(), EnvelopeId::new(Uuid::from_u128(9)), session, mates_wanted).await.unwrap();
-            post.interrupt(&owner(), EnvelopeId::new(Uuid::from_u128(10)), lead).await.unwrap();
+            post.stop_session(&owner(), session).await.unwrap();
             if speaks {
                 let key = EnvelopeId::new(Uuid::from_u128(11));
                 post.write(&owner(), key, session, &["max".to_owned()], "and now?").await.unwrap();
@@ -646,7 +645,7 @@ fn told_to_nobody_once_refused(journal: &Journal, session: SessionId, said_since
     assert!(!is_refused || unread <= said_since, "{unread} unread");
 }
 
-/// Nothing was ever said in it; all the same somebody wanted a team there, and no letter waits for its lead.
+/// Nothing was ever said in it; all the same somebody wanted a team there, and no message waits for its lead.
 #[tokio::test]
 async fn a_session_in_which_only_a_team_was_stopped_is_one() {
     let folder = repository();
@@ -660,8 +659,7 @@ async fn a_session_in_which_only_a_team_was_stopped_is_one() {
     team.close(session).await;
     let post = Post::new(&journal);
     post.recruit(&owner(), EnvelopeId::new(Uuid::from_u128(9)), session, &loaded()).await.unwrap();
-    let lead = Census::new(&journal).roll(session).unwrap().lead.unwrap().person.agent.unwrap();
-    post.interrupt(&owner(), EnvelopeId::new(Uuid::from_u128(10)), lead).await.unwrap();
+    post.stop_session(&owner(), session).await.unwrap();
     assert_eq!(team.held(session).unwrap(), 0, "whoever does not begin is no letter");
     for when in ["before it is read", "after"] {
         let latest = team.open(owner(), root, editing(Which::Latest)).await.unwrap();

@@ -206,7 +206,7 @@ async fn nothing_is_told_twice_when_a_letter_stops_the_turn() {
     say(&team, session, "use tabs").await;
     team.ask(query::Status { session }).await.unwrap();
     let lead = Sessions::new(&journal).row(session).unwrap().lead;
-    Post::new(&journal).interrupt(&owner(), EnvelopeId::new(new_id()), lead).await.unwrap();
+    Post::new(&journal).stop_agent(&owner(), EnvelopeId::new(new_id()), lead).await.unwrap();
     say(&team, session, "and be quick").await;
     assert_eq!(ends(&mut notices).await.0, End::Interrupted);
     assert_eq!(ends(&mut notices).await, (End::Answered, "With tabs.".to_owned()));

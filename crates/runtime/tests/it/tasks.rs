@@ -65,7 +65,7 @@ members:
     assert_eq!(noted.0, "Task #1 says so now.");
     let [created, _, listed, _, got] = came_to(&heard, "max");
     assert_eq!(created.0, "Task #1 added: Write it");
-    assert_eq!(listed.0, "#1 [pending] Write it");
+    assert_eq!(listed.0, "The shared list:\n#1 [pending] Write it");
     assert_eq!(got.0, "#1 [in_progress] Write it (max)\nmetadata: {\"files\":[\"a.txt\"]}\n\nAll of it.");
     // A lead comes back to what it holds; the user can take it away, from anywhere.
     let lists = TaskLists::new(&journal);
@@ -99,9 +99,39 @@ answers:
     assert_eq!(meant, ("Task #1 is pending, meant for leo.".to_owned(), false));
     assert!(unknown.1 && unknown.0.starts_with("there is no task `7`"), "{unknown:?}");
     assert!(circle.1 && circle.0.contains("`1` waits for `1`"), "{circle:?}");
-    assert!(of_plan.1 && of_plan.0.contains("with `task_update`"), "{of_plan:?}");
-    assert!(no_plan.1 && no_plan.0.contains("no plan at work has a task `plan:a`"), "{no_plan:?}");
+    assert!(of_plan.1 && of_plan.0.starts_with("there is no task `plan:a`"), "{of_plan:?}");
+    assert!(no_plan.0.starts_with("There is no task `plan:a` in the plans"), "{no_plan:?}");
     assert_eq!(moves(&heard), [("1 by max".to_owned(), Move::Assigned)]);
+}
+
+/// One family of tools: names and fields of other programs mean the same, for a lead and for a member.
+#[tokio::test]
+async fn other_names_and_fields_of_the_tools_mean_the_same() {
+    let folder = project();
+    let journal = Journal::memory();
+    let recording = r#"
+answers:
+  - parts: [{tool: task_create, input: {title: Plan it, agent: leo}}, {tool: TaskCreate, input: {subject: Build it, owner: ada, addBlockedBy: [1]}}]
+  - parts: [{tool: dispatch_task, input: {agent: leo, description: Take your task.}}]
+  - text: Fine.
+members:
+  leo:
+    - parts: [{tool: taskUpdate, input: {taskId: 1, status: completed}}, {tool: task_update, input: {task_id: "2", decision: skip, title: Build all}}]
+    - parts: [{tool: task_query, input: {}}, {tool: TaskGet, input: {taskId: 2}}, {tool: task_list, input: {}}]
+    - text: Done.
+"#;
+    let team = house_of(&journal, folder.path(), recording);
+    let (_, mut notices) = say(&team, folder.path(), listing()).await;
+    let heard = rest(&mut notices).await;
+    let [first, second, _] = came_to(&heard, "max");
+    assert_eq!(first.0, "Task #1 added: Plan it\nTask #1 is pending, meant for leo.");
+    assert_eq!(second.0, "Task #2 added: Build it\nTask #2 waits for #1.\nTask #2 is pending, meant for ada.");
+    let [done, said, listed, one, again] = came_to(&heard, "leo");
+    assert!(done.0.ends_with("\nTask #1 is completed."), "{done:?}");
+    assert!(said.0.starts_with("task `2` is meant for `ada`"), "a member decides nothing: {said:?}");
+    assert_eq!(listed.0, "#1 [completed] Plan it (leo)\n#2 [pending] Build it (ada)");
+    assert!(one.0.starts_with("#2 [pending] Build it (ada)") && again.0 == listed.0, "{one:?} {again:?}");
+    check_rest(&journal);
 }
 
 #[tokio::test]

@@ -10,10 +10,7 @@ use max_team_core::plan::Status;
 use max_team_core::plan::event::{About, Approve, PlanEnd, Proof, Say};
 use max_team_core::team::{Definition, Settings};
 use max_team_journal::Journal;
-use max_team_runtime::{
-    ASK_USER, Command, DISPATCH_TASK, Mate, Notice, Open, Post, TASK_CREATE, TASK_QUERY, TASK_UPDATE, Team, TeamHandle,
-    Which,
-};
+use max_team_runtime::{ASK_USER, Command, DISPATCH_TASK, Mate, Notice, Open, Post, Team, TeamHandle, Which};
 use tokio::sync::mpsc;
 
 use super::read::Reads as _;
@@ -32,7 +29,7 @@ pub(crate) fn mate(name: &str, role: &str, tools: &[&str]) -> Mate {
 }
 
 pub(crate) fn with_team(which: Which, approve: Approve) -> Open {
-    let lead = ["submit_plan", TASK_CREATE, TASK_UPDATE, TASK_QUERY, DISPATCH_TASK, ASK_USER];
+    let lead = ["submit_plan", "task_create", "task_update", "task_query", DISPATCH_TASK, ASK_USER];
     let definition = Definition {
         name: "max".into(),
         role: "team_lead".into(),

@@ -229,7 +229,7 @@ members:
 async fn without_a_copy_nobody_works_in_the_project_instead() {
     let folder = super::project();
     for (repository, walled, words) in
-        [(false, true, "is in no git repository"), (true, false, "keeps nobody in it without walls")]
+        [(false, true, "is in no git repository"), (true, false, "is not confined to its worktree")]
     {
         if repository {
             super::team::commit_all(folder.path());
@@ -268,6 +268,7 @@ fn open(journal: &Journal, root: &Path, replay: Replay) -> TeamHandle {
         worker: journal.worker(info).unwrap(),
         router: max_team_llm::Router::replay(replay),
         tools: Registry::builtin(),
+        sources: Vec::new(),
         reach: Reach::default(),
         home: root.join("home"),
         others: Vec::new(),
@@ -308,7 +309,7 @@ async fn what_a_member_did_in_a_copy_of_its_own_is_the_users_to_take_drop_or_lea
         (Answer::settling(Settled::Taken, by()), "two\n", 0, "1 file is in the project now"),
         (Answer::settling(Settled::Dropped, by()), "one\n", 0, "The user has dropped the changes"),
         (Answer::settling(Settled::Left, by()), "one\n", 1, "max-team worktrees accept"),
-        (Answer::new(false, nobody), "one\n", 1, "nobody could be asked"),
+        (Answer::new(false, nobody), "one\n", 1, "the user could not be asked"),
     ] {
         let folder = repository();
         let root = folder.path();

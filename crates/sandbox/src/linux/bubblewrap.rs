@@ -22,8 +22,8 @@ pub(super) const INSIDE: &str = "/.supervisor";
 /// Arguments that bubblewrap takes.
 pub(super) const ARGUMENTS_MAX: usize = 9_000;
 
-/// Hands the arguments over in a file that whoever is started has to have open: there may be more of them than the system
-/// lets a program be started with.
+/// Passes the arguments in a file that the started process has to inherit: there may be more than a command line can
+/// hold.
 pub(super) fn hand(command: &mut Command, arguments: &[OsString]) -> io::Result<File> {
     let mut file = File::from(memfd_create("walls", MemfdFlags::CLOEXEC)?);
     for word in arguments {
@@ -35,7 +35,7 @@ pub(super) fn hand(command: &mut Command, arguments: &[OsString]) -> io::Result<
     Ok(file)
 }
 
-/// Leaves a file open in whoever is started.
+/// Leaves a file open in the started process.
 #[expect(unsafe_code, reason = "the standard library has no safe way to hand on one more file")]
 pub(super) fn keep(command: &mut Command, file: File) {
     // SAFETY: one system call, nothing is allocated and no lock is taken, so it may be done in a forked process.
@@ -49,7 +49,7 @@ pub(super) fn arguments(spec: &Spec, program: Option<&Path>) -> Vec<OsString> {
     let mut args: Vec<OsString> = Vec::new();
     let mut add = |words: &[&str]| args.extend(words.iter().map(OsString::from));
     add(&["--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]);
-    // Not to die with its parent: the supervisor within sees that we are gone, and has something left to do then.
+    // It must not die with its parent: the supervisor inside notices that we are gone, and still has work to do then.
     add(&["--new-session", "--as-pid-1", "--cap-drop", "ALL"]);
     if spec.walls.as_ref().is_none_or(|walls| walls.network != Network::All) {
         add(&["--unshare-net"]);

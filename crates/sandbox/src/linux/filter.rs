@@ -1,4 +1,4 @@
-//! System calls that no command of ours needs and that reach around walls, refused by seccomp.
+//! Refuses, by seccomp, the system calls that no command needs and that could get around the sandbox.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use seccompiler::{
 
 use crate::spec::Network;
 
-/// Refused whatever the arguments are.
+/// Refused with any arguments.
 const REFUSED: [i64; 56] = [
     // Other processes' memory and files.
     libc::SYS_ptrace,
@@ -18,7 +18,7 @@ const REFUSED: [i64; 56] = [
     libc::SYS_process_madvise,
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
-    // Mounts and namespaces: the walls themselves.
+    // Mounts and namespaces: what the sandbox is made of.
     libc::SYS_mount,
     libc::SYS_umount2,
     libc::SYS_pivot_root,
@@ -52,7 +52,6 @@ const REFUSED: [i64; 56] = [
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
     libc::SYS_landlock_create_ruleset,
-    // The machine.
     libc::SYS_reboot,
     libc::SYS_swapon,
     libc::SYS_swapoff,
@@ -85,10 +84,10 @@ const NAMESPACES: [i32; 8] = [
     0x80, // CLONE_NEWTIME
 ];
 
-/// Numbers from here on are another way to make calls on x86-64, which no rule below would see.
+/// From this number on, x86-64 has the same calls a second time, which no rule below would see.
 const OTHER_CALLS: u32 = 0x4000_0000;
 
-/// Keeps this process, and whatever it starts, from these calls. `private` says that the network is its own.
+/// Keeps this process, and all that it starts, from these calls. `private`: it has a network of its own.
 pub(super) fn apply(network: &Network, private: bool) -> Result<(), String> {
     for program in programs(network, private)? {
         apply_filter(&program).map_err(|error| format!("seccomp: {error}"))?;
@@ -105,7 +104,7 @@ fn programs(network: &Network, private: bool) -> Result<Vec<BpfProgram>, String>
         let rule = rule(&[(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(flag), flag)]).map_err(wrong)?;
         rules.entry(libc::SYS_clone).or_default().push(rule);
     }
-    // Typing for the terminal that we sit in.
+    // These would type into the terminal that we run in.
     for request in [libc::TIOCSTI, libc::TIOCLINUX] {
         let rule = rule(&[(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, request)]).map_err(wrong)?;
         rules.entry(libc::SYS_ioctl).or_default().push(rule);
@@ -120,7 +119,8 @@ fn programs(network: &Network, private: bool) -> Result<Vec<BpfProgram>, String>
     if cfg!(target_arch = "x86_64") {
         refused.splice(0..0, other_calls());
     }
-    // Its flags cannot be seen from here. Told that there is no such call, everybody takes the one that can be seen.
+    // The filter cannot see the flags of `clone3`. Told that there is no such call, programs use `clone`, whose flags
+    // it sees.
     let unseen = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
     Ok(vec![refused, make(unseen, errno(libc::ENOSYS))?])
 }

@@ -1,8 +1,9 @@
 //! A control group for one command: the system's own cap on its processes and its memory, where we may make one.
 //!
-//! A supervisor looks every few milliseconds, and much can happen between two looks; the system counts at the moment
-//! something is taken. Only version two is used, and only where a folder that we may write hands both caps down. Whoever
-//! made a group holds a lock on its folder, so that what a killed run left is known by the lock that nobody holds.
+//! The supervisor checks every few milliseconds, and much can happen in between; the system counts at the moment of
+//! each allocation. Only version two is used, and only where a folder that we may write hands both caps down. The
+//! process that made a group holds a lock on its folder, so that a group that a killed run left is recognised by its
+//! free lock.
 
 use std::fs::{self, File};
 use std::io;
@@ -36,10 +37,11 @@ pub(crate) fn place() -> &'static Result<PathBuf, String> {
     })
 }
 
-/// Caps that somebody may have set for us; where nobody has, their first word is `max`.
+/// Caps that may be set for us; without a cap, the first word of the file is `max`.
 const CAPS: [&str; 5] = ["memory.max", "memory.high", "memory.swap.max", "pids.max", "cpu.max"];
 
-/// The nearest folder that hands both caps down. Not past a cap that we run under: that would be a way out of it.
+/// The nearest folder that hands both caps down. The search stops at a cap that we run under: a group above would
+/// escape it.
 fn above(mount: &Path, own: &Path) -> Result<PathBuf, String> {
     for folder in own.ancestors().take(DEPTH_MAX).take_while(|folder| folder.starts_with(mount)) {
         let handed = fs::read_to_string(folder.join("cgroup.subtree_control")).unwrap_or_default();
@@ -71,7 +73,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// A group with a command's caps, where there can be one. What killed runs have left is swept on the way.
+    /// A group with a command's caps, where one can be made. Also removes groups that killed runs have left.
     pub(crate) fn of(limits: &Limits) -> Option<Self> {
         let place = place().as_ref().ok()?;
         sweep(place);
@@ -80,7 +82,7 @@ impl Group {
         for (name, most) in caps {
             fs::write(group.path.join(name), most.to_string()).ok()?;
         }
-        // Not there where nothing is swapped.
+        // The file does not exist on systems without swap.
         let _ = fs::write(group.path.join("memory.swap.max"), "0");
         Some(group)
     }
@@ -95,7 +97,7 @@ impl Group {
         Ok(Self { path, folder })
     }
 
-    /// What of it there was too much of, by the system's own count.
+    /// The cap that was exceeded, by the system's own count.
     pub(crate) fn passed(&self) -> Option<Limit> {
         let count = |file: &str, name: &str| {
             let events = fs::read_to_string(self.path.join(file)).unwrap_or_default();
@@ -119,19 +121,19 @@ impl AsFd for Group {
 }
 
 impl Drop for Group {
-    /// What cannot be removed yet, because somebody in it is still on the way out, is swept later.
+    /// A group that cannot be removed yet, because a process in it is still ending, is removed by a later sweep.
     fn drop(&mut self) {
         remove(&self.path);
     }
 }
 
-/// Ends whoever is in a group, and the group.
+/// Kills the processes of a group, and removes the group.
 fn remove(path: &Path) {
     let _ = fs::write(path.join("cgroup.kill"), "1");
     let _ = fs::remove_dir(path);
 }
 
-/// Removes the groups of ours that nobody holds.
+/// Removes our groups that no process has locked.
 fn sweep(place: &Path) {
     let entries = fs::read_dir(place).into_iter().flatten().flatten();
     let ours = entries.filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX)));

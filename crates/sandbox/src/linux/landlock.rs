@@ -1,4 +1,5 @@
-//! Walls without namespaces: the command shuts itself in, with Landlock and seccomp, before it becomes itself.
+//! A sandbox without namespaces: the process restricts itself, with Landlock and seccomp, before it becomes the
+//! command.
 
 use std::fs;
 use std::io;
@@ -35,7 +36,7 @@ fn ruleset() -> Result<Ruleset, RulesetError> {
         .scope(Scope::AbstractUnixSocket | Scope::Signal)
 }
 
-/// Shuts this process in, for good.
+/// Restricts this process, for good.
 pub(crate) fn enter(spec: &Spec) -> Result<(), String> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
     let walls = spec.walls.as_ref().ok_or("the order names none")?;
@@ -56,7 +57,7 @@ pub fn renounce() -> io::Result<()> {
     filter::apply(&Network::None, false).map_err(io::Error::other)
 }
 
-/// What only root has. Whoever has none of it fails to drop it, and that is fine.
+/// Drops root's capabilities. For a process without any this fails, which does no harm.
 pub(super) fn drop_capabilities() {
     for capability in CapabilitySet::all().iter() {
         let _ = remove_capability_from_bounding_set(capability);
@@ -79,12 +80,12 @@ fn restrict(walls: &Walls) -> Result<(), RulesetError> {
         .add_rules(path_beneath_rules(DEVICES, device))?
         .add_rules(path_beneath_rules(&walls.writable, AccessFs::from_all(NEEDED)))?
         .restrict_self()?;
-    // Partly enforced cannot be: every right was required.
+    // The ruleset cannot be partly enforced: every right was required.
     debug_assert_eq!(status.ruleset, RulesetStatus::FullyEnforced);
     Ok(())
 }
 
-/// A folder without what is hidden in it: the folder, or everything in it that is not.
+/// A folder without the hidden paths in it: the folder itself, or everything in it that is not hidden.
 fn carved(path: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
     if hidden.iter().any(|hidden| path.starts_with(hidden)) {
         return Vec::new();

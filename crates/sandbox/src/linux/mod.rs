@@ -119,7 +119,7 @@ pub fn engine() -> Result<Engine, String> {
     Err(missing.join("; "))
 }
 
-/// What is to hold these walls up.
+/// Chooses the mechanism for this sandbox.
 pub(crate) fn choose(walls: Option<&Walls>) -> Result<Engine, SandboxError> {
     let Some(walls) = walls else { return Ok(Engine::Bare) };
     let none = |why: String| SandboxError::NoWalls { why, advice: INSTALL.to_owned() };
@@ -150,8 +150,8 @@ fn beyond_landlock(walls: &Walls) -> Option<String> {
     Some(format!("cannot hide `{}` in a folder that is written to", shown.display()))
 }
 
-/// Starts the process that builds the walls and becomes the supervisor within, with its standard input and outputs: in
-/// a control group of its own where there can be one.
+/// Starts the process that builds the sandbox and becomes the supervisor inside, with its standard input and outputs:
+/// in a control group of its own where one can be made.
 pub(crate) fn start(
     spec: &Spec,
     engine: Engine,
@@ -164,7 +164,8 @@ pub(crate) fn start(
         match spawn::within(&group, &command, file, ends.each_ref().map(OwnedFd::as_fd)) {
             Ok(pid) => return Ok((pid, Some(group))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(SandboxError::unstarted(spec, error)),
-            // Some systems forbid it, or it was swept between two steps: then the supervisor watches alone.
+            // Some systems forbid it, or a sweep removed the group between two steps: then the supervisor alone
+            // enforces the limits.
             Err(_) => drop(group),
         }
     }
@@ -176,7 +177,7 @@ pub(crate) fn start(
     child.map(|child| (Pid::from_child(&child), None)).map_err(|error| SandboxError::unstarted(spec, error))
 }
 
-/// The program that builds the walls with its arguments, and a file that it has to have open.
+/// The program that builds the sandbox with its arguments, and a file that it has to inherit.
 fn command(spec: &Spec, engine: Engine, program: &Path) -> Result<(Command, Option<File>), SandboxError> {
     let none = |why: &str, advice: &str| SandboxError::NoWalls { why: why.to_owned(), advice: advice.to_owned() };
     let too_many =
@@ -200,7 +201,7 @@ fn command(spec: &Spec, engine: Engine, program: &Path) -> Result<(Command, Opti
     Ok((command, Some(file)))
 }
 
-/// Shuts this process in as far as the engine leaves that to it. What it starts is shut in with it.
+/// Restricts this process as far as the engine leaves that to it. Processes that it starts inherit this.
 pub(crate) fn shut_in(spec: &Spec, engine: Engine) -> Result<(), String> {
     match (engine, &spec.walls) {
         (Engine::Namespaces | Engine::Bubblewrap, Some(walls)) => filter::apply(&walls.network, true),

@@ -2,8 +2,8 @@
 //!
 //! This process makes them and forks; the child is the first process of the new process namespace, builds the file
 //! tree, gives up every capability and goes on as the supervisor. There are two user namespaces, one in the other: in
-//! the outer one we are root, which some file systems need to be mounted; in the inner one we are who we were, and it
-//! does not own the mounts, so that nothing in it can undo them.
+//! the outer one we are root, which mounting some file systems needs; in the inner one we have our own user id again.
+//! The inner one does not own the mounts, so that no process in it can undo them.
 
 use std::fs;
 use std::io;
@@ -27,13 +27,13 @@ const LOCKS: [(&str, &str, &str); 3] = [
     ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", "kernel.apparmor_restrict_unprivileged_userns"),
 ];
 
-/// Makes the namespaces. Returns twice: the child in them (`None`) is shut in; the parent, which stays outside, is told
-/// the child's number. This process must have one thread.
+/// Makes the namespaces. Returns twice: in the child (`None`), which is inside, and in the parent, which stays
+/// outside, with the child's process id. This process must have one thread.
 pub(crate) fn separate(spec: &Spec) -> Result<Option<Pid>, String> {
     let view = View::of(spec);
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     set_no_new_privs(true).map_err(|error| format!("no_new_privs: {error}"))?;
-    // Out of reach of the keys that are pressed in the terminal that we sit in.
+    // Leaves our terminal, so that keys pressed there do not reach the command.
     let _ = rustix::process::setsid();
     let mut kinds = UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;
     let has_network = spec.walls.as_ref().is_some_and(|walls| walls.network == Network::All);
@@ -42,11 +42,11 @@ pub(crate) fn separate(spec: &Spec) -> Result<Option<Pid>, String> {
     }
     let is_mapped = match unshare(UnshareFlags::NEWUSER | kinds) {
         Ok(()) => true,
-        // Root needs none to make the others, and gives up everything that it could undo them with.
+        // Root can make the others without one, and gives up all capabilities that could undo them.
         Err(_) if user == 0 && unshare(kinds).is_ok() => false,
         Err(errno) => return Err(denied(&format!("user namespaces: {errno}"))),
     };
-    // Not on every system; it only hides names.
+    // Not every system has it; it only hides names.
     let _ = unshare(UnshareFlags::NEWCGROUP);
     if is_mapped {
         map(0, user, 0, group).map_err(|error| denied(&format!("user namespaces: {error}")))?;
@@ -75,7 +75,7 @@ fn unshare(kinds: UnshareFlags) -> Result<(), Errno> {
     unsafe { unshare_unsafe(kinds) }
 }
 
-/// Says who is who in the user namespace that this process has just made: one user and one group.
+/// Maps one user and one group in the user namespace that this process has just made.
 fn map(user: u32, parent_user: u32, group: u32, parent_group: u32) -> io::Result<()> {
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{user} {parent_user} 1"))?;
@@ -90,7 +90,7 @@ struct Interface {
     rest: [u8; 22],
 }
 
-/// Turns on the network interface that leads nowhere but back here; its addresses come by themselves.
+/// Turns on the loopback interface; its addresses come by themselves.
 #[expect(unsafe_code, reason = "no library has a safe name for this request")]
 fn start_loopback() -> io::Result<()> {
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;

@@ -35,7 +35,7 @@ pub(crate) fn wait_for_orphans() {
     WAITED.get_or_init(wait_until_gone);
 }
 
-/// The same, every time.
+/// Like `wait_for_orphans`, but on every call.
 #[doc(hidden)]
 pub fn wait_until_gone() {
     let until = Instant::now() + ORPHANS_WAIT;
@@ -51,7 +51,7 @@ fn is_any() -> bool {
     entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok()).any(|line| is_orphan(&line))
 }
 
-/// Whether a command line is of a supervisor whose process is no more.
+/// Whether a command line is that of a supervisor whose process has ended.
 fn is_orphan(line: &[u8]) -> bool {
     let line = String::from_utf8_lossy(line);
     let mut words = line.trim_end_matches('\0').split('\0').skip(1);
@@ -60,12 +60,13 @@ fn is_orphan(line: &[u8]) -> bool {
     known.is_some_and(|(pid, since)| began(pid).as_deref() != Some(since))
 }
 
-/// When a process began, in ticks since the machine did. Its name, which may hold anything, stands in parentheses before.
+/// When a process began, in ticks since the machine started. Its name, which may hold anything, stands in parentheses
+/// before.
 fn began(pid: &str) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
-    // A process that is dead and not yet taken leave of does nothing any more.
+    // A zombie does nothing any more.
     let is_alive = !matches!(fields.next()?, "Z" | "X");
     is_alive.then(|| fields.nth(18).map(str::to_owned)).flatten()
 }

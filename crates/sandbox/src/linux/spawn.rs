@@ -1,5 +1,5 @@
-//! Starting a process inside a control group. The standard library starts it outside, and moving it costs the whole
-//! machine a moment of standing still: some 6 ms where nothing else moves; started inside, it costs nothing.
+//! Starts a process inside a control group. The standard library starts it outside, and moving it makes the whole
+//! machine stand still for a moment: some 6 ms on an idle one. Started inside, it costs nothing.
 
 use std::ffi::{CString, c_char, c_int};
 use std::io::{self, Read};
@@ -13,7 +13,7 @@ use super::group::Group;
 
 /// Says to the system that the new process starts in a group. The library's own constant is cut short on some systems.
 const INTO_GROUP: u64 = 0x2_0000_0000;
-/// What a process exits with that could not become the program. Nobody looks at it.
+/// The exit code of a process that could not become the program. Its value does not matter.
 const NOT_STARTED: c_int = 127;
 
 /// Everything that the new process needs, made beforehand: it may not allocate, because another thread of ours may have
@@ -98,7 +98,7 @@ unsafe fn become_program(ready: &Ready) -> ! {
         if let Some(kept) = ready.kept {
             is_well = is_well && libc::fcntl(kept, libc::F_SETFD, 0) == 0;
         }
-        // As the standard library does it: whoever is started has no signals of ours held back or ignored.
+        // As the standard library does it: the started program inherits no blocked or ignored signals of ours.
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());

@@ -1,7 +1,7 @@
-//! The tree of processes below this one: what it takes, and how it is ended.
+//! The tree of processes below this one: what it uses, and how it is ended.
 //!
-//! This process is the first of its namespace, or the one that orphans fall to; either way, whoever was started here is
-//! below it, however often it forked and whatever session it made for itself.
+//! This process is the first of its namespace, or the subreaper of its orphans; either way, every process that was
+//! started here is below it, however often it forked and even in a session of its own.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
@@ -12,17 +12,17 @@ use rustix::process::{
     set_dumpable_behavior, setsid,
 };
 
-/// How nice a supervisor's session is to others: not at all.
+/// The highest priority, for the session of a supervisor.
 const FIRST: &str = "-20";
-/// Processes that are looked at in one go.
+/// Processes that are examined in one go.
 const PIDS_MAX: u64 = 1 << 16;
 
-/// What a tree takes.
+/// What a tree uses.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Use {
     /// Processes and threads.
     pub(crate) processes: u64,
-    /// Bytes of memory that nobody else has.
+    /// Bytes of memory that it shares with no other process.
     pub(crate) memory: u64,
     /// Clock ticks of processor time.
     pub(crate) ticks: u64,
@@ -37,10 +37,10 @@ struct Process {
     ticks: u64,
 }
 
-/// Makes this process the one that orphans fall to, and keeps those below from looking into it.
+/// Makes this process the parent of orphans, and keeps the processes below from looking into it.
 pub(crate) fn own() -> std::io::Result<()> {
-    // The processor is shared out among sessions first: in one of its own, this process waits behind nobody else's
-    // work. It may lead one already, and it may not be allowed to put it first.
+    // The system first shares the processor among sessions: in a session of its own, this process does not wait behind
+    // the work of others. Either call may fail: it may lead a session already, or may not raise its priority.
     let _ = setsid();
     let _ = fs::write("/proc/self/autogroup", FIRST);
     set_child_subreaper(Some(getpid()))?;
@@ -48,17 +48,17 @@ pub(crate) fn own() -> std::io::Result<()> {
     Ok(())
 }
 
-/// The same from outside, for a supervisor that may not do so itself: the first process within what `builder` built.
+/// Raises a supervisor that may not do so itself, from outside: the first process in the sandbox that `builder` built.
 pub(crate) fn put_first(builder: Pid) {
     let builder = builder.as_raw_nonzero();
     let Ok(children) = fs::read_to_string(format!("/proc/{builder}/task/{builder}/children")) else { return };
     for pid in children.split_whitespace() {
-        // Nobody but root may.
+        // Only root may.
         let _ = fs::write(format!("/proc/{pid}/autogroup"), FIRST);
     }
 }
 
-/// How many processes this one sees, counted up to `most`. Looks at none of them, so it can be asked often.
+/// How many processes this one sees, counted up to `most`. It examines none of them, so it can be called often.
 pub(crate) fn census(most: u64) -> u64 {
     pids(most).count() as u64
 }
@@ -79,12 +79,12 @@ pub(crate) fn processes(leader: Pid, most: u64) -> u64 {
     count
 }
 
-/// Processes and threads of everybody.
+/// All processes and threads that this process sees.
 pub(crate) fn threads() -> u64 {
     pids(PIDS_MAX).filter_map(process).map(|process| process.threads).sum()
 }
 
-/// What the tree takes now, among the first `most` processes that this one sees.
+/// What the tree uses now, among the first `most` processes that this one sees.
 pub(crate) fn usage(most: u64) -> Use {
     let page = page_size() as u64;
     below(most).iter().fold(Use::default(), |sum, process| Use {
@@ -99,11 +99,11 @@ pub(crate) fn ticks_of(time: std::time::Duration) -> u64 {
     time.as_secs().saturating_mul(clock_ticks_per_second())
 }
 
-/// Sends a signal to everybody in the tree, and leaves them no moment to multiply in. A leader that is still there has
-/// its group hit first, which needs no look at anybody.
+/// Sends a signal to all processes of the tree, and leaves them no time to multiply. The group of a leader that is
+/// still there is signalled first, which needs no list of processes.
 pub(crate) fn kill_all(leader: Option<Pid>, signal: Signal) {
     if getpid() == Pid::INIT {
-        // Everybody in this namespace, at once, but not this process.
+        // All processes in this namespace, at once, except this one.
         let _ = kill_process_group(Pid::INIT, signal);
         return;
     }
@@ -121,15 +121,15 @@ pub(crate) fn kill_all(leader: Option<Pid>, signal: Signal) {
     }
 }
 
-/// The numbers of the first so many. New processes come last in the list, so who reads it to its end behind a bomb reads
-/// for ever.
+/// The ids of the first processes, bounded: new processes come last in the list, so reading to its end during a fork
+/// bomb would take for ever.
 fn pids(most: u64) -> impl Iterator<Item = i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     numbers.take(usize::try_from(most).unwrap_or(usize::MAX))
 }
 
-/// Everybody below this process, among the first so many.
+/// All processes below this one, among the first so many.
 fn below(most: u64) -> Vec<Process> {
     let mut children: HashMap<i32, Vec<Process>> = HashMap::new();
     for process in pids(most).filter_map(process) {
@@ -157,14 +157,14 @@ fn process(pid: i32) -> Option<Process> {
 fn read(pid: i32, stat: &str) -> Option<Process> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
-    // The dead have no threads, and still count until somebody has looked at them.
+    // A zombie has no threads, but counts until it is reaped.
     let threads = number(17)?.max(1);
     let id = |at: usize| fields.get(at)?.parse().ok();
     let (parent, group, session) = (id(1)?, id(2)?, id(3)?);
     Some(Process { pid, parent, group, session, threads, ticks: number(11)? + number(12)? + number(13)? + number(14)? })
 }
 
-/// Bytes that are this process's alone: what is mapped from files can be taken from it at any time.
+/// Bytes that only this process has: the system can take pages that are mapped from files back at any time.
 fn memory(pid: i32, page: u64) -> u64 {
     let Ok(statm) = fs::read_to_string(format!("/proc/{pid}/statm")) else { return 0 };
     let mut fields = statm.split_whitespace().skip(1).map_while(|field| field.parse::<u64>().ok());

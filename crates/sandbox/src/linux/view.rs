@@ -14,7 +14,7 @@ use crate::spec::{Network, Spec, Walls};
 pub(super) const SYSTEM: [&str; 11] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store", "/gnu/store"];
 
-/// System secrets. Hidden from root, whom file permissions do not stop.
+/// System secrets. Hidden if we are root, because file permissions do not stop root.
 pub(super) const SECRETS: [&str; 9] = [
     "/etc/shadow",
     "/etc/shadow-",
@@ -38,7 +38,6 @@ const OTHER_TMP: &str = "/var/tmp";
 /// How a path is put in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Put {
-    /// Read only.
     Read,
     /// Read and written.
     Write,
@@ -94,7 +93,7 @@ fn puts(walls: &Walls) -> Vec<(PathBuf, Put)> {
     let mut puts = vec![(PathBuf::from(TMP), Put::Fresh)];
     puts.extend(walls.home.iter().map(|home| (home.clone(), Put::Fresh)));
     if walls.network == Network::All {
-        // Often a link to where something keeps it up to date.
+        // Often a link to a file elsewhere that another program keeps up to date.
         let names = fs::canonicalize("/etc/resolv.conf").ok().filter(|path| !path.starts_with("/etc"));
         puts.extend(names.map(|path| (path, Put::Read)));
     }

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use max_team_sandbox::Ended;
+use max_team_sandbox::{EndMark, Ended};
 
 use super::*;
 
@@ -83,7 +83,9 @@ fn a_parent_to_be_killed() {
     let walls = Walls { protected: vec![world.own.join(".mcp.json")], ..world.walls() };
     let walls = (engine != Engine::Bare).then_some(walls);
     let script = format!("echo '{{}}' > .mcp.json; echo at $PWD; {} sleep {mark}", brood(&mark));
-    let spec = Spec { walls, ..world.spec(&script) };
+    std::fs::write(world.own.join("end"), "?").unwrap();
+    let end = std::fs::OpenOptions::new().write(true).open(world.own.join("end")).unwrap();
+    let spec = Spec { walls, end_mark: Some(EndMark(end.into())), ..world.spec(&script) };
     let _ = run_by(engine, &spec, false, &CancellationToken::new(), &mut |_, bytes| {
         eprint!("{}", String::from_utf8_lossy(bytes));
         true
@@ -110,6 +112,7 @@ fn a_killed_parent_leaves_nothing() {
         parent.kill().unwrap();
         parent.wait().unwrap();
         assert!(soon(|| marked(&mark).is_empty()), "{engine:?}: {:?}", marked(&mark));
+        assert!(soon(|| std::fs::read(own.join("end")).unwrap() == [EndMark::ENDED]), "{engine:?}: its end is noted");
         if engine != Engine::Bare {
             assert!(soon(|| own.join(".mcp.json.untrusted-1").exists()), "{engine:?}: what was planted is obeyed");
             assert!(!own.join(".mcp.json").exists(), "{engine:?}");

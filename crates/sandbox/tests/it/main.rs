@@ -86,6 +86,7 @@ impl World {
             env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
             walls: Some(self.walls()),
             limits: Limits { time: Duration::from_secs(60), ..Limits::default() },
+            end_mark: None,
         }
     }
 

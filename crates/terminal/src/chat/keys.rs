@@ -35,7 +35,7 @@ impl Chat {
 
     /// What follows a letter that has chosen an answer makes it the first of a message.
     fn was_a_message(&mut self) {
-        if let Some(letter) = self.chosen_by.take() {
+        if let Some(letter) = self.answering.chosen_by.take() {
             self.dialog.unchoose();
             self.editor.insert(letter.encode_utf8(&mut [0; 4]));
         }
@@ -57,7 +57,7 @@ impl Chat {
                 KeyCode::Char('l') => return Some(Wish::Redraw),
                 KeyCode::Char('t') => {
                     self.board.toggle();
-                    // Somebody may have changed the list from elsewhere.
+                    // The list may have been changed in another terminal.
                     self.session.list_changed();
                     return None;
                 }
@@ -78,7 +78,7 @@ impl Chat {
             return None;
         }
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
-        // A question that nobody answers waits; it keeps nobody here.
+        // Leaving is possible with an open question, which stays open.
         if control && key.code == KeyCode::Char('d') && self.editor.is_empty() && !self.writes_answer() {
             return Some(Wish::Leave);
         }
@@ -95,16 +95,17 @@ impl Chat {
         wish
     }
 
-    /// Whether a key is for the question. Whoever has cleared what they wrote may choose at once; to answer takes Enter behind that.
+    /// Whether a key is for the question. After clearing the draft the user may choose at once; the answer is sent
+    /// only with Enter.
     fn is_for_question(&self, key: KeyEvent) -> bool {
         let chooses = match key.code {
             KeyCode::Char(_) => self.is_cleared,
-            KeyCode::Enter => self.chosen_by.is_some(),
+            KeyCode::Enter => self.answering.chosen_by.is_some(),
             // There is nothing that it could complete.
             KeyCode::Tab => true,
             _ => false,
         };
-        let is_open = self.session.questions.first().is_some() && self.editor.is_empty() && self.question_fits;
+        let is_open = self.session.questions.first().is_some() && self.editor.is_empty() && self.answering.fits;
         self.question_has_focus() || (chooses && is_open && self.now_ms >= self.swapped_until_ms())
     }
 
@@ -112,7 +113,7 @@ impl Chat {
         let look = self.look();
         let Some(question) = self.session.questions.first() else { return };
         // Words may be on their way while the window became too small to see what they go along with.
-        if key.code == KeyCode::Enter && !self.question_fits {
+        if key.code == KeyCode::Enter && !self.answering.fits {
             return;
         }
         let id = question.id;
@@ -123,16 +124,17 @@ impl Chat {
         self.dialog.face(Some(question));
         // Enter may be behind a letter that was for the question before: it answers once something is chosen here.
         let is_enter = key.code == KeyCode::Enter && !self.dialog.is_modal() && !self.dialog.wants_words();
-        if is_enter && self.is_swapped {
+        if is_enter && self.answering.is_swapped {
             self.hint = Some(Hint::AnotherQuestion);
             return;
         }
-        self.is_swapped = false;
-        if self.chosen_by.take().is_some() && key.code == KeyCode::Backspace {
+        self.answering.is_swapped = false;
+        if self.answering.chosen_by.take().is_some() && key.code == KeyCode::Backspace {
             return self.dialog.unchoose();
         }
         let is_written = self.dialog.is_modal() || self.dialog.wants_words();
-        self.chosen_by = plain(key).filter(|letter| !is_written && self.dialog.takes(*letter, Some(question)));
+        self.answering.chosen_by =
+            plain(key).filter(|letter| !is_written && self.dialog.takes(*letter, Some(question)));
         match self.dialog.key(key, question, scene(&self.session), look) {
             None => return,
             Some(Verdict::Answer(answer)) => self.session.answer(id, answer),
@@ -159,14 +161,15 @@ impl Chat {
     /// each other, both are.
     fn begins_a_message(&self, key: KeyEvent) -> bool {
         let first = self.session.questions.first();
-        plain(key).is_some_and(|letter| self.chosen_by.is_some() || !self.dialog.takes(letter, first))
+        plain(key).is_some_and(|letter| self.answering.chosen_by.is_some() || !self.dialog.takes(letter, first))
     }
 
     fn draft_key(&mut self, key: KeyEvent, hint: Option<Hint>) -> Option<Wish> {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            // It was for the question: the words are sent to nobody else before they are seen in the draft.
-            KeyCode::Enter if self.now_ms < self.returned_at_ms.saturating_add_unsigned(QUIET_MS) => {}
+            // The Enter was meant for the question that has just closed: the returned text is not sent before the user
+            // has seen it in the draft.
+            KeyCode::Enter if self.now_ms < self.answering.returned_at_ms.saturating_add_unsigned(QUIET_MS) => {}
             KeyCode::Enter => return self.enter(key.modifiers),
             KeyCode::Esc => self.esc(hint),
             KeyCode::Char('r') if control => self.search = Some(Search::default()),
@@ -231,9 +234,10 @@ impl Chat {
         }
     }
 
-    /// Whether the draft is a letter that would answer a question which the window is too small for: it is meant for nobody else.
+    /// Whether the draft is a single letter that would answer the question which the window is too small for: it must
+    /// not be sent to an agent.
     fn answers_unseen(&self) -> bool {
-        let Some(question) = self.session.questions.first().filter(|_| !self.question_fits) else { return false };
+        let Some(question) = self.session.questions.first().filter(|_| !self.answering.fits) else { return false };
         let draft = self.editor.whole();
         let mut letters = draft.trim().chars();
         let letter = letters.next().filter(|_| letters.next().is_none());

@@ -1,8 +1,8 @@
 //! Blocks to lines.
 //!
-//! Each block's source goes through the parser on its own. The renderer keeps a stack of what stands before every
-//! line (quote bars, list signs), collects words until a block ends, and then wraps them into what is left of the
-//! width. It cannot fail: whatever the parser does not know as Markdown is shown as it was written.
+//! Each block's source goes through the parser on its own. The renderer keeps a stack of what stands before every line
+//! (quote bars, list signs), collects words until a block ends, and then wraps them into what is left of the width. It
+//! cannot fail: text that the parser does not know as Markdown is shown as written.
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use ratatui::style::Modifier;

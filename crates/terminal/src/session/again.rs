@@ -1,7 +1,7 @@
-//! A session that cannot go on here: it is let go of, and opened again with whatever the user does next.
+//! A session that cannot go on in this process: it is closed, and opened again with the user's next input.
 //!
-//! Nobody works where nobody is heard. What was said is in the journal; opening the session folds it, as another process
-//! would, so that what could not be written is done once it can.
+//! Agents must not work where the user cannot see them. What was said is in the journal; opening the session folds it,
+//! as another process would, so that failed writes are repeated.
 
 use max_team_core::stop::is_stop;
 use max_team_runtime::{Opened, RuntimeError, Which};
@@ -18,28 +18,29 @@ use max_team_workspace::config::choice::WhileBusy;
 pub(super) enum Later {
     Words(String, WhileBusy),
     Command(Slash),
-    /// Somebody has stopped what was at work: there is nothing more to say.
+    /// The user stopped the session: nothing is left to say.
     Stop,
 }
 
 impl Session {
     /// The session cannot go on here. What is queued is in the journal and goes on with it, wherever it is opened next.
     pub(super) fn house_stopped(&mut self, error: &RuntimeError) -> Vec<Item> {
-        self.queue.clear();
+        self.messages.queue.clear();
         self.questions.clear();
         self.transcript.stop();
         self.crew.clear();
-        // Who was there will be again: a line for one of them is for nobody else.
+        // `mates` is kept: the teammates come back when the session is opened, and a line for one of them must not
+        // reach the lead.
         self.background.clear();
         self.plans = super::Plans::default();
-        self.quiet = true;
-        if self.stopped.is_some() && error.is_anothers() {
+        self.run.quiet = true;
+        if self.run.stopped.is_some() && error.is_anothers() {
             // Why is on the screen.
             return Vec::new();
         }
         let words = self.lang.runtime_failure(error);
         // Each who works here may say so; what to do is said once.
-        let shown = match self.stopped.replace(words.clone()) {
+        let shown = match self.run.stopped.replace(words.clone()) {
             Some(known) if known == words => return Vec::new(),
             Some(_) => words,
             // The chat is about to end: it is no place to try again.
@@ -54,7 +55,7 @@ impl Session {
 
     /// Whether it cannot go on here.
     pub(in super::super) fn is_stopped(&self) -> bool {
-        self.stopped.is_some()
+        self.run.stopped.is_some()
     }
 
     /// Words for a session that has been let go of. One that stops is for what goes on when it is opened.
@@ -62,31 +63,29 @@ impl Session {
         if is_stop(&text) { self.stop_again() } else { self.try_again(Later::Words(text, how)) }
     }
 
-    /// Stops what would go on: whoever opens the session reads that first.
+    /// Stores a stop, which is read first when the session is opened, so that nothing goes on.
     pub(super) fn stop_again(&mut self) -> Vec<Item> {
-        self.acts.push(Act::Interrupt);
+        self.acts.push(Act::StopSession);
         self.try_again(Later::Stop)
     }
 
     /// Opens the session again, and then does what waits for that.
     pub(super) fn try_again(&mut self, later: Later) -> Vec<Item> {
-        self.later.push(later);
-        if self.later.len() == 1 { self.open(Which::Id(self.id)) } else { Vec::new() }
+        self.messages.later.push(later);
+        if self.messages.later.len() == 1 { self.open(Which::Id(self.id)) } else { Vec::new() }
     }
 
     /// It is open again.
     pub(super) fn go_on_again(&mut self, opened: &Opened) -> Vec<Item> {
         let mut items = vec![note(self.lang.goes_on_here().to_owned())];
-        for later in std::mem::take(&mut self.later) {
+        for later in std::mem::take(&mut self.messages.later) {
             items.extend(match later {
                 Later::Words(text, how) => self.speak(text, how),
                 // It does so by itself.
                 Later::Command(Slash::Continue(None)) if opened.continuing => Vec::new(),
                 Later::Command(slash) => self.slash(slash),
-                Later::Stop => {
-                    self.acts.extend(opened.plans.iter().map(|plan| Act::Stop { plan: *plan, task: None }));
-                    Vec::new()
-                }
+                // It was written before the session was opened.
+                Later::Stop => Vec::new(),
             });
         }
         items
@@ -94,10 +93,10 @@ impl Session {
 
     /// It could not be opened. What was said is not lost.
     pub(super) fn still_stopped(&mut self) {
-        let words = std::mem::take(&mut self.later).into_iter().filter_map(|later| match later {
+        let words = std::mem::take(&mut self.messages.later).into_iter().filter_map(|later| match later {
             Later::Words(text, _) => Some(text),
             Later::Command(_) | Later::Stop => None,
         });
-        self.returned.extend(words);
+        self.messages.returned.extend(words);
     }
 }

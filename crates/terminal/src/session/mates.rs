@@ -3,12 +3,13 @@
 use std::fmt;
 
 use max_team_core::event::{End, Event};
+use max_team_core::id::AgentId;
 use max_team_core::mates::name::{Means, means};
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::near::nearest;
+use max_team_core::status::Reason;
 use max_team_core::stop::is_stop;
-use max_team_runtime::{CONTINUE, Enrolled, Fate, Letter, Origin, READ_ON, Reason, Roll, Shown, Spawn, is_go_on};
-use serde_json::Value;
+use max_team_runtime::{CONTINUE, Enrolled, Fate, Letter, Origin, READ_ON, Roll, Shown, Spawn, is_go_on};
 
 use super::super::background::Gone;
 use super::super::link::{Act, Done, fresh};
@@ -58,7 +59,7 @@ impl fmt::Debug for Files {
 
 impl Session {
     pub(in super::super) fn find_files(&mut self, is_file: impl Fn(&str) -> bool + Send + 'static) {
-        self.files = Files(Box::new(is_file));
+        self.setup.files = Files(Box::new(is_file));
     }
 
     /// Lists the paths that a message can mention.
@@ -67,14 +68,14 @@ impl Session {
     }
 
     pub(in super::super) fn find_teams(&mut self, teams: Teams) {
-        self.teams = teams;
+        self.setup.teams = teams;
     }
 
     pub(in super::super) fn mates(&self) -> &Mates {
         &self.mates
     }
 
-    /// Says something to the lead, or writes it to whomever it begins with.
+    /// Sends a line to the lead, or to the teammate that it begins with.
     pub(in super::super) fn speak(&mut self, text: String, how: WhileBusy) -> Vec<Item> {
         if self.is_stopped() {
             return self.speak_again(text, how);
@@ -84,11 +85,11 @@ impl Session {
         }
         if let Some(name) = self.mates.nearly(&text, &self.who) {
             let words = self.lang.nearly_to(name);
-            self.returned.push(text);
+            self.messages.returned.push(text);
             return vec![note(words)];
         }
         match self.mates.addressed(&text, &self.who) {
-            // Whoever is talked to here anyway is simply talked to.
+            // A line to the agent of this chat is an ordinary message.
             Some((to, text)) if to != self.who => {
                 self.write(to, text);
                 Vec::new()
@@ -98,7 +99,7 @@ impl Session {
                     let near = nearest(name, self.mates.iter().map(|known| known.name.as_str()));
                     let there: Vec<&str> = self.mates.iter().map(|known| known.name.as_str()).collect();
                     let words = self.lang.nobody_there(name, near, &there, &self.who);
-                    self.returned.push(text);
+                    self.messages.returned.push(text);
                     vec![note(words)]
                 }
                 None => self.say_by(text, how),
@@ -108,19 +109,19 @@ impl Session {
 
     /// The name at the beginning of a message for which there is neither a teammate nor a file.
     fn addressed_to_nobody<'a>(&self, text: &'a str) -> Option<&'a str> {
-        let name = self.mates.nobody(text, &self.who, self.team.is_some())?;
-        (!self.works_here(name) && !(self.files.0)(name)).then_some(name)
+        let name = self.mates.nobody(text, &self.who, self.setup.team.is_some())?;
+        (!self.works_here(name) && !(self.setup.files.0)(name)).then_some(name)
     }
 
-    /// Whether somebody of the lead's is called so, whom only the lead has things done by.
+    /// Whether a member or expert has this name. Only the lead gives work to those, so the line goes to the lead.
     fn works_here(&self, name: &str) -> bool {
-        let all = self.team.iter().flat_map(|team| team.members.iter().chain(&team.experts));
+        let all = self.setup.team.iter().flat_map(|team| team.members.iter().chain(&team.experts));
         all.into_iter().any(|mate| mate.definition.name == name)
     }
 
     fn write(&mut self, to: String, text: String) {
-        // Somebody will have something to do.
-        self.quiet = false;
+        // The addressee is going to work.
+        self.run.quiet = false;
         let key = fresh();
         self.note_sent(key, &to, &text);
         self.acts.push(Act::Write { key, to: vec![to], text });
@@ -147,8 +148,8 @@ impl Session {
         if self.is_busy() {
             return vec![note(self.lang.busy_first().to_owned())];
         }
-        // Whether letters wait for it is the mail's to say.
-        let lead = self.last.as_ref().is_some_and(End::is_unfinished);
+        // Whether messages wait for it is the mail's to say.
+        let lead = self.run.last.as_ref().is_some_and(End::is_unfinished);
         let items = if lead { self.say(CONTINUE.trim_end().to_owned()) } else { Vec::new() };
         match name {
             None => self.acts.push(Act::Continue { name: None, lead }),
@@ -168,14 +169,14 @@ impl Session {
             }
             Done::Held { read: true, outcome: Ok(count) } => return self.gone_on(false, &[], count),
             // A turn that has begun meanwhile has read them.
-            Done::Held { outcome: Ok(count), .. } if self.held.is_some() => {
+            Done::Held { outcome: Ok(count), .. } if self.agents.hold(self.lead).is_some() => {
                 return self.counted(count).into_iter().collect();
             }
             Done::MatesHeld(Ok(counts)) => {
-                // Whoever has begun meanwhile has read them.
-                let counts = counts.into_iter().filter(|(name, _)| self.stopped_mates.contains_key(name));
-                let counts: Vec<(String, usize)> = counts.collect();
-                return counts.into_iter().filter_map(|(name, count)| self.mate_waits(&name, count)).collect();
+                // Agents that have started since have read their messages.
+                let stopped: Vec<String> = self.stopped_mates().map(|(name, _)| name).collect();
+                let counts = counts.into_iter().filter(|(name, _)| stopped.contains(name));
+                return counts.filter_map(|(name, count)| self.mate_waits(&name, count)).collect();
             }
             Done::Held { read: true, outcome: Err(error) } => {
                 return vec![Item::Row(Row::Error(self.lang.runtime_failure(&error)))];
@@ -187,7 +188,7 @@ impl Session {
             Done::Roll { shown, outcome: Ok(roll) } => return self.enrolled(&roll, shown, now_ms),
             Done::Written { key, to, text, outcome: Err(error) } => {
                 self.unsent(key);
-                self.returned.push(format!("@{} {text}", to.join(",")));
+                self.messages.returned.push(format!("@{} {text}", to.join(",")));
                 error
             }
             Done::Letters(Ok(letters)) => return self.retold(&letters),
@@ -195,15 +196,15 @@ impl Session {
             Done::Recruited(Err(error)) | Done::Roll { outcome: Err(error), .. } | Done::Letters(Err(error)) => error,
             _ => return Vec::new(),
         };
-        self.quiet = true;
-        self.joining.clear();
+        self.run.quiet = true;
+        self.agents.expect_none();
         vec![Item::Row(Row::Error(self.lang.runtime_failure(&failed)))]
     }
 
     /// These go on, and the lead may.
     fn gone_on(&mut self, lead: bool, names: &[String], held: usize) -> Vec<Item> {
-        // Somebody has something to do.
-        self.quiet &= names.is_empty();
+        // An agent is going to work.
+        self.run.quiet &= names.is_empty();
         // What came to the lead after the stop, of work that began before it, waits too.
         let reads_on = !lead && held > 0 && !self.is_busy();
         let mut items = if reads_on { self.say(READ_ON.trim_end().to_owned()) } else { Vec::new() };
@@ -222,30 +223,27 @@ impl Session {
     }
 
     pub(in super::super) fn recruit(&mut self, mates: Vec<Spawn>) {
-        self.quiet = false;
+        self.run.quiet = false;
         // The house says when all of it is over.
-        self.turns = self.turns.max(1);
-        self.joining.extend(mates.iter().map(|mate| mate.name.clone()));
+        self.run.turns = self.run.turns.max(1);
+        self.agents.expect(mates.iter().map(|mate| mate.name.clone()));
         self.acts.push(Act::Recruit(mates));
     }
 
-    /// Of those who were to begin, these were there already or are about to begin: nobody waits for them a second time.
+    /// These teammates were there already or are being started, so they are not waited for a second time.
     fn left_out(&mut self, there: &[String]) -> Vec<Item> {
-        for name in there {
-            let last = self.joining.iter().rposition(|joining| joining == name);
-            last.into_iter().for_each(|last| drop(self.joining.remove(last)));
-        }
+        there.iter().for_each(|name| self.agents.unexpect(name));
         if there.is_empty() {
             return Vec::new();
         }
-        self.quiet |= self.joining.is_empty();
+        self.run.quiet |= !self.agents.is_joining();
         vec![note(self.lang.there_already(&there.join(", ")))]
     }
 
     /// `/team load NAME`.
     pub(super) fn load(&mut self, name: Option<&str>) -> Vec<Item> {
         let Some(name) = name else { return vec![note(self.lang.load_which().to_owned())] };
-        match (self.teams.0)(name) {
+        match (self.setup.teams.0)(name) {
             Ok((mates, mut warnings)) => {
                 let is_there = |mate: &Spawn| self.mates.iter().any(|known| known.name == mate.name);
                 let (there, mates): (Vec<Spawn>, Vec<Spawn>) = mates.into_iter().partition(is_there);
@@ -274,7 +272,7 @@ impl Session {
             let is_any = !roll.mates.is_empty();
             return is_any.then(|| Item::Row(report::roll(self.lang, roll, now_ms))).into_iter().collect();
         }
-        // Whom a stop has left with letters unread is not gone on with.
+        // Teammates that a stop left with unread messages do not go on by themselves: the user is told.
         let waits = |mate: &Enrolled| match &mate.person.reason {
             Some(Reason::Blocked(why)) if mate.is_active() => why.strip_prefix(Reason::LETTERS)?.parse().ok(),
             _ => None,
@@ -283,30 +281,25 @@ impl Session {
         waiting.filter_map(|(name, count)| self.mate_waits(name, count)).collect()
     }
 
-    /// A teammate was stopped. How many letters wait for it is asked: as for the lead, the mail knows.
-    pub(super) fn mate_stopped(&mut self, mate: &Origin) {
-        let Some(agent) = mate.agent else { return };
-        self.stopped_mates.insert(mate.name.to_string(), agent);
-        if !self.replaying {
-            self.acts.push(Act::MatesHeld(vec![(mate.name.to_string(), agent)]));
-        }
+    /// Agents other than the lead that were stopped and have begun nothing since.
+    fn stopped_mates(&self) -> impl Iterator<Item = (String, AgentId)> {
+        let mates = self.agents.stopped().filter(|(agent, _)| *agent != self.lead);
+        mates.map(|(agent, name)| (name.to_owned(), agent))
     }
 
-    /// The same for all of them, once everybody rests: what others wrote to them meanwhile waits too.
+    /// Counts the messages that wait for stopped teammates once all agents are idle, since others may have written to
+    /// them meanwhile.
     pub(super) fn count_mates_waiting(&mut self) {
-        if !self.stopped_mates.is_empty() && !self.replaying {
-            let mates = self.stopped_mates.iter().map(|(name, agent)| (name.clone(), *agent));
-            self.acts.push(Act::MatesHeld(mates.collect()));
-        }
+        let mates: Vec<(String, AgentId)> = self.stopped_mates().collect();
         // A stop writes nothing for those who rest.
-        if (self.halted || self.mates.is_any_stopped() || !self.stopped_mates.is_empty()) && !self.replaying {
-            self.acts.push(Act::Standing);
-        }
+        let is_any_stopped = self.run.halted || self.mates.is_any_stopped() || !mates.is_empty();
+        self.acts.extend((!mates.is_empty()).then_some(Act::MatesHeld(mates)));
+        self.acts.extend(is_any_stopped.then_some(Act::Standing));
     }
 
-    /// That letters wait for a teammate since a stop; said once.
+    /// That messages wait for a teammate since a stop; said once.
     fn mate_waits(&mut self, name: &str, count: usize) -> Option<Item> {
-        let is_known = count == 0 || self.waits_told.insert(name.to_owned(), count) == Some(count);
+        let is_known = count == 0 || self.messages.waits_told.insert(name.to_owned(), count) == Some(count);
         (!is_known).then(|| note(self.lang.letters_wait(Some(name), count)))
     }
 
@@ -319,7 +312,7 @@ impl Session {
             Kind::Text => !letter.text().is_empty(),
             // What was said to the lead stands in the conversation.
             Kind::UserInput => letter.to != self.who,
-            Kind::TaskResult => letter.envelope.body.get("mate").is_some(),
+            Kind::TaskResult => letter.envelope.mate().is_some(),
             // What came to nothing while the session was being opened has been told.
             Kind::Undelivered | Kind::ShutdownRejected => letter.to == "user" && self.mates.is_news(&letter.envelope),
             _ => false,
@@ -347,7 +340,7 @@ impl Session {
         Item::Row(Row::Mail { from, color, to, text: letter.text() })
     }
 
-    /// Something that somebody wrote came to nothing.
+    /// A message was not delivered, or a shutdown was refused.
     fn hear_of_letter(&mut self, from: &Origin, letter: &Envelope) -> Option<Item> {
         if !self.mates.is_news(letter) {
             return None;
@@ -361,9 +354,9 @@ impl Session {
         told
     }
 
-    /// Somebody goes on who was asked to end.
+    /// A teammate refuses to shut down.
     fn refuses(&self, from: &Origin, letter: &Envelope) -> Item {
-        let why = letter.body.get("text").and_then(Value::as_str).unwrap_or_default();
+        let why = letter.text();
         let text = format!("{}: {why}", letter.kind.name()).trim_end_matches(": ").to_owned();
         let color = from.color.as_deref().unwrap_or_default().to_owned();
         Item::Row(Row::Mail { from: from.name.to_string(), color, to: self.who.clone(), text })
@@ -371,7 +364,7 @@ impl Session {
 
     /// This is on the screen now; what was there before is read.
     pub(super) fn seen(&mut self, shown: Option<Shown>) {
-        let shown = shown.filter(|_| !self.replaying);
+        let shown = shown.filter(|_| !self.run.replaying);
         self.acts.extend(shown.map(|shown| Act::Seen(vec![shown])));
     }
 
@@ -392,7 +385,6 @@ impl Session {
             }
             Event::Mailed(letter) => self.hear_of_letter(from, letter).into_iter().collect(),
             Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => {
-                self.joining.clear();
                 vec![Item::Row(Row::Error(self.lang.not_joined(&refused.why)))]
             }
             _ => Vec::new(),

@@ -1,6 +1,6 @@
 //! What the user says while a turn runs: on its way, waiting to be read, taken back.
 
-use max_team_core::event::{Event, Interrupted};
+use max_team_core::event::Event;
 use max_team_core::id::EnvelopeId;
 use max_team_core::mates::name::{Means, means};
 use max_team_core::stop::is_stop;
@@ -12,7 +12,7 @@ use super::super::transcript::Item;
 use super::{Session, note};
 use max_team_workspace::config::choice::WhileBusy;
 
-/// A message that nobody has read.
+/// A message that the lead has not read yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct Queued {
     pub(super) key: EnvelopeId,
@@ -34,96 +34,83 @@ pub(super) struct Sent {
 
 impl Session {
     pub(in super::super) fn with_keys(mut self, while_busy: WhileBusy) -> Self {
-        self.while_busy = while_busy;
+        self.setup.while_busy = while_busy;
         self
     }
 
     /// What Enter does while a turn runs.
     pub(in super::super) fn while_busy(&self) -> WhileBusy {
-        self.while_busy
+        self.setup.while_busy
     }
 
     pub(in super::super) fn say(&mut self, text: String) -> Vec<Item> {
-        self.say_by(text, self.while_busy)
+        self.say_by(text, self.setup.while_busy)
     }
 
     /// The same with a key of its own for what happens to a turn that runs. A word that stops is no message then.
     pub(in super::super) fn say_by(&mut self, text: String, how: WhileBusy) -> Vec<Item> {
-        if is_stop(&text) && (self.is_at_work() || self.is_stoppable()) {
-            if !self.is_busy() && self.plans.is_moving() {
-                return vec![note(self.lang.stop_hint_long().to_owned())];
-            }
+        if is_stop(&text) && self.is_stoppable() {
             self.halt();
             return Vec::new();
         }
-        if is_stop(&text) && (self.is_waiting() || self.halted) {
-            // Whoever says it twice does not mean that what the first has left is to begin.
+        if is_stop(&text) && (self.is_waiting() || self.run.halted) {
+            // A second stop must not start the messages that the first one left waiting.
             return vec![note(self.lang.nothing_runs().to_owned())];
         }
         if how == WhileBusy::Interrupt && self.is_busy() {
             self.interrupt();
         }
         let (key, wait) = (fresh(), how == WhileBusy::Queue && self.is_busy());
-        self.queue.push(Queued { key, text: text.clone(), wait });
+        self.messages.queue.push(Queued { key, text: text.clone(), wait });
         self.acts.push(Act::Say { key, text, wait });
         Vec::new()
     }
 
-    /// The lead was stopped: what is left waiting by that is told of once it has stopped.
-    pub(super) fn left_waiting(&mut self, interrupted: &Interrupted) {
-        if let Some(held) = &interrupted.held {
-            self.held.get_or_insert_default().add(held);
-        }
-        if !self.transcript.is_busy() {
-            self.count_waiting();
-        }
-    }
-
-    /// Asks how many letters wait since a stop. The mail knows: some came after it, and some were taken back.
+    /// Asks how many messages wait since a stop. The mail knows: some came after it, and some were taken back.
     pub(super) fn count_waiting(&mut self) {
-        if self.held.is_some() && !self.replaying {
+        if self.agents.hold(self.lead).is_some() && !self.run.replaying {
             self.acts.push(Act::Held { read: false });
         }
     }
 
-    /// So many letters wait for the lead: told where it is news, once it rests.
+    /// So many messages wait for the lead: told where it is news, once it rests.
     pub(super) fn counted(&mut self, count: usize) -> Option<Item> {
         let count = if self.is_busy() { 0 } else { count };
-        let is_news = std::mem::replace(&mut self.waiting, count) != count;
+        let is_news = std::mem::replace(&mut self.messages.waiting, count) != count;
         (is_news && count > 0).then(|| note(self.lang.letters_wait(None, count)))
     }
 
-    /// Whether letters wait for the lead since a stop.
+    /// Whether messages wait for the lead since a stop.
     fn is_waiting(&self) -> bool {
-        let is_listed = self.held.as_ref().is_some_and(|held| !held.letters.is_empty());
-        (self.waiting > 0 || is_listed) && !self.is_busy()
+        let is_listed = self.agents.hold(self.lead).is_some_and(|held| !held.letters.is_empty());
+        (self.messages.waiting > 0 || is_listed) && !self.is_busy()
     }
 
     /// Whether a message waits since a stop.
     pub(super) fn is_left_waiting(&self, key: EnvelopeId) -> bool {
-        self.held.as_ref().is_some_and(|held| held.letters.contains(&key))
+        self.agents.hold(self.lead).is_some_and(|held| held.letters.contains(&key))
     }
 
-    /// Whether all messages that nobody has read wait for a new one.
+    /// Whether unread messages wait for a new one, since no turn runs.
     pub(in super::super) fn is_held(&self) -> bool {
-        !self.queue.is_empty() && !self.is_busy()
+        !self.messages.queue.is_empty() && !self.is_busy()
     }
 
-    /// Asks for the last message back that nobody has read. Returns whether there is one.
+    /// Requests the user's last unread message back. Returns whether there is one.
     pub(in super::super) fn take_back(&mut self) -> bool {
         let said = self.queue().last().map(|queued| (queued.key, queued.text.clone()));
-        let sent = self.sent.last().map(|sent| (sent.key, format!("@{} {}", sent.to, sent.text)));
+        let sent = self.messages.sent.last().map(|sent| (sent.key, format!("@{} {}", sent.to, sent.text)));
         // Keys are made one after the other.
         let Some((key, text)) = said.into_iter().chain(sent).max_by_key(|(key, _)| *key) else { return false };
         // One at a time, so that none comes back into the words of another.
-        if self.taking_back.is_none() {
-            self.taking_back = Some(key);
+        if self.messages.taking_back.is_none() {
+            self.messages.taking_back = Some(key);
             self.acts.push(Act::Withdraw { key, text });
         }
         true
     }
 
-    /// Takes up what nobody had read when the session was opened. What is read meanwhile is in the events.
+    /// Takes over the messages that were unread when the session was opened. Events say which are read meanwhile.
     pub(super) fn queue_again(&mut self, queued: &[runtime::Queued]) {
         let again = |queued: &runtime::Queued| {
             let runtime::Queued { letter, text, wait, all } = queued.clone();
@@ -131,23 +118,19 @@ impl Session {
             let text = if all { format!("@team {text}") } else { text };
             Queued { key: letter, text, wait }
         };
-        (self.queue, self.taking_back) = (queued.iter().map(again).collect(), None);
+        (self.messages.queue, self.messages.taking_back) = (queued.iter().map(again).collect(), None);
     }
 
     /// Messages do not wait any more.
     pub(super) fn was_read(&mut self, letters: &[EnvelopeId]) {
-        self.queue.retain(|queued| !letters.contains(&queued.key));
-        if let Some(held) = &mut self.held {
-            let count = held.letters.len();
-            held.letters.retain(|letter| !letters.contains(letter));
-            self.waiting = self.waiting.saturating_sub(count - held.letters.len());
-        }
-        self.read.extend(letters);
+        self.messages.queue.retain(|queued| !letters.contains(&queued.key));
+        self.messages.waiting = self.messages.waiting.saturating_sub(self.agents.release(self.lead, letters));
+        self.messages.read.extend(letters);
     }
 
     /// Whether a message is queued here or was read: the news that it was said may come after that.
     pub(super) fn is_known(&self, key: EnvelopeId) -> bool {
-        self.read.contains(&key) || self.queue.iter().any(|queued| queued.key == key)
+        self.messages.read.contains(&key) || self.messages.queue.iter().any(|queued| queued.key == key)
     }
 
     /// A letter to a teammate, or to all, is on its way: until it is read it can be taken back. It is known before it is stored,
@@ -159,23 +142,24 @@ impl Session {
             Means::Everybody => self.mates.iter().map(|known| known.name.clone()).chain([self.who.clone()]).collect(),
             Means::Lead => return,
         };
-        self.sent.push(Sent { key, to: to.to_owned(), text: text.to_owned(), unread });
+        self.messages.sent.push(Sent { key, to: to.to_owned(), text: text.to_owned(), unread });
     }
 
     /// It was not stored.
     pub(super) fn unsent(&mut self, key: EnvelopeId) {
-        self.sent.retain(|sent| sent.key != key);
+        self.messages.sent.retain(|sent| sent.key != key);
     }
 
-    /// Somebody has read what was sent, or never will. What is being taken back stays until that is known to be done.
+    /// An agent has read the message, or never will. A message that is being taken back is kept until the outcome is
+    /// known.
     fn one_read(&mut self, who: &str, is_meant: impl Fn(&Sent) -> bool) {
-        for sent in self.sent.iter_mut().filter(|sent| is_meant(sent)) {
+        for sent in self.messages.sent.iter_mut().filter(|sent| is_meant(sent)) {
             // It may be known by another name than it was written to by.
             let is_only_one = sent.unread.len() == 1;
             sent.unread.retain(|name| name != who && !is_only_one);
         }
-        let taking_back = self.taking_back;
-        self.sent.retain(|sent| !sent.unread.is_empty() || Some(sent.key) == taking_back);
+        let taking_back = self.messages.taking_back;
+        self.messages.sent.retain(|sent| !sent.unread.is_empty() || Some(sent.key) == taking_back);
     }
 
     /// The lead has read these.
@@ -187,7 +171,7 @@ impl Session {
 
     /// A teammate has read these, or has come to its end.
     pub(super) fn mate_read(&mut self, from: &Origin, event: &Event) {
-        let Some(agent) = from.agent.filter(|_| !self.sent.is_empty()) else { return };
+        let Some(agent) = from.agent.filter(|_| !self.messages.sent.is_empty()) else { return };
         let is_read = |letter: EnvelopeId| match event {
             Event::TurnStarted(started) => started.envelope == letter || started.letters.contains(&letter),
             Event::Steered(steered) => steered.envelopes.contains(&letter),
@@ -199,39 +183,38 @@ impl Session {
         }
     }
 
-    /// A message was taken back, or somebody was faster.
+    /// A message was taken back, or an agent has read it before.
     pub(super) fn withdrawn(&mut self, key: EnvelopeId, text: String, outcome: Result<(), RuntimeError>) -> Vec<Item> {
-        self.taking_back = None;
-        if let Some(index) = self.sent.iter().position(|sent| sent.key == key) {
+        self.messages.taking_back = None;
+        if let Some(index) = self.messages.sent.iter().position(|sent| sent.key == key) {
             return self.letter_withdrawn(index, text, outcome);
         }
         match outcome {
             Ok(()) => {
                 self.was_read(&[key]);
-                self.returned.push(text);
+                self.messages.returned.push(text);
                 Vec::new()
             }
             Err(RuntimeError::Taken) => vec![note(self.lang.too_late_to_take_back(&self.who))],
             Err(RuntimeError::TakenBy(names)) => {
                 self.was_read(&[key]);
-                self.returned.push(text);
+                self.messages.returned.push(text);
                 vec![note(self.lang.letter_taken_back_but(&names))]
             }
             Err(error) => {
                 if matches!(error, RuntimeError::Untaken { .. }) {
-                    self.returned.push(text);
+                    self.messages.returned.push(text);
                 }
                 vec![Item::Row(Row::Error(self.lang.runtime_failure(&error)))]
             }
         }
     }
 
-    /// The same of a letter to a teammate. One that was read is there like everything that was written before. Whatever came of
-    /// it, the line is in the draft again.
+    /// Like `withdrawn`, for a message to a teammate. Its text returns to the draft in any case, also if it was read.
     fn letter_withdrawn(&mut self, index: usize, text: String, outcome: Result<(), RuntimeError>) -> Vec<Item> {
-        // Whatever came of it: the next time it is the one before that is meant.
-        let Sent { key, to, .. } = self.sent.remove(index);
-        self.returned.push(text);
+        // Removed in any case, so that the next request is about the message before it.
+        let Sent { key, to, .. } = self.messages.sent.remove(index);
+        self.messages.returned.push(text);
         let words = match outcome {
             Ok(()) => self.lang.letter_taken_back(&to),
             Err(RuntimeError::Taken) => self.lang.letter_was_read(&to),

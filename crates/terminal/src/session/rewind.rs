@@ -20,7 +20,7 @@ impl Session {
         if self.is_busy() {
             return vec![note(self.lang.busy_first().to_owned())];
         }
-        let plan = self.rewind.take();
+        let plan = self.offered.rewind.take();
         match (back, plan) {
             (Back::List, _) => self.ask(Act::Moments),
             (Back::Turn(number), _) => self.ask(Act::Rewinding(To::Turn(number))),
@@ -73,7 +73,7 @@ impl Session {
             items.push(note(self.lang.nothing_put_back(&plan).to_owned()));
         } else {
             items.push(note(self.lang.rewind_yes_hint().to_owned()));
-            self.rewind = Some(Box::new(plan));
+            self.offered.rewind = Some(Box::new(plan));
         }
         items
     }

@@ -12,10 +12,9 @@ use max_team_core::plan::event::{About, PlanAnswered, PlanAsked, Say};
 use max_team_core::plan::{Draft, Plan, Status};
 use max_team_core::tasks::Tasks;
 use max_team_runtime::{Opened, Origin, RuntimeError, Shown, Team, is_go_on};
-use serde_json::Value;
 
 use super::super::background::Background;
-use super::super::crew::Crew;
+use super::super::crew::{Crew, Mate};
 use super::super::link::{Act, Work};
 use super::super::list::List;
 use super::super::plans::{Drawn, Heard, Known, Plans};
@@ -26,26 +25,26 @@ use super::super::transcript::{Item, Transcript, text_of};
 use super::{Session, note};
 use crate::sheet;
 
-/// Rows and pieces of text that are shown of what somebody has done; the last ones.
+/// Rows and pieces of text that are shown of an agent's work; the last ones.
 const SHOWN_ITEMS_MAX: usize = 200;
 
 impl Session {
     /// Who works for the lead.
     pub(in super::super) fn with_team(mut self, team: Option<Team>) -> Self {
-        self.team = team;
+        self.setup.team = team;
         self
     }
 
     /// Others work here now, or something is wrong with how they are written.
     pub(super) fn hear_of_crew(&mut self, crew: Option<&max_team_runtime::Crew>, notes: &[String]) -> Vec<Item> {
-        if let (Some(team), Some(crew)) = (&mut self.team, crew) {
+        if let (Some(team), Some(crew)) = (&mut self.setup.team, crew) {
             (team.members, team.experts) = (crew.members.clone(), crew.experts.clone());
         }
         notes.iter().cloned().map(note).collect()
     }
 
     pub(in super::super) fn team(&self) -> Option<&Team> {
-        self.team.as_ref()
+        self.setup.team.as_ref()
     }
 
     pub(in super::super) fn plans(&self) -> &Plans {
@@ -57,7 +56,7 @@ impl Session {
         self.plans.latest().map(|known| &known.plan)
     }
 
-    /// The tasks that everybody shares.
+    /// The shared task list.
     pub(in super::super) fn list(&self) -> &List {
         &self.list
     }
@@ -75,11 +74,16 @@ impl Session {
         failed.into_iter().collect()
     }
 
+    /// What an agent besides the lead does, in a few words.
+    pub(in super::super) fn doing(&self, mate: &Mate, now_ms: i64) -> String {
+        mate.doing(self.agents.is_asking(mate.agent), self.lang, now_ms)
+    }
+
     pub(in super::super) fn crew(&self) -> &Crew {
         &self.crew
     }
 
-    /// What somebody has left running.
+    /// Background commands of all agents.
     pub(in super::super) fn background(&self) -> &Background {
         &self.background
     }
@@ -94,23 +98,16 @@ impl Session {
         self.plans.is_moving() || self.crew.busy().any(|mate| !mate.aside)
     }
 
-    /// Whether somebody could be stopped besides the lead and plans: a teammate, whoever works aside or is about to join, and what
-    /// they have left running.
+    /// Whether `/stop` would stop anything: agents, also those that are about to start, background commands, or a plan.
     pub(super) fn is_stoppable(&self) -> bool {
-        let is_joining = !self.joining.is_empty() || !self.copies.is_empty();
-        self.crew.busy().next().is_some() || is_joining || !self.background.is_empty()
+        let is_joining = self.agents.is_joining() || !self.run.copies.is_empty();
+        let is_running = self.is_at_work() || self.plans.running().any(|known| !known.plan.is_held());
+        is_running || self.crew.busy().next().is_some() || is_joining || !self.background.is_empty()
     }
 
     /// How many copies of the project there are for those who are about to begin, and how many there will be.
     pub(in super::super) fn copies(&self) -> Option<(usize, usize)> {
-        self.copies.values().copied().reduce(|(made, of), (more, and)| (made + more, of + and))
-    }
-
-    /// Whether nothing more is to come: the house knows better than what has been heard so far.
-    pub(in super::super) fn is_over(&self) -> bool {
-        let quiet = self.team.is_none() || self.quiet || self.turns == 0;
-        // Something comes of an answer that is on its way, also if the house was quiet when it was given.
-        quiet && !self.is_at_work() && !self.questions.is_answering()
+        self.run.copies.values().copied().reduce(|(made, of), (more, and)| (made + more, of + and))
     }
 
     /// Takes up what the team was at before we came.
@@ -128,6 +125,7 @@ impl Session {
         }
         for asked in &opened.asked {
             self.questions.resume(asked);
+            self.agents.resume(asked.question, asked.agent);
             if asked.agent != Some(self.lead) {
                 self.crew.resume(asked);
             }
@@ -135,8 +133,8 @@ impl Session {
     }
 
     pub(in super::super) fn propose(&mut self, draft: Draft, source: String) {
-        self.turns = self.turns.max(1);
-        self.quiet = false;
+        self.run.turns = self.run.turns.max(1);
+        self.run.quiet = false;
         self.acts.push(Act::Propose { draft: Box::new(draft), source });
     }
 
@@ -154,39 +152,34 @@ impl Session {
             && letter.from.starts_with("user/")
         {
             // Written at another terminal.
-            let text = letter.body.get("text").and_then(Value::as_str).unwrap_or_default();
+            let text = letter.text();
             if is_go_on(text) {
                 return Vec::new();
             }
             return self.written(&[from.name.to_string()], text.to_owned());
         }
+        from.agent.into_iter().for_each(|agent| self.agents.hear(agent, &from.name, event));
         let mut items = self.hear_of_mates(from, event);
         self.mate_read(from, event);
         match event {
-            // Whoever works beside the session keeps nobody waiting.
+            // The session does not wait for an agent that works aside.
             Event::TurnStarted(_) if from.aside => {}
             Event::TurnStarted(_) => {
-                (self.quiet, self.halted) = (false, false);
-                self.joining.retain(|name| **name != *from.name);
-                self.waits_told.remove(&*from.name);
-                self.stopped_mates.remove(&*from.name);
+                (self.run.quiet, self.run.halted) = (false, false);
+                self.messages.waits_told.remove(&*from.name);
             }
             Event::QuestionAsked(asked) => {
                 let title = self.crew.title(from);
                 self.questions.ask_at(from, &from.name, title, asked);
             }
+            // How many messages wait for it is asked: as for the lead, the mail knows.
             Event::Interrupted(Interrupted { held: Some(_), .. }) => {
-                self.joining.retain(|name| **name != *from.name);
-                self.mate_stopped(from);
-            }
-            Event::AgentEnded(ended) => {
-                self.joining.retain(|name| *name != ended.name);
-                self.stopped_mates.remove(&ended.name);
+                self.acts.extend(from.agent.map(|agent| Act::MatesHeld(vec![(from.name.to_string(), agent)])));
             }
             Event::QuestionAnswered(answered) => items.extend(self.answered(answered)),
-            Event::ToolDone(done) => self.questions.close(from.agent, &done.key),
+            Event::ToolDone(_) => self.questions.keep(&self.agents),
             Event::TurnEnded(ended) => {
-                self.questions.close_all_of(from.agent);
+                self.questions.keep(&self.agents);
                 // What a plan spends is on its own account.
                 if from.task.is_none() && !from.aside {
                     self.transcript.count(&ended.charges);
@@ -213,7 +206,7 @@ impl Session {
                 return Vec::new();
             }
         }
-        self.quiet = false;
+        self.run.quiet = false;
         self.crew.counted(id, event);
         let mut items = Vec::new();
         match event {
@@ -285,7 +278,7 @@ impl Session {
         self.keep_questions(id);
     }
 
-    /// Whatever has closed a plan's questions closes them here.
+    /// Closes the plan's questions that the plan has no longer open.
     fn keep_questions(&mut self, id: PlanId) {
         if let Some(known) = self.plans.get(id) {
             self.questions.keep_of_plan(id, |question| known.plan.asked().any(|(open, _)| open == question));
@@ -305,11 +298,11 @@ impl Session {
         }
     }
 
-    /// The sheet of the plan that is asked about first, unless it is the one that was shown last: nobody says yes to one plan
-    /// below another.
+    /// The sheet of the plan that is asked about first, unless it was shown last: the user must not approve one plan
+    /// while another is on the screen.
     pub(in super::super) fn sheet_due(&mut self) -> Option<Item> {
-        let (plan, question) = self.asked_first().filter(|(_, question)| self.sheeted != Some(*question))?;
-        self.sheeted = Some(question);
+        let (plan, question) = self.asked_first().filter(|(_, question)| self.offered.sheeted != Some(*question))?;
+        self.offered.sheeted = Some(question);
         self.sheet(plan, false)
     }
 
@@ -319,19 +312,19 @@ impl Session {
         let Some(id) = asked.map(|(plan, _)| plan).or_else(|| self.plans.latest().map(|known| known.id)) else {
             return vec![note(self.lang.no_open_plan().to_owned())];
         };
-        self.sheeted = asked.map(|(_, question)| question);
+        self.offered.sheeted = asked.map(|(_, question)| question);
         self.sheet(id, is_full).into_iter().collect()
     }
 
     pub(super) fn show_team(&mut self) -> Vec<Item> {
         self.acts.push(Act::Roll(true));
-        let Some(team) = self.team.as_ref().filter(|team| !team.members.is_empty()) else {
+        let Some(team) = self.setup.team.as_ref().filter(|team| !team.members.is_empty()) else {
             return vec![note(self.lang.no_team().to_owned())];
         };
         vec![Item::Row(report::team(self.lang, team, &self.crew))]
     }
 
-    /// Everything that somebody has done who was called, or a list of them.
+    /// All work of a called agent, or a list of called agents.
     pub(super) fn shown(&self, wanted: Option<&str>, (called, shown): &Work) -> Vec<Item> {
         let Some((row, events)) = shown else {
             let words = wanted.map(|wanted| note(self.lang.nobody_called(wanted)));
@@ -389,18 +382,10 @@ impl Session {
             return self.stop_again();
         }
         let Some(task) = task else {
-            let mut plans: Vec<PlanId> = self.plans.running().map(|known| known.id).collect();
-            // Whoever works for a lead that rests is stopped like the lead is, and so is what they have left running.
-            let is_at_work = self.is_busy() || self.is_stoppable();
-            if plans.is_empty() && !is_at_work {
-                plans.extend(self.plans.open().last().map(|known| known.id));
-            }
-            if is_at_work {
-                self.halt();
-            } else if plans.is_empty() {
+            if !self.is_stoppable() {
                 return vec![note(self.lang.nothing_runs().to_owned())];
             }
-            self.acts.extend(plans.into_iter().map(|plan| Act::Stop { plan, task: None }));
+            self.halt();
             return Vec::new();
         };
         let is_open = |known: &&Known| {
@@ -416,7 +401,7 @@ impl Session {
     }
 }
 
-/// Whether it is about the tasks that everybody shares.
+/// Whether the event changes the shared task list.
 pub(super) fn is_of_list(event: &Event) -> bool {
     matches!(event, Event::ItemAdded(_) | Event::ItemWritten(_) | Event::ItemMoved(_))
 }

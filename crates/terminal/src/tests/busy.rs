@@ -1,13 +1,13 @@
 //! What can be said and pressed while a turn runs.
 
 use crossterm::event::{KeyCode, KeyModifiers};
-use max_team_core::chat::{Part, Usage};
+use max_team_core::chat::Part;
 use max_team_core::event::{End, Event, Interrupted, LlmEnded, Outcome, Said, Steered, TurnEnded, Withdrawn};
 use max_team_core::id::EnvelopeId;
 use max_team_core::ledger::Charge;
 use max_team_core::message::{Principal, Role};
 use max_team_core::rewind::Told;
-use max_team_core::stop::Held;
+use max_team_core::stop::Hold;
 use max_team_runtime::{Notice, Opened, Queued, RuntimeError, Spawn};
 use uuid::Uuid;
 
@@ -32,7 +32,7 @@ fn orders(stage: &Stage) -> Vec<String> {
         Act::Say { text, wait, .. } => Some(format!("say {text}{}", if *wait { " later" } else { "" })),
         Act::Withdraw { text, .. } => Some(format!("withdraw {text}")),
         Act::Interrupt => Some("interrupt".into()),
-        Act::Halt => Some("halt".into()),
+        Act::StopSession => Some("halt".into()),
         _ => None,
     });
     told.collect()
@@ -242,12 +242,12 @@ fn what_a_stop_leaves_waiting_is_told_and_keeps_nobody_busy() {
     stage.say("use tabs");
     let key = key_of(&stage, "use tabs");
     stage.say("stop");
-    let held = Some(Held { letters: vec![key], ..Held::default() });
+    let held = Some(Hold { letters: vec![key], ..Hold::default() });
     stage.event(Event::Interrupted(Interrupted { by: "terminal".into(), who: None, ends: false, held }));
     stage.end(End::Interrupted);
     counted(&mut stage, 1);
     let screen = stage.glass.screen();
-    let rows = ["✉ 1 letter waits; write or /continue", "⧗ waits (Up takes it back): use tabs"];
+    let rows = ["✉ 1 message waits; write or /continue", "⧗ waits (Up takes it back): use tabs"];
     assert!(rows.iter().all(|row| screen.contains(row)) && !screen.contains("esc to interrupt"), "{screen}");
     stage.acts.clear();
     stage.key(KeyCode::Esc);
@@ -286,16 +286,16 @@ fn what_waits_is_what_is_there() {
     let key = EnvelopeId::new(Uuid::from_u128(70));
     let by = Principal { door: "cli".into(), user: "me".into(), role: Role::Owner };
     stage.event(Event::Said(Said { envelope: key, text: "use tabs".into(), by, cwd: String::new() }));
-    let held = Some(Held { letters: vec![key], ..Held::default() });
+    let held = Some(Hold { letters: vec![key], ..Hold::default() });
     stage.event(Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: false, held }));
     counted(&mut stage, 1);
-    assert!(stage.glass.screen().contains("✉ 1 letter waits"), "{}", stage.glass.screen());
+    assert!(stage.glass.screen().contains("✉ 1 message waits"), "{}", stage.glass.screen());
     stage.event(Event::Withdrawn(Withdrawn { envelope: key }));
     // The house is quiet, and the mail is looked at once more: what was taken back is not there.
     stage.chat.notice(&Notice::Idle { session: stage::session_id(), waiting: false });
     stage.paint();
     counted(&mut stage, 0);
-    assert_eq!(stage.glass.screen().matches("letter waits").count(), 1, "{}", stage.glass.screen());
+    assert_eq!(stage.glass.screen().matches("message waits").count(), 1, "{}", stage.glass.screen());
     stage.acts.clear();
     stage.say("/continue");
     assert!(orders(&stage).is_empty(), "{:?}", stage.acts);
@@ -320,7 +320,7 @@ fn whoever_rests_because_it_was_stopped_is_not_at_rest() {
     rests(&mut stage);
     assert!(!stage.acts.iter().any(|act| matches!(act, Act::Standing)), "nobody was stopped: {:?}", stage.acts);
     mates::begins(&mut stage, &bob, "Work");
-    let held = Some(Held::default());
+    let held = Some(Hold::default());
     let stopped = Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: false, held });
     stage.event_from(bob.clone(), stopped);
     mates::ends(&mut stage, &bob, "");
@@ -343,7 +343,7 @@ fn rests(stage: &mut Stage) {
     stage.paint();
 }
 
-/// The mail was looked at, as it was asked for: so many letters wait.
+/// The mail was looked at, as it was asked for: so many messages wait.
 fn counted(stage: &mut Stage, count: usize) {
     assert!(matches!(stage.acts.last(), Some(Act::Held { read: false })), "{:?}", stage.acts);
     stage.chat.done(Done::Held { read: false, outcome: Ok(count) });
@@ -355,13 +355,13 @@ fn counted(stage: &mut Stage, count: usize) {
 fn what_comes_after_a_stop_is_counted_by_the_mail() {
     let mut stage = busy(WhileBusy::Steer);
     stage.end(End::Answered);
-    let held = Some(Held::default());
+    let held = Some(Hold::default());
     stage.event(Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: false, held }));
     counted(&mut stage, 0);
     stage.chat.notice(&Notice::Idle { session: stage::session_id(), waiting: false });
     stage.paint();
     counted(&mut stage, 1);
-    assert!(stage.glass.screen().contains("✉ 1 letter waits; write or /continue"), "{}", stage.glass.screen());
+    assert!(stage.glass.screen().contains("✉ 1 message waits; write or /continue"), "{}", stage.glass.screen());
     stage.acts.clear();
     // It is no message, for it would let go what it has held.
     stage.say("stop");
@@ -381,7 +381,7 @@ fn what_waits_is_told_when_a_session_is_opened() {
         let opened = Opened { resumed: true, held: count, ..stage::opened() };
         let stage = Stage::led(80, 24, false, Lang::En, None, &opened);
         let screen = stage.glass.screen();
-        assert_eq!(screen.contains("✉ 2 letters wait; write or /continue"), is_told, "{screen}");
+        assert_eq!(screen.contains("✉ 2 messages wait; write or /continue"), is_told, "{screen}");
     }
 }
 
@@ -419,7 +419,7 @@ fn copies_that_are_made_for_a_team_have_a_row_until_they_are_there() {
         assert!(stage.glass.screen().contains(&words), "{}", stage.glass.screen());
     }
     stage.say("stop");
-    assert!(matches!(stage.acts.last(), Some(Act::Halt)), "{:?}", stage.acts);
+    assert!(matches!(stage.acts.last(), Some(Act::StopSession)), "{:?}", stage.acts);
     stage.chat.notice(&copies(2, 2, 2));
     stage.paint();
     assert!(!stage.glass.screen().contains("making copies"), "{}", stage.glass.screen());
@@ -434,7 +434,7 @@ fn a_turn_whose_cost_is_a_bound_says_so() {
         stage.call();
         stage.answer(vec![Part::text("Done.")]);
         let Event::TurnEnded(ended) = stage::ended(End::Answered) else { unreachable!() };
-        let charges = vec![Charge { model: "m".into(), calls: 1, usage: Usage::default(), nano: 0, unknown_nano }];
+        let charges = vec![Charge { calls: 1, nano: unknown_nano, unknown_nano, ..Charge::default() }];
         stage.event(Event::TurnEnded(TurnEnded { charges, ..ended }));
         let screen = stage.glass.screen();
         let footer = screen.lines().find(|line| line.contains("tokens in")).unwrap();
@@ -448,28 +448,28 @@ fn letters_to_a_teammate_that_is_stopped_have_a_row() {
     let bob = mates::mate(11, "bob", "blue");
     mates::begins(&mut stage, &bob, "Work");
     let letters = vec![EnvelopeId::new(Uuid::from_u128(1)), EnvelopeId::new(Uuid::from_u128(2))];
-    let held = Some(Held { letters, ..Held::default() });
+    let held = Some(Hold { letters, ..Hold::default() });
     let stopped = Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: false, held });
     for _ in 0..2 {
         stage.event_from(bob.clone(), stopped.clone());
         counted_for(&mut stage, "bob", 1);
     }
-    let (screen, row) = (stage.glass.screen(), "✉ bob: 1 letter waits; write to bob or /continue bob");
+    let (screen, row) = (stage.glass.screen(), "✉ bob: 1 message waits; write to bob or /continue bob");
     assert_eq!(screen.matches(row).count(), 1, "one was taken back, and once is enough: {screen}");
     // What somebody else wrote to it with its last step waits as well.
     stage.chat.notice(&Notice::Idle { session: stage::session_id(), waiting: false });
     stage.paint();
     counted_for(&mut stage, "bob", 2);
-    let (screen, row) = (stage.glass.screen(), "✉ bob: 2 letters wait; write to bob or /continue bob");
+    let (screen, row) = (stage.glass.screen(), "✉ bob: 2 messages wait; write to bob or /continue bob");
     assert_eq!(screen.matches(row).count(), 1, "{screen}");
     // Whoever has begun has read them.
     mates::begins(&mut stage, &bob, "Go on");
     stage.chat.done(Done::MatesHeld(Ok(vec![("bob".to_owned(), 3)])));
     stage.paint();
-    assert!(!stage.glass.screen().contains("3 letters wait"), "{}", stage.glass.screen());
+    assert!(!stage.glass.screen().contains("3 messages wait"), "{}", stage.glass.screen());
 }
 
-/// The mail was looked at, as it was asked for: so many letters wait for a teammate.
+/// The mail was looked at, as it was asked for: so many messages wait for a teammate.
 fn counted_for(stage: &mut Stage, name: &str, count: usize) {
     let asked = stage.acts.iter().rev().find_map(|act| match act {
         Act::MatesHeld(mates) => Some(mates.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>()),
@@ -494,5 +494,5 @@ fn whoever_is_about_to_begin_is_left_out_of_a_later_order() {
     let screen = stage.glass.screen();
     assert!(screen.contains("eva: there already or about to begin"), "{screen}");
     stage.say("stop");
-    assert!(matches!(stage.acts.last(), Some(Act::Halt)), "the first order goes on: {:?}", stage.acts);
+    assert!(matches!(stage.acts.last(), Some(Act::StopSession)), "the first order goes on: {:?}", stage.acts);
 }

@@ -10,6 +10,7 @@ use crossterm::event::KeyCode;
 use max_team_core::chat::Part;
 use max_team_core::event::{End, Event, QuestionAsked, TurnStarted};
 use max_team_core::id::{EnvelopeId, PlanId, QuestionId, TurnId};
+use max_team_core::machine::Machine as _;
 use max_team_core::message::{Assignment, Principal, Role};
 use max_team_core::plan::event::{Approve, PlanEdited, Proof, Say, Spent};
 use max_team_core::plan::{Draft, Edit, Findings, Input, Now, Plan, Report, Task, edit};
@@ -87,8 +88,8 @@ impl House {
     }
 
     pub(super) fn step(&mut self, input: Input) {
-        let now = Now::at(self.stage.now_ms());
-        for event in self.plan.step(input, now) {
+        let at_ms = self.stage.now_ms();
+        for event in self.plan.step(input, &Now::at(at_ms), at_ms) {
             self.stage.event_from(self.origin(), event);
         }
     }
@@ -137,7 +138,7 @@ impl House {
         let draft = edits.iter().fold(self.plan.draft().unwrap().clone(), |draft, one| edit(&draft, one).unwrap());
         let forecast = self.plan.forecast().unwrap().clone();
         let by = Principal { door: "terminal".into(), user: "me".into(), role: Role::Owner };
-        let edited = PlanEdited { draft, forecast, risks: None, by };
+        let edited = PlanEdited { draft, forecast, risks: None, risky_checks: None, by };
         self.step(Input::Edited { question, edits, edited: Box::new(edited) });
     }
 

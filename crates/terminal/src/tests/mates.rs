@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use crossterm::event::KeyCode;
 use max_team_core::chat::Part;
+use max_team_core::cost::SessionCost;
 use max_team_core::event::{
     Configured, End, Ending, Event, Interrupted, QuestionAnswered, Said, Steered, ToolDone, TurnEnded,
 };
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId, TurnId};
-use max_team_core::ledger::Ledger;
+use max_team_core::ledger::Charge;
 use max_team_core::mates::letter::{About, wrapped};
 use max_team_core::mates::{AgentEnded, CommandBegun, CommandOver, Life, Teammate};
 use max_team_core::message::{Assignment, Envelope, Kind, Principal, Role};
@@ -198,7 +199,7 @@ fn a_line_that_names_somebody_is_for_them() {
     stage.say("@src/main.rs is wrong");
     assert!(stage.acts.iter().any(|act| matches!(act, Act::Say { text, .. } if text == "@src/main.rs is wrong")));
     stage.say("/send alice");
-    assert!(stage.glass.screen().contains("say whom, and what"), "{}", stage.glass.screen());
+    assert!(stage.glass.screen().contains("give a name and a message"), "{}", stage.glass.screen());
     stage.say("/team load web");
     assert!(stage.glass.screen().contains("there are no teams here"), "{}", stage.glass.screen());
     let gone = AgentEnded {
@@ -219,10 +220,10 @@ fn a_letter_to_one_who_ended_comes_back() {
     for (lang, words, stopped) in [
         (
             Lang::En,
-            "your letter to hal came back (it is no more): look at the blue file",
+            "your message to hal came back (it is no more): look at the blue file",
             "Stopped: it was told to end.",
         ),
-        (Lang::Zh, "您写给 hal 的信被退回（对方已结束）：look at the blue file", "已停止：被要求结束。"),
+        (Lang::Zh, "您写给 hal 的消息被退回（对方已结束）：look at the blue file", "已停止：被要求结束。"),
     ] {
         let mut stage = stage(lang);
         let hal = mate(11, "hal", "blue");
@@ -424,7 +425,7 @@ fn what_runs_in_the_background_is_shown_and_stopped() {
     ends(&mut stage, &sal, "They run.");
     stage.wait(1_000);
     insta::assert_snapshot!("mates_background_80x24", stage.glass.screen());
-    let stops = |act: &&Act| matches!(act, Act::Interrupt | Act::Halt);
+    let stops = |act: &&Act| matches!(act, Act::Interrupt | Act::StopSession);
     let interrupts = |stage: &Stage| stage.acts.iter().filter(stops).count();
     stage.key(KeyCode::Esc);
     assert!(stage.glass.screen().contains("the team goes on: “stop” or /stop stops it"), "{}", stage.glass.screen());
@@ -503,17 +504,13 @@ fn rows_say_who() {
 /// What may not have been paid is marked in the status line as it is elsewhere.
 #[test]
 fn a_bound_is_not_shown_as_a_sum() {
-    let status = |unknown: (u64, u64)| Status {
-        ledger: Ledger { spent_nano: 3_000_000, unknown_nano: unknown.0, ..Ledger::default() },
-        others_nano: unknown.1,
-        others_unknown_nano: unknown.1,
-        others_usage: Default::default(),
-        window_tokens: 0,
-        frame_bytes: 0,
-        messages: (0, 0),
-        settings: stage::settings(),
-        instructions: Vec::new(),
-        busy: false,
+    let lead = stage::opened().agent;
+    let status = |unknown: (u64, u64)| {
+        let mut cost = SessionCost::default();
+        let charge = |nano, unknown_nano| Charge { calls: 1, nano, unknown_nano, ..Charge::default() };
+        cost.charge(lead, &charge(3_000_000 + unknown.0, unknown.0));
+        cost.charge(AgentId::new(Uuid::from_u128(11)), &charge(unknown.1, unknown.1));
+        Status { cost, ..stage::status() }
     };
     for (unknown, shown) in
         [((0, 0), " · $0.0030 · "), ((487_000_000, 0), " · ≈ $0.49 · "), ((0, 487_000_000), " · ≈ $0.49 · ")]
@@ -522,7 +519,10 @@ fn a_bound_is_not_shown_as_a_sum() {
         stage.chat.done(Done::Status { reason: Reason::Footer, outcome: Ok(Box::new(status(unknown))) });
         stage.paint();
         assert!(stage.glass.screen().contains(shown), "{}", stage.glass.screen());
-        let Row::Table(rows) = report::cost(Lang::En, &status(unknown), &Plans::default()) else { unreachable!() };
+        let Row::Table(rows) = report::cost(Lang::En, &status(unknown), &status(unknown).cost, lead, &Plans::default())
+        else {
+            unreachable!()
+        };
         assert_eq!(rows[0].1, shown.trim_matches([' ', '·']), "`/cost` has the same sum: {rows:?}");
     }
 }
@@ -540,7 +540,7 @@ fn a_stop_is_for_whoever_works_aside_or_is_about_to_join() {
             stage.event_from(Arc::new(memory), started(None));
         }
         stage.say(words);
-        assert!(matches!(stage.acts.last(), Some(Act::Halt)), "{words} {joins}: {:?}", stage.acts);
+        assert!(matches!(stage.acts.last(), Some(Act::StopSession)), "{words} {joins}: {:?}", stage.acts);
     }
 }
 
@@ -550,7 +550,7 @@ fn a_stop_is_for_whoever_works_aside_or_is_about_to_join() {
 fn a_letter_to_a_teammate_is_taken_back_as_long_as_nobody_has_read_it() {
     for (outcome, row) in [
         (Ok(()), "✉ taken back: bob has not read it"),
-        (Err(RuntimeError::Taken), "✉ bob has it already: what you send now is another letter"),
+        (Err(RuntimeError::Taken), "✉ bob has it already: what you send now is another message"),
     ] {
         let mut stage = stage(Lang::En);
         let bob = mate(11, "bob", "blue");

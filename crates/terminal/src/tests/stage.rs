@@ -8,16 +8,17 @@ use std::sync::Arc;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use max_team_core::chat::{Answer, Message, Part, Stop, Usage};
 use max_team_core::context::Window;
+use max_team_core::cost::{SessionCost, Spending};
 use max_team_core::event::{
     Approval, End, Ending, Event, LlmEnded, LlmIntent, Outcome, QuestionAsked, RequestRef, ToolDone, ToolIntent,
     TurnEnded, TurnStarted,
 };
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
-use max_team_core::ledger::Price;
+use max_team_core::ledger::{Charge, Ledger, Price};
 use max_team_core::policy::{Action, Class, Deed, Memory, Recourse};
 use max_team_core::team::{Model, Settings};
-use max_team_runtime::{Delta, Notice, Opened, Origin, Recovered, Team};
+use max_team_runtime::{Delta, Notice, Opened, Origin, Recovered, Status, Team};
 use ratatui::layout::Size;
 use serde_json::Value;
 use uuid::Uuid;
@@ -44,6 +45,8 @@ pub(super) struct Stage {
     calls: u32,
     /// The number of the last model call.
     call: u32,
+    /// The calls of each agent, for the charges at the end of its turn.
+    cost: SessionCost,
     _folder: tempfile::TempDir,
 }
 
@@ -77,7 +80,6 @@ pub(crate) fn opened() -> Opened {
         continuing: false,
         lead_goes_on: false,
         lead_halts: false,
-        stops: Vec::new(),
         history: Vec::new(),
         queued: Vec::new(),
         last: None,
@@ -88,7 +90,21 @@ pub(crate) fn opened() -> Opened {
         skills: Vec::new(),
         notes: Vec::new(),
         moved: Vec::new(),
+        cost: SessionCost::default(),
         crew: None,
+    }
+}
+
+pub(super) fn status() -> Status {
+    Status {
+        ledger: Ledger::default(),
+        cost: SessionCost::default(),
+        window_tokens: 0,
+        frame_bytes: 0,
+        messages: (0, 0),
+        settings: settings(),
+        instructions: Vec::new(),
+        busy: false,
     }
 }
 
@@ -139,6 +155,7 @@ impl Stage {
             now_ms: START_MS,
             calls: 0,
             call: 0,
+            cost: SessionCost::default(),
             _folder: folder,
         };
         stage.paint();
@@ -202,7 +219,14 @@ impl Stage {
         self.event_from(lead(), event);
     }
 
-    pub(super) fn event_from(&mut self, from: Arc<Origin>, event: Event) {
+    pub(super) fn event_from(&mut self, from: Arc<Origin>, mut event: Event) {
+        if let (Some(agent), Event::TurnEnded(ended)) = (from.agent, &mut event) {
+            let Spending { calls, usage, nano, .. } = self.cost.turn(agent);
+            let own =
+                Charge { model: settings().model.name, calls, usage, nano, last_call: self.call, ..Charge::default() };
+            ended.charges.extend((calls > 0).then_some(own));
+        }
+        from.agent.iter().for_each(|agent| self.cost.hear(*agent, &event));
         if let Event::LlmIntent(intent) = &event {
             self.call = intent.call;
         }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use crossterm::event::KeyCode;
 use max_team_core::chat::Usage;
-use max_team_core::event::{End, Ending, Event, ToolDone, TurnEnded};
+use max_team_core::cost::{SessionCost, Spending};
+use max_team_core::event::{End, Ending, Event, LlmEnded, Outcome, ToolDone};
 use max_team_core::id::{AgentId, QuestionId};
-use max_team_core::ledger::{Charge, Ledger};
+use max_team_core::ledger::Charge;
 use max_team_core::message::Assignment;
 use max_team_core::plan::event::{Evidence, Proof, Ruling, Say};
 use max_team_core::plan::{Draft, Findings, Input, Report};
@@ -88,22 +89,16 @@ fn escape_leaves_the_team_alone_and_stop_stops_it() {
     house.stage.key(KeyCode::Esc);
     assert_eq!(house.stage.chat.hint(), Some(Hint::TeamGoesOn));
     assert!(house.stage.glass.screen().contains("/stop"));
-    assert!(!house.stage.acts.iter().any(|act| matches!(act, Act::Interrupt | Act::Halt | Act::Stop { .. })));
-    for word in ["停", "stop"] {
-        house.stage.say(word);
-        let acts = &house.stage.acts;
-        assert!(
-            !acts.iter().any(|act| matches!(act, Act::Interrupt | Act::Halt | Act::Stop { .. } | Act::Say { .. })),
-            "{acts:?}"
-        );
-    }
-    assert_eq!(house.stage.glass.screen().matches("the team goes on; /stop stops it").count(), 2);
+    assert!(!house.stage.acts.iter().any(|act| matches!(act, Act::Interrupt | Act::StopSession | Act::Stop { .. })));
     house.stage.say("/stop nope");
     assert!(house.stage.glass.screen().contains("no open task `nope`"));
     house.stage.say("/stop design");
     assert!(matches!(house.stage.acts.last(), Some(Act::Stop { task: Some(task), .. }) if task == "design"));
-    house.stage.say("/stop");
-    assert!(matches!(house.stage.acts.last(), Some(Act::Stop { task: None, .. })));
+    for words in ["停", "stop", "/stop"] {
+        house.stage.acts.clear();
+        house.stage.say(words);
+        assert!(matches!(house.stage.acts.last(), Some(Act::StopSession)), "{words}: {:?}", house.stage.acts);
+    }
     house.stage.say("/clear");
     assert!(!house.stage.acts.iter().any(|act| matches!(act, Act::Open { .. })), "the plan is not left alone");
     house.stage.say("/team");
@@ -452,39 +447,33 @@ fn somebody_beside_the_session_keeps_nobody_waiting() {
     }
 }
 
-/// What the house says counts turns that are over: those who are at work have spent what was heard of them all the same.
+/// A stored state and the events that were heard contain the same calls: each call counts once.
 #[test]
-fn the_cost_in_the_status_line_does_not_go_down_while_others_work() {
+fn the_status_line_counts_a_running_turn_once() {
     let mut stage = Stage::new(110, 24);
-    let origin = Arc::new(Origin { name: "leo".into(), ..Origin::agent(AgentId::new(Uuid::from_u128(11))) });
-    let status = |others_nano| Status {
-        ledger: Ledger::default(),
-        others_nano,
-        others_unknown_nano: 0,
-        others_usage: Default::default(),
-        window_tokens: 0,
-        frame_bytes: 0,
-        messages: (0, 0),
-        settings: stage::settings(),
-        instructions: Vec::new(),
-        busy: false,
-    };
-    let told = |stage: &mut Stage, others_nano| {
-        let outcome = Ok(Box::new(status(others_nano)));
+    let leo = AgentId::new(Uuid::from_u128(11));
+    let origin = Arc::new(Origin { name: "leo".into(), ..Origin::agent(leo) });
+    let told = |stage: &mut Stage, cost| {
+        let outcome = Ok(Box::new(Status { cost, ..stage::status() }));
         stage.chat.done(Done::Status { reason: Reason::Footer, outcome });
-        stage.chat.session().nano()
+        stage.chat.session().cost().total()
     };
     stage.event_from(origin.clone(), started(None));
     stage.event_from(origin.clone(), stage::intent(1, 1));
     stage.event_from(origin.clone(), stage::answered(1, "so far"));
-    let heard = stage.chat.session().nano();
-    assert!(heard > 0);
-    // The lead's turn has ended meanwhile, and the house is asked.
-    assert_eq!(told(&mut stage, 0), heard);
-    assert_eq!(told(&mut stage, 0), heard, "twice is no more");
-    let Event::TurnEnded(ended) = stage::ended(End::Answered) else { unreachable!() };
-    let lost = Charge { model: "m".into(), calls: 1, usage: Usage::default(), nano: 7, unknown_nano: 7 };
-    stage.event_from(origin, Event::TurnEnded(TurnEnded { charges: vec![lost], ..ended }));
-    assert_eq!((stage.chat.session().nano(), stage.chat.session().is_estimated()), (heard + 7, true));
-    assert_eq!(told(&mut stage, heard + 7), heard + 7);
+    let heard = stage.chat.session().cost().total();
+    assert!(heard.nano > 0);
+    let Spending { calls, usage, nano, .. } = heard;
+    let mut stored = SessionCost::default();
+    stored.charge(leo, &Charge { model: "m".into(), calls, usage, nano, last_call: 1, ..Charge::default() });
+    for cost in [SessionCost::default(), stored.clone(), stored] {
+        assert_eq!(told(&mut stage, cost), heard);
+    }
+    stage.event_from(origin.clone(), stage::intent(2, 1));
+    let usage = Usage { input: 1, ..Usage::default() };
+    let (outcome, estimate) = (Outcome::Lost, Some(usage));
+    let lost = LlmEnded { call: 2, outcome, ms: 1, summary: false, estimate };
+    stage.event_from(origin, Event::LlmEnded(lost));
+    let sum = stage.chat.session().cost().total();
+    assert_eq!((sum.nano, sum.unknown_nano), (heard.nano + 3_000, 3_000));
 }

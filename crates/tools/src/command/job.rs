@@ -1,4 +1,4 @@
-//! One command on its way into its walls.
+//! Runs one command in its sandbox, and moves protected files away that it made without approval.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use super::{CommandError, Walls, path};
 /// The longest time that a command may be given.
 const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3_600);
 
-/// Nobody can tell who made a file, so the one who loses it must hear of it.
+/// It cannot be told whether the command or the user made a file, so the user must hear where it is now.
 const THEIRS: &str = "[if the user made it while the command ran, tell them where it is now]\n";
 
 /// Git takes any folder that looks like a repository for one and runs what its `config` names. An agent can write such a
@@ -33,21 +33,21 @@ const SCRATCH: [(&str, &str); 4] = [
     ("PYTEST_ADDOPTS", "-p no:cacheprovider"),
 ];
 
-/// What is to be run.
+/// A command to run.
 #[derive(Debug)]
 pub(crate) struct Job<'a> {
     pub(crate) argv: &'a [String],
     pub(crate) dir: &'a Path,
     pub(crate) timeout: Duration,
-    /// What it is kept within; `None` for programs that we trust with what we ask of them, and only we.
+    /// Its sandbox; `None` only for programs that we trust, with arguments of our own.
     pub(crate) walls: Option<&'a Walls>,
-    /// Walls of our own around such a program.
+    /// A sandbox that we describe ourselves, for such a program.
     pub(crate) built: Option<max_team_sandbox::Walls>,
     /// Variables beside those that are handed on.
     pub(crate) env: Vec<(String, String)>,
     /// Which variables are not handed on, besides secrets.
     pub(crate) hide: fn(&str) -> bool,
-    /// Several commands, joined; then `argv` is only what they are called.
+    /// Several commands, joined; then `argv` is only their name.
     pub(crate) line: Vec<Step>,
     /// Whether standard error comes through a pipe of its own.
     pub(crate) apart: bool,
@@ -75,7 +75,7 @@ impl<'a> Job<'a> {
         sink: &mut dyn FnMut(Out, &[u8]) -> bool,
     ) -> Result<Over, CommandError> {
         let mut spec = self.spec(cancel)?;
-        // Without it nobody could tell what is new afterwards.
+        // Without this list, new files could not be told from old ones afterwards.
         let before = self.walls.map(Walls::kept).transpose()?;
         if let (Some(walls), Some(before)) = (&mut spec.walls, &before) {
             walls.protected.extend(before.obeyed.iter().take(NESTED_PROTECTED_MAX).cloned());
@@ -90,11 +90,11 @@ impl<'a> Job<'a> {
             })
         });
         if let Some(walls) = self.walls {
-            // What this command was allowed to make is not for others that still run to move away.
+            // Files that this command was allowed to make must not be moved away by other commands that still run.
             let new = walls.opened().into_iter().filter(|path| !open.contains(path));
             new.for_each(|path| approved::note_all(&path));
         }
-        // However it went: what it made is there.
+        // Also after a failure, because files that it made are there.
         let (mut appeared, unseen) = before.map_or_else(Default::default, |before| self.made_since(&before));
         appeared.splice(0..0, moved.into_iter().chain(ran.iter().flat_map(|over| over.appeared.clone())));
         let appeared = approved.give_back(appeared);
@@ -135,8 +135,8 @@ impl<'a> Job<'a> {
         CommandError::Unseen { program: self.argv.first().cloned().unwrap_or_default(), why }
     }
 
-    /// What has come to be there that is only for the user to make, moved out of the way: no wall can hold a name where nothing
-    /// is yet. And why that may not be all.
+    /// Moves protected files away that appeared since `before`: the sandbox cannot protect a path where nothing is
+    /// yet. Also returns why there may be more of them, if so.
     fn made_since(&self, before: &Standing) -> (Vec<Appeared>, Option<CommandError>) {
         match self.walls.map(Walls::kept).transpose() {
             Ok(now) => {
@@ -181,11 +181,12 @@ impl<'a> Job<'a> {
             env: vars,
             walls,
             limits: Limits { time: self.timeout.min(TIMEOUT_MAX), ..limits },
+            end_mark: self.walls.and_then(|walls| walls.end_mark.clone()),
         })
     }
 
-    /// What runs without walls is the user's own program, and so is whatever that starts by its name. Says where it was
-    /// installed.
+    /// A program that runs without a sandbox is the user's own, and so are the programs that it starts by name: none
+    /// of them comes from the agent's folder. Returns the folder that it was installed to.
     fn trust(&self, argv: &mut [String], vars: &mut Vec<(String, String)>) -> Result<Option<PathBuf>, CommandError> {
         let given = vars.iter().find(|(name, _)| name == "PATH").map(|(_, places)| places.as_str());
         let places = path::outside(given.unwrap_or_default(), self.dir);
@@ -221,7 +222,8 @@ fn left(appeared: &Appeared) -> String {
     format!("`{}` is protected, appeared while it ran and could not be moved away", appeared.path.display())
 }
 
-/// Whether a command says that it could not change a file. Only a hint for the model, so the words of the C library do.
+/// Whether a command says that it could not change a file. Only a hint for the model, so the C library's error texts
+/// do.
 #[derive(Debug, Default)]
 struct Barred(bool);
 

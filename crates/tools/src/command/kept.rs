@@ -1,6 +1,6 @@
-//! What is kept of an output that may have no end: its beginning and its end.
+//! Keeps the beginning and the end of an output that may be endless.
 //!
-//! Memory is bounded whatever comes in, and what fell out between the two is counted. Nothing here reads anything.
+//! Memory is bounded, and the bytes that are dropped in between are counted. Nothing here reads anything.
 
 use std::collections::VecDeque;
 

@@ -1,8 +1,8 @@
 //! One command, run without a shell: an argv in a folder, bounded in time and memory.
 //!
-//! The command runs within [`Walls`], and everything that it starts ends with it, whether it ends by itself, at a limit,
-//! or because nobody wants it any more. It reads nothing, and sees no variable that was not chosen for it.
-//! Nothing here judges whether a command may run.
+//! The command runs within [`Walls`], and every process that it starts ends with it: when it ends by itself, at a
+//! limit, or when it is cancelled. It has no input, and only the variables that were chosen for it. Nothing here
+//! judges whether a command may run.
 
 pub(crate) mod approved;
 mod job;
@@ -56,8 +56,8 @@ impl Ran {
     }
 }
 
-/// Runs a command to its end within walls; `None` only for programs that we choose ourselves, with arguments of our own.
-/// Blocking; `cancel` ends it early.
+/// Runs a command to its end in a sandbox; `None` only for programs that we choose ourselves, with arguments of our
+/// own. Blocking; `cancel` ends it early.
 pub fn run(
     argv: &[String],
     dir: &Path,

@@ -1,7 +1,7 @@
-//! Where programs are looked for that run without walls.
+//! Where programs that run without a sandbox are looked for.
 //!
-//! Whatever an agent's commands can write may be somebody's trap: a `git` in `.venv/bin` of the project would be run in
-//! place of the user's own. So nothing within the folder counts, nor a place that depends on where we are.
+//! An agent's commands could plant a program: a `git` in `.venv/bin` of the project would run in place of the user's
+//! own. So nothing within the folder counts, nor a place that depends on where we are.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Where programs are if nothing that can be trusted is left.
 const SYSTEM: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The same list of places, without those within `root`, by whatever name.
+/// The same list of places, without relative ones and those within `root`, also through links.
 pub(super) fn outside(places: &str, root: &Path) -> String {
     let is_outside = |place: &&str| {
         let place = Path::new(place);

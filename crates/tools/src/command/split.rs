@@ -1,7 +1,7 @@
-//! A line of words becomes an argv, and back.
+//! Splits a command line into an argv.
 //!
-//! The grammar is a whitelist: plain words, quotes, backslashes. Whatever a shell would do more with is refused by
-//! name, because here nothing would do it: the words would reach the program as they are. Nothing here runs anything.
+//! The grammar is a whitelist: plain words, quotes, backslashes. Everything else that a shell interprets is refused by
+//! name, because nothing interprets it here: it would reach the program as it is. Nothing here runs anything.
 
 /// Bytes of a command line.
 pub const LINE_BYTES_MAX: usize = 32 << 10;
@@ -12,7 +12,7 @@ pub enum SplitError {
     /// No words at all.
     #[error("the command is empty; write a program and its arguments")]
     Empty,
-    /// More than anybody types.
+    /// The line is too long.
     #[error("the command is longer than {LINE_BYTES_MAX} bytes; put it into a file of the project and run that")]
     Long,
     /// Something that only a shell understands.

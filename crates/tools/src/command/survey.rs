@@ -24,7 +24,7 @@ const FOREIGN: [&str; 7] = [".git", "node_modules", "target", "vendor", ".venv",
 /// Repositories in the folder that are protected, each by a few mounts.
 const REPOSITORIES_MAX: usize = 200;
 
-/// What the walls have to treat apart.
+/// What the sandbox has to treat separately.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
     /// What is out of sight, and every other name of the same files.
@@ -33,7 +33,7 @@ pub(super) struct Survey {
     pub(super) kept: Vec<PathBuf>,
     /// Folders further down that are repositories of their own.
     pub(super) repositories: Vec<PathBuf>,
-    /// Folders that nobody let us look into.
+    /// Folders that could not be read.
     pub(super) unread: Vec<PathBuf>,
 }
 

@@ -1,7 +1,7 @@
-//! What the commands of one agent are kept within: its folder, what it may see, whom it may talk to.
+//! The sandbox of one agent's commands: its folder, what it may see, which hosts it may reach.
 //!
-//! The folder is theirs to write, but for protected files ([`max_team_core::policy::kept`]) and git's own settings. What is
-//! out of sight for the agent is out of sight for its commands.
+//! Commands may write the folder, except protected files ([`max_team_core::policy::kept`]) and git's own settings.
+//! What is hidden from the agent is hidden from its commands.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,37 +10,37 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use max_team_core::policy::{Protected, Sight, kept};
 use max_team_core::rewind::MovedFile;
-use max_team_sandbox::{Appeared, Limits, Network, allowed, secrets, tools};
+use max_team_sandbox::{Appeared, EndMark, Limits, Network, allowed, secrets, tools};
 use tokio_util::sync::CancellationToken;
 
 use super::CommandError;
 use super::survey::{self, Survey};
 
-/// What is obeyed within git's own folder: everything that can name a program, or another such folder.
+/// What git obeys within its own folder: everything that can name a program, or another such folder.
 pub(crate) const OBEYED: [&str; 7] =
     ["hooks", "config", "config.worktree", "commondir", "modules", "worktrees", "objects/info/alternates"];
 
 /// Protected files that are named when a command could not change one.
 const SHOWN_MAX: usize = 8;
 
-/// What commands are kept within.
+/// The sandbox of commands.
 #[derive(Debug, Clone)]
 pub struct Walls {
-    /// Whether they stand; only the user turns them off, by name.
+    /// Whether it is on; only the user turns it off, by name.
     pub on: bool,
     /// The agent's folder: what its commands write.
     pub root: PathBuf,
     /// Folders of our own that they write, too.
     pub also: Vec<PathBuf>,
-    /// Whether they write nowhere at all.
+    /// Whether they can write nothing at all.
     pub read_only: bool,
     /// Further folders that they only read.
     pub reads: Vec<PathBuf>,
     /// What the agent can see.
     pub sight: Arc<Sight>,
-    /// Whom they can talk to.
+    /// Which hosts they can reach.
     pub network: Network,
-    /// Whether a person has looked at this very command and said yes.
+    /// Whether a person has seen and approved this very command.
     pub attended: bool,
     /// Protected files that this command may change.
     pub open: Vec<&'static Protected>,
@@ -48,10 +48,12 @@ pub struct Walls {
     pub limits: Limits,
     /// Protected files that they made without approval and that were moved away; the runtime tells them to the user.
     pub moved: Arc<Mutex<Vec<MovedFile>>>,
+    /// Where the end of this command is noted, if its changes are looked for.
+    pub end_mark: Option<EndMark>,
 }
 
 impl Walls {
-    /// Walls around a folder, without a network.
+    /// A sandbox around a folder, without a network.
     pub fn around(root: impl Into<PathBuf>) -> Self {
         Self {
             on: true,
@@ -65,6 +67,7 @@ impl Walls {
             open: Vec::new(),
             limits: Limits::default(),
             moved: Arc::default(),
+            end_mark: None,
         }
     }
 
@@ -83,8 +86,8 @@ impl Walls {
         self.moved.lock().unwrap_or_else(PoisonError::into_inner).extend(moved);
     }
 
-    /// As the sandbox takes them; `None` if they are off. Takes out of `vars` what is not handed on. Once `cancel` has
-    /// fired they may have holes, and nothing is run.
+    /// The sandbox as plain data; `None` if it is off. Removes the variables that are not handed on from `vars`. Once
+    /// `cancel` has fired it may be incomplete, and nothing is run.
     pub(super) fn build(
         &self,
         vars: &mut Vec<(String, String)>,
@@ -103,7 +106,7 @@ impl Walls {
         if self.sight.looks_beside() {
             writable.truncate(1);
         }
-        // One that has gone meanwhile is nothing to read.
+        // A folder that is gone meanwhile cannot be read.
         readable.extend(self.reads.iter().filter_map(|folder| folder.canonicalize().ok()));
         let mut protected: Vec<PathBuf> = self.sight.given().iter().map(PathBuf::from).collect();
         protected.retain(|file| writable.iter().any(|folder| file.starts_with(folder)));
@@ -187,12 +190,12 @@ impl Walls {
         there.filter_map(name).take(SHOWN_MAX).collect()
     }
 
-    /// The folders that commands write, and what they see there: what a rule asks about only if a person has looked at
-    /// this very command.
+    /// The folders that commands write, and what they see there: files that a rule asks about only if a person
+    /// approved this very command.
     fn folders(&self) -> Result<Vec<(PathBuf, Sight)>, CommandError> {
         let root = self.root.canonicalize().map_err(|_| CommandError::Folder(self.root.clone()))?;
         let sight = if self.attended { Sight::clone(&self.sight) } else { self.sight.in_passing() };
-        // One that has gone since is no reason to run nothing.
+        // A folder that is gone is no reason to run nothing.
         let also = self.sight.also().iter().filter_map(|folder| Path::new(folder).canonicalize().ok());
         let also: Vec<_> = also.map(|folder| (folder.clone(), sight.beneath(&folder.to_string_lossy()))).collect();
         Ok(std::iter::once((root, sight)).chain(also).collect())
@@ -210,7 +213,7 @@ impl Walls {
             for row in self.rows().filter(|row| row.pattern.contains('*')) {
                 standing.kept.extend(survey::named(&folder, row)?);
             }
-            // Whether the command is still wanted or not: what it made is there.
+            // This cannot be cancelled: files that the command made are there even if it was.
             let nested = survey::obeyed(&folder, &CancellationToken::new())?;
             let nested = nested.into_iter().filter(|(_, row)| !self.open.contains(row)).map(|(path, _)| path);
             standing.obeyed.extend(nested);
@@ -226,21 +229,22 @@ impl Walls {
     }
 }
 
-/// What stood there at one moment.
+/// The protected files at one moment.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
     pub(super) kept: Vec<PathBuf>,
     /// Those of them that agents obey at any depth, nearest to the project's folder first.
     pub(super) obeyed: Vec<PathBuf>,
-    /// Folders that nobody let us look into.
+    /// Folders that could not be read.
     pub(super) unread: Vec<PathBuf>,
 }
 
 impl Standing {
-    /// What has come since an earlier moment. What was dark then may have been there.
+    /// What has come since an earlier moment. Files in folders that could not be read then do not count: they may be
+    /// older.
     pub(super) fn since(self, before: &Self) -> Self {
         let is_new = |path: &PathBuf| !before.kept.iter().chain(&before.unread).any(|known| path.starts_with(known));
-        // A name may be known by its row and by its place.
+        // A path may be found by its row and by its folder.
         let new = |paths: Vec<PathBuf>| paths.into_iter().filter(is_new).collect::<BTreeSet<_>>().into_iter().collect();
         Self { kept: new(self.kept), obeyed: Vec::new(), unread: new(self.unread) }
     }
@@ -257,7 +261,7 @@ impl Git {
     fn of(root: &Path) -> Self {
         let own = root.join(".git");
         match fs::symlink_metadata(&own) {
-            // Nobody but the user makes a folder a repository: git would obey its settings.
+            // Only the user may make a folder a repository: git would obey its settings.
             Err(_) => {
                 let above = root.ancestors().skip(1).map(|folder| folder.join(".git")).find(|git| git.is_dir());
                 Self { readable: above.into_iter().collect(), protected: vec![own] }

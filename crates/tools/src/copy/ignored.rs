@@ -1,7 +1,7 @@
-//! Files that git ignores and that came about in a copy.
+//! Files that git ignores and that were made in a worktree.
 //!
-//! None of them was there when the copy was made. They are taken only if somebody asks for them by name; the others are
-//! told of, so that nobody loses them without knowing. What builds leave behind is nobody's work and is not told of.
+//! None of them was there when the worktree was made. They are merged only if they are named; the others are reported,
+//! so that they are not lost unnoticed. Leftovers of builds are not work, and are not reported.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,10 +19,10 @@ const FILES_MAX: usize = 100;
 /// Files that git is told of at once.
 const BATCH: usize = 200;
 
-/// Files of a copy that git ignores and nobody has asked for.
+/// Files of a worktree that git ignores and that were not named.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Ignored {
-    /// By path, the first of them.
+    /// The first of them, by path.
     pub files: Vec<String>,
     /// How many there are besides.
     pub more: usize,
@@ -36,8 +36,7 @@ impl Ignored {
 }
 
 impl Copy {
-    /// Takes ignored files onto our list of how the copy is if they, or a folder above them, are named; hands back the
-    /// others.
+    /// Adds ignored files to our list of the tree if they, or a folder above them, are named; returns the others.
     pub(super) fn sift(&self, keep: &Keep<'_>, named: &BTreeSet<&str>) -> Result<Ignored, CopyError> {
         let tree = self.root();
         let mut sieve = Sieve::new(named);
@@ -63,7 +62,7 @@ impl Copy {
 struct Sieve<'a> {
     named: &'a BTreeSet<&'a str>,
     leftovers: Vec<String>,
-    /// A name that has not come whole yet.
+    /// The beginning of a name whose end has not come yet.
     part: Vec<u8>,
     asked: Vec<String>,
     others: Ignored,
@@ -76,7 +75,7 @@ impl<'a> Sieve<'a> {
         Self { named, leftovers, part: Vec::new(), asked: Vec::new(), others: Ignored::default() }
     }
 
-    /// Takes what git says; `false` once that is more than can be taken.
+    /// Takes git's output; `false` once it names more files than can be merged.
     fn push(&mut self, bytes: &[u8]) -> bool {
         for piece in bytes.split_inclusive(|byte| *byte == 0) {
             self.part.extend_from_slice(piece);

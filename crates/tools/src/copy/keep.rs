@@ -1,8 +1,8 @@
-//! Our own record of a copy's tree, in git's format and out of the reach of whoever works in the tree.
+//! Our own record of a worktree, in git's format and out of the agent's reach.
 //!
-//! It obeys no settings but ours: no system's, no user's, none of the project. Attributes that would change bytes or run
-//! a filter are overruled, so that what it compares is what lies on the disk. The repository that the agent gets is
-//! written beside it, file by file, as `git clone --shared` would have left it, without asking the other side anything.
+//! It obeys no settings but ours: none of the system, the user or the project. Attributes that would change bytes or
+//! run a filter are overruled, so that it compares what is on the disk. The repository that the agent gets is written
+//! beside it, file by file, as `git clone --shared` would have left it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -30,35 +30,36 @@ pub(super) const TREE: &str = "tree";
 /// Our record, and its objects.
 const KEEP: &str = "keep";
 pub(super) const OBJECTS: &str = "keep/objects";
-/// How the tree was when the copy was made: an index file of git's.
+/// The tree as it was when the worktree was made: an index file of git.
 pub(super) const FIRST: &str = "first";
-/// How the names of other index files begin: how the tree is, each for one look.
+/// How the names of other index files begin: the tree as it is, each for one look.
 const NOW: &str = "now";
 
 /// Overrules every attribute that would change the bytes of a file.
 const ATTRIBUTES: &str = "* -text -ident !eol !filter !working-tree-encoding\n";
-/// What stands in a copy's first commit if it differs from the project's last.
+/// The message of a worktree's first commit if it differs from the project's last.
 const MESSAGE: &str = "The project as it lay there when this copy was made";
-/// What is left out of the copy of a repository that borrows objects.
+/// What is left out of the worktree of a repository that borrows objects.
 const BORROWED: &str = "`.git`: its history is partly kept in another repository (`objects/info/alternates`)";
-/// The branch of a copy whose project is on none.
+/// The branch of a worktree whose project is on none.
 const BRANCH: &str = "work";
-/// Who commits if the user has no name.
+/// The author of commits if the user has no name.
 const NAME: &str = "Max Team";
 const MAIL: &str = "max-team@localhost";
 /// How long reading a whole tree may take.
 const TIMEOUT: Duration = Duration::from_secs(600);
 /// Bytes of an answer with a line for every file.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
-/// Bytes of a list of names that nobody wants to see, and of one that says where a history ends.
+/// Bytes of an ignore list, and of the list of commits at which a shallow history ends.
 const LIST_BYTES_MAX: u64 = 1 << 20;
 
-/// Our git, on one copy.
+/// Git with our settings, on one worktree.
 #[derive(Debug)]
 pub(super) struct Keep<'a> {
     home: &'a Path,
     objects: &'a [PathBuf],
-    /// How the tree is: an index file that no other look has had, so that a lock which a killed git left blocks none.
+    /// The index of the tree as it is: a new file for each look, so that a lock which a killed git left blocks no
+    /// other.
     pub(super) now: String,
     cancel: &'a CancellationToken,
 }
@@ -70,8 +71,8 @@ impl<'a> Keep<'a> {
         Self { home, objects, now: format!("{NOW}-{}-{number}", std::process::id()), cancel }
     }
 
-    /// Begins a list of how the tree is with how it was. Needs the copy to be held: index files and locks of earlier
-    /// looks, which may have been killed, are removed.
+    /// Begins the list of the tree as it is with the tree as it was. The caller must hold the worktree: index files
+    /// and locks of earlier looks, which may have been killed, are removed.
     pub(super) fn begin_now(&self) -> Result<(), CopyError> {
         let entries = fs::read_dir(self.home).map_err(|err| failed(self.home, &err))?;
         let is_left = |name: &OsStr| name.to_str().is_some_and(|name| name.starts_with(NOW));
@@ -82,7 +83,7 @@ impl<'a> Keep<'a> {
         copy_list(&self.home.join(FIRST), &self.home.join(&self.now))
     }
 
-    /// Makes a whole copy in `home`, which will lie at `last`.
+    /// Makes a whole worktree in `home`, which is then moved to `last`.
     pub(super) fn make(
         order: &Order<'_>,
         home: &Path,
@@ -93,7 +94,7 @@ impl<'a> Keep<'a> {
         let source = Source::of(&repo)?;
         let tree = home.join(TREE);
         fs::create_dir(&tree).map_err(|err| failed(&tree, &err))?;
-        // The user's own folder may lie in the project, and the copy with it.
+        // The user's own folder may lie in the project, and the worktree with it.
         let own = home.ancestors().nth(2).unwrap_or(home);
         let mut list = List::of(&repo, own, cancel)?;
         list.name(&repo.root, order.named)?;
@@ -103,7 +104,7 @@ impl<'a> Keep<'a> {
         list.put(&repo.root, order.sight, &tree, cancel)?;
         let keep = Keep::new(home, &source.objects, cancel);
         source.write(&home.join(KEEP), &source.objects)?;
-        // What the user never wants to see is nobody else's to read: it is known to our record alone.
+        // The user's own ignore list is not for the agent to read: only our record has it.
         put(&home.join(KEEP).join("info/exclude"), &format!("{}{}", source.ignored, source.unwanted))?;
         let first = home.join(FIRST);
         keep.told(&tree, FIRST, &["read-tree", "--empty"], "begin a list")?;
@@ -170,7 +171,7 @@ impl<'a> Keep<'a> {
         }
     }
 
-    /// It runs nothing that a tree brings along; should it ever, then where that could do nothing.
+    /// Git runs nothing that a tree brings along; if it ever did, the sandbox would make it harmless.
     fn walls(&self) -> Option<Walls> {
         if !engine().is_ok_and(Engine::has_namespaces) {
             return None;
@@ -181,7 +182,7 @@ impl<'a> Keep<'a> {
     }
 }
 
-/// What of the project's repository the copy's need to know.
+/// What the repositories of a worktree need to know of the project's.
 #[derive(Debug)]
 struct Source {
     objects: Vec<PathBuf>,
@@ -194,9 +195,9 @@ struct Source {
     mail: String,
     /// Where its history ends, if it was not fetched whole.
     shallow: Option<String>,
-    /// What the project does not want to see.
+    /// The project's own ignore list.
     ignored: String,
-    /// What its user never wants to see.
+    /// The ignore list of its user.
     unwanted: String,
 }
 
@@ -220,7 +221,8 @@ impl Source {
         let default = || Some(std::env::home_dir()?.join(".config/git/ignore"));
         let user = if excludes.is_empty() { default() } else { Some(PathBuf::from(excludes)) };
         Ok(Self {
-            // What another repository keeps is not for whoever works in a copy of this one, so there is no history then.
+            // The objects of another repository are not for an agent in a worktree of this one, so it gets no history
+            // then.
             objects: repo.objects()?.filter(|_| !repo.borrows()).into_iter().collect(),
             format: said(&["rev-parse", "--show-object-format"])?,
             head: repo.head.clone().filter(|_| is_top && !repo.borrows()),
@@ -263,8 +265,8 @@ impl Source {
     }
 }
 
-/// Copies a list of git's with its time. Git takes a file for unchanged that has the size and the second of its entry,
-/// unless the list itself is no younger than that.
+/// Copies an index with its time. Git takes a file for unchanged if it has the size and the second of its entry,
+/// unless the index itself is no younger than that.
 pub(super) fn copy_list(from: &Path, to: &Path) -> Result<(), CopyError> {
     let trouble = |err: std::io::Error| failed(to, &err);
     fs::copy(from, to).map_err(trouble)?;
@@ -272,7 +274,7 @@ pub(super) fn copy_list(from: &Path, to: &Path) -> Result<(), CopyError> {
     File::options().write(true).open(to).and_then(|list| list.set_modified(written)).map_err(trouble)
 }
 
-/// A list in git's own folder: a file that is nobody else's too, through no link. Commands can write there.
+/// A list in git's own folder, through no link and only if the file has no other name: commands can write there.
 fn own_list(shared: &Path, name: &str) -> Option<String> {
     let root = Root::open(shared).ok()?;
     match find(&root, &root.place(name).ok()?).ok()? {
@@ -281,7 +283,7 @@ fn own_list(shared: &Path, name: &str) -> Option<String> {
     }
 }
 
-/// A list of the user's own, who may keep it elsewhere.
+/// A list of the user, which may lie elsewhere.
 fn user_list(path: &Path) -> Option<String> {
     // Opening a pipe must not wait for its other end.
     let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;

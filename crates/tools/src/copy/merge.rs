@@ -1,12 +1,12 @@
-//! Files of a copy on their way into the project, or not.
+//! Merges files of a worktree into the project, or rejects them.
 //!
-//! What will be done is written down first, with how each file was and will be. Each file is then replaced in one step,
-//! if it still is as it was. What cannot be gone through with is put back (`undo`). After a crash the list says how far
-//! it came: a file is as it was, and can be merged again; or as it will be, and that was done; or somebody else's, and
-//! is left. Asked for once more, the same files come out as if nothing had happened.
+//! The intent is written down first, with the state of each file before and after. Each file is then replaced in one
+//! step, if it still is as it was. A merge that cannot be finished is put back (`undo`). After a crash the intent
+//! tells how far it came: a file is as it was, and can be merged again; or as intended, and is done; or was changed
+//! otherwise, and is left. Requested once more, the same files are merged as if nothing had happened.
 //!
-//! A merge that is whole or nothing is always put back, so that nothing lands for somebody who has given it up
-//! meanwhile. Whoever still wants it begins again.
+//! An all-or-nothing merge is always put back, so that nothing is merged for a caller that has given up meanwhile. A
+//! caller that still wants it begins again.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ use crate::files::{Content, Place, Root, prune, state, swap};
 use crate::git::GitError;
 use crate::tool::ToolError;
 
-/// Where it is written down.
+/// The file of the intent.
 pub(super) const FILE: &str = "merge.json";
 
 /// Why a file is not merged.
@@ -35,14 +35,14 @@ pub struct Accept<'a> {
     pub files: Option<&'a [String]>,
     /// Nothing is merged unless all of them can be.
     pub whole: bool,
-    /// Only what was seen in this look, and only as it was then; `None`: whatever there is.
+    /// Only what this review showed, and only as it was then; `None`: everything that differs.
     pub shown: Option<&'a Review>,
     /// What may be changed in the project.
     pub sight: &'a Sight,
 }
 
 impl Accept<'_> {
-    /// What is taken even if git ignores it.
+    /// The files that are taken even if git ignores them.
     fn named(&self) -> Vec<&str> {
         let shown = self.shown.iter().flat_map(|shown| &shown.changes).map(|change| change.path.as_str());
         self.files.unwrap_or_default().iter().map(|file| clean(file)).chain(shown).collect()
@@ -56,9 +56,9 @@ pub struct Merged {
     pub files: Vec<String>,
     /// Files that are not, and why.
     pub stuck: Vec<(String, String)>,
-    /// How many files nobody has decided about yet, those in conflict included.
+    /// How many files are still undecided, including those in conflict.
     pub open: usize,
-    /// Files that git ignores and nobody has asked for: they were not taken.
+    /// Files that git ignores and that were not named: they were not taken.
     pub ignored: Ignored,
 }
 
@@ -71,7 +71,7 @@ pub struct Step {
     pub of: usize,
 }
 
-/// Writes down what a merge will do to the project's files, before it does anything; if it cannot be, nothing is done.
+/// Records what a merge will do to the project's files, before it does anything; if that fails, nothing is done.
 pub type Note<'a> = &'a mut dyn FnMut(&[rewind::Change]) -> Result<(), String>;
 
 /// What a merge will do.
@@ -91,7 +91,7 @@ pub(super) struct Item {
 }
 
 impl Copy {
-    /// Merges files into the project, of which nobody else keeps a record. Blocking.
+    /// Merges files into the project, without a record elsewhere. Blocking.
     pub fn accept(
         &mut self,
         accept: &Accept<'_>,
@@ -101,7 +101,7 @@ impl Copy {
         self.accept_noted(accept, cancel, step, &mut |_| Ok(()))
     }
 
-    /// The same; what will be done is noted first. Blocking.
+    /// Like `accept`, but records first what will be done. Blocking.
     pub fn accept_noted(
         &mut self,
         accept: &Accept<'_>,
@@ -111,7 +111,7 @@ impl Copy {
     ) -> Result<Merged, CopyError> {
         let _held = self.hold_anew()?;
         self.close(cancel)?;
-        // Whoever names a file that was said no to has changed their mind; if it cannot be taken, what was decided stands.
+        // Naming a rejected file revokes the rejection; if the file cannot be taken, the earlier decision stands.
         let mut decided = Vec::new();
         for file in accept.files.unwrap_or_default() {
             decided.extend(self.record.settled.remove_entry(clean(file)));
@@ -152,7 +152,7 @@ impl Copy {
         Ok(merged)
     }
 
-    /// Says no to files; they stay in the copy. Nothing is written into the project. Blocking.
+    /// Rejects files; they stay in the worktree. Nothing is written into the project. Blocking.
     pub fn reject(&mut self, files: &[String], sight: &Sight, cancel: &CancellationToken) -> Result<Merged, CopyError> {
         let _held = self.hold_anew()?;
         let named: Vec<&str> = files.iter().map(|file| clean(file)).collect();
@@ -169,8 +169,8 @@ impl Copy {
         Ok(decided)
     }
 
-    /// What was put back in the copy is not what whoever works there has done: as long as it stays as it is now, it is taken only
-    /// by its name. Blocking.
+    /// Marks files that were put back in the worktree as not the agent's work: as long as they stay as they are now,
+    /// they are merged only by name. Blocking.
     pub fn put_back(&mut self, files: &[String]) -> Result<(), CopyError> {
         let _held = self.hold_anew()?;
         let tree = root(&self.root())?;
@@ -182,7 +182,7 @@ impl Copy {
         self.record.write(&self.home)
     }
 
-    /// Writes down what there is to decide about still.
+    /// Records what is still undecided.
     fn decide(&mut self, merged: &Merged) -> Result<(), CopyError> {
         (self.record.open, self.record.ignored) = (Some(merged.open), merged.ignored.count());
         self.record.write(&self.home)
@@ -196,7 +196,7 @@ impl Copy {
         review.open().filter(|change| !is_settled(change)).count()
     }
 
-    /// Does what is written down. What cannot be gone through with is put back; what cannot even be put back stays
+    /// Carries out the intent. A merge that cannot be finished is put back; if even that fails, the intent stays
     /// written down.
     fn go_through(&mut self, cancel: &CancellationToken, step: &mut dyn FnMut(Step)) -> Result<Merged, CopyError> {
         let Some(intent) = self.intent()? else { return Ok(Merged::default()) };
@@ -221,7 +221,7 @@ impl Copy {
         if !halt.stays.is_empty() {
             return Err(CopyError::Halted(Box::new(halt)));
         }
-        // What was written down may be there though writing it failed at its end.
+        // The record may be on the disk although writing it reported a failure.
         self.resettle(settled)?;
         record::remove(&self.home.join(FILE))?;
         match gone {
@@ -231,7 +231,7 @@ impl Copy {
         }
     }
 
-    /// What has come in the way of a merge that is whole or nothing, if anything has.
+    /// The files that block an all-or-nothing merge, if there are any.
     fn meanwhile(&self, intent: &Intent) -> Option<Merged> {
         let project = root(&self.record.project).ok().filter(|_| intent.whole)?;
         let others = intent.items.iter().filter(|item| !item.fits(&project));
@@ -239,7 +239,8 @@ impl Copy {
         (!stuck.is_empty()).then(|| Merged { stuck, ..Merged::default() })
     }
 
-    /// Puts one file after the other; if it is to be whole, up to the first that cannot be, and while somebody wants it.
+    /// Merges one file after the other. An all-or-nothing merge stops at the first that cannot be merged, or when it
+    /// is cancelled.
     fn go(
         &mut self,
         intent: &Intent,
@@ -290,13 +291,13 @@ fn put(project: &Root, is: &Root, item: &Item, tree: &Path) -> Result<(), ToolEr
     let content = if item.after == State::Gone { Some(Content::Gone) } else { Content::read(is, &place)? };
     let same = content.filter(|content| content.state() == item.after);
     let content = same.ok_or_else(|| ToolError::correctable(format!("`{place}` is not what was shown any more")))?;
-    // The rules were asked when it was chosen; what is obeyed is kept once more.
+    // The rules were asked when the file was chosen; protected files are checked once more.
     swap(project, &Sight::default(), &place, item.before, &content)?;
     make_room(project, &place, item, tree);
     Ok(())
 }
 
-/// Removes the folders that a file leaves empty and that are none in the copy.
+/// Removes the folders that a file leaves empty and that the worktree does not have.
 pub(super) fn make_room(project: &Root, place: &Place, item: &Item, tree: &Path) {
     if item.after == State::Gone {
         prune(project, place, &|folder| tree.join(folder).symlink_metadata().map_or(true, |meta| !meta.is_dir()));
@@ -307,7 +308,7 @@ fn item(change: &Change) -> Item {
     Item { path: change.path.clone(), before: change.before, after: change.after }
 }
 
-/// Leaves of a look only what was shown before, as it was shown; hands back what was shown and is not there any more.
+/// Leaves of a review only what was shown before, as it was shown; returns what was shown and is not there any more.
 fn keep_to(review: &mut Review, shown: &Review) -> Vec<(String, String)> {
     review.changes.retain_mut(|change| {
         let known = shown.changes.iter().find(|known| known.path == change.path);

@@ -1,13 +1,13 @@
-//! A copy of a project for somebody who writes: made, looked at, and merged back or dropped.
+//! A worktree: a copy of a project for an agent that writes; made, reviewed, and merged back or dropped.
 //!
-//! A copy is a folder of ours. In it, `tree` is the root of whoever works there, with a repository of its own that
-//! borrows the project's objects (what `git clone --shared` makes); nothing of the project can be written from it.
-//! Beside it, out of its reach, `keep` is our own record of how the tree was at first. What differs is found with that
-//! record alone, so nothing that is done to the tree or to its repository can run anything of ours or hide a file that
-//! is merged. Files are merged one by one, each only if the project still has it as it was; no commit is made.
+//! A worktree is a folder of ours. In it, `tree` is the agent's root, with a repository of its own that borrows the
+//! project's objects (what `git clone --shared` makes); nothing of the project can be written from it. Beside it, out
+//! of the agent's reach, `keep` is our own record of the original tree. Differences are found with that record alone,
+//! so nothing that is done to the tree or to its repository can make us run a program, or hide a file that is merged.
+//! Files are merged one by one, each only if the project still has the original; no commit is made.
 //!
-//! Every step can be done again: a copy that was not finished is swept, a merge writes down what it will do before it
-//! does it, and a folder is renamed before it is removed. Only accepting and its owner's recovery write into the project.
+//! Every step can be done again: an unfinished worktree is swept, a merge writes its intent down first, and a folder
+//! is renamed before it is removed. Only accepting and its owner's recovery write into the project.
 
 mod ignored;
 mod keep;
@@ -40,49 +40,51 @@ pub use record::Settled;
 pub use review::{Change, Fate, Review};
 pub use undo::{Halt, named};
 
-/// Files of one copy.
+/// Files of one worktree.
 pub const FILES_MAX: usize = 200_000;
-/// Bytes of one copy.
+/// Bytes of one worktree.
 pub const BYTES_MAX: u64 = 16 << 30;
-/// Files of one copy that differ.
+/// Files of one worktree that differ.
 pub const CHANGES_MAX: usize = 10_000;
-/// Bytes of a copy's name.
+/// Bytes of a worktree's name.
 const NAME_BYTES_MAX: usize = 64;
-/// Times that a folder is begun again because another process took it for one that was left.
+/// How often a folder is begun again because another process took it for a leftover.
 const BEGIN_TRIES_MAX: usize = 8;
 
-/// What a folder is called while it is made, and after it was given up.
+/// What a folder is called while it is made, and after it was dropped.
 const MAKING: &str = ".making-";
 const LEAVING: &str = ".leaving-";
 
-/// Why there is no copy, or nothing was done with it.
+/// Why there is no worktree, or nothing was done with it.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    /// A copy is made of a repository.
+    /// A worktree is made of a repository.
     #[error("`{0}` is in no git repository, and a copy is made of one; run `git init` there, or leave `isolation` out")]
     NoRepository(String),
-    /// No such copy.
+    /// No such worktree.
     #[error("there is no copy `{0}`; `max-team worktrees list` shows those there are")]
     NotFound(String),
-    /// Nothing would keep its agent in it.
-    #[error("a copy keeps nobody in it without walls; run `max-team doctor` to see why there are none")]
+    /// Without a sandbox nothing keeps the agent in its worktree.
+    #[error(
+        "without a sandbox an agent is not confined to its worktree; run `max-team doctor` to see why there is none"
+    )]
     NoWalls,
-    /// Somebody is at it.
+    /// Another process uses it.
     #[error("the copy `{0}` is in use by another process; try again when that is done")]
     Busy(String),
-    /// A name that is none.
+    /// The name is not valid.
     #[error("`{0}` cannot be the name of a copy: letters, digits, `-` and `_` can")]
     Name(String),
     /// It would be too large.
     #[error("the project is too large for a copy: {0}; ignore what need not be in it (`.gitignore`)")]
     TooLarge(String),
-    /// Too much has changed in it.
+    /// Too many files differ in it.
     #[error("more than {CHANGES_MAX} files differ in the copy `{0}`; look at it in `{1}`")]
     TooMany(String, String),
     /// A file that was named has not changed in it.
     #[error("`{0}` has not changed in this copy; `max-team worktrees show` lists what has")]
     NotChanged(String),
-    /// It could not be written down what would be done.
+    /// The intent could not be written down.
     #[error("nothing was taken, because it could not be written down first: {0}")]
     Unwritten(String),
     /// A merge stopped on its way.
@@ -91,35 +93,35 @@ pub enum CopyError {
     /// What it was made from is not there any more.
     #[error("what the copy `{0}` was made from cannot be read: {1}")]
     Broken(String, String),
-    /// The disk says no.
+    /// The file system refuses.
     #[error("cannot write `{0}`: {1}")]
     Io(String, String),
-    /// Git says no.
+    /// An error of git.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// A file says no.
+    /// A file cannot be read or written.
     #[error("{0}")]
     File(#[from] ToolError),
 }
 
-/// What a copy is made for.
+/// What a worktree is made for.
 #[derive(Debug, Clone, Copy)]
 pub struct Order<'a> {
     /// What it is called.
     pub id: &'a str,
     /// The project's folder.
     pub project: &'a Path,
-    /// Whoever works in it sees this of the project, and gets no more.
+    /// What its agent sees of the project; nothing else gets into it.
     pub sight: &'a Sight,
-    /// Files that are in it even if git ignores them: somebody will ask for them by name.
+    /// Files that are in it even if git ignores them, because they will be asked for by name.
     pub named: &'a [String],
-    /// Who works in it, and at what: for people.
+    /// Its agent, and what the agent works at: for people.
     pub by: &'a str,
     /// When, in milliseconds since 1970.
     pub at_ms: i64,
 }
 
-/// All copies of one user.
+/// All worktrees of one user.
 #[derive(Debug, Clone)]
 pub struct Copies {
     folder: PathBuf,
@@ -131,7 +133,7 @@ impl Copies {
         Self { folder: home.join("copies") }
     }
 
-    /// The copy of that name, made if it is not there yet. Blocking.
+    /// The worktree of that name, made if it is not there yet. Blocking.
     pub fn make(&self, order: &Order<'_>, cancel: &CancellationToken) -> Result<Copy, CopyError> {
         check(order.id)?;
         match self.find(order.id) {
@@ -156,31 +158,32 @@ impl Copies {
         self.find(order.id)
     }
 
-    /// Where the agent of that copy works, or would.
+    /// Where the agent of that worktree works, or would.
     pub fn root(&self, id: &str) -> PathBuf {
         let folder = self.folder.parent().and_then(|home| Some(home.canonicalize().ok()?.join("copies")));
         folder.unwrap_or_else(|| self.folder.clone()).join(id).join(keep::TREE)
     }
 
-    /// One that was made.
+    /// An existing worktree.
     pub fn find(&self, id: &str) -> Result<Copy, CopyError> {
         check(id)?;
         let place = self.folder.join(id);
-        // Most who are asked about have none, which one look tells.
+        // Most agents have none, which one look tells.
         match place.join(record::FILE).is_file().then(|| place.canonicalize()) {
             Some(Ok(home)) => Ok(Copy { record: Record::read(&home)?, home }),
             _ => Err(CopyError::NotFound(id.to_owned())),
         }
     }
 
-    /// All that were made, the oldest first.
+    /// All worktrees, the oldest first.
     pub fn list(&self) -> Vec<Copy> {
         let mut found: Vec<Copy> = self.names().iter().filter_map(|name| self.find(name).ok()).collect();
         found.sort_by(|one, other| (one.record.made_at_ms, one.id()).cmp(&(other.record.made_at_ms, other.id())));
         found
     }
 
-    /// Clears away what processes left that were killed while they made or dropped a copy. Says what could not be.
+    /// Removes what processes left that were killed while they made or dropped a worktree. Returns what could not be
+    /// removed.
     pub fn sweep(&self) -> Vec<CopyError> {
         let mut failed = Vec::new();
         for name in self.names().iter().filter(|name| name.starts_with(MAKING) || name.starts_with(LEAVING)) {
@@ -198,7 +201,6 @@ impl Copies {
     }
 }
 
-/// One copy.
 #[derive(Debug)]
 pub struct Copy {
     home: PathBuf,
@@ -211,12 +213,12 @@ impl Copy {
         &self.record.id
     }
 
-    /// Where its agent works: all that this one can write.
+    /// Where its agent works: all that the agent can write.
     pub fn root(&self) -> PathBuf {
         self.home.join(keep::TREE)
     }
 
-    /// What its agent's commands read besides: the objects that its repository borrows.
+    /// What its agent's commands can read besides: the objects that its repository borrows.
     pub fn reads(&self) -> Vec<PathBuf> {
         std::iter::once(self.home.join(keep::OBJECTS)).chain(self.record.objects.iter().cloned()).collect()
     }
@@ -226,7 +228,7 @@ impl Copy {
         &self.record.project
     }
 
-    /// Who works in it, and at what.
+    /// Its agent, and what the agent works at.
     pub fn by(&self) -> &str {
         &self.record.by
     }
@@ -236,22 +238,21 @@ impl Copy {
         self.record.made_at_ms
     }
 
-    /// Says that somebody is at work in it, as long as the file lives.
+    /// Marks that an agent works in it, as long as the file lives.
     pub fn occupy(&self) -> Option<OwnedFd> {
         let tree = open_folder(&self.root()).ok()?;
-        // Where there are no locks, nobody can be told.
+        // On a file system without locks there is no mark.
         let _ = flock(&tree, FlockOperation::NonBlockingLockShared);
         Some(tree)
     }
 
-    /// Whether somebody is at work in it, in whatever process.
+    /// Whether an agent works in it, in any process.
     pub fn is_occupied(&self) -> bool {
         let tree = open_folder(&self.root());
         tree.is_ok_and(|tree| flock(&tree, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK))
     }
 
-    /// Whether somebody has decided about everything that differed in it when it was last decided about, and nothing
-    /// was in it that git ignores.
+    /// Whether all that differed in it at the last decision was decided, and nothing was in it that git ignores.
     pub fn is_settled(&self) -> bool {
         self.record.open == Some(0) && self.record.ignored == 0
     }
@@ -274,16 +275,16 @@ impl Copy {
         Ok(())
     }
 
-    /// Holds it against other processes, and waits for one that has it: each does so for one look or one merge.
+    /// Locks it against other processes. Waits for a process that has it, which is short: one review or one merge.
     fn hold(&self) -> Result<OwnedFd, CopyError> {
         let gone = || CopyError::NotFound(self.id().to_owned());
         let folder = open_folder(&self.home).map_err(|_| gone())?;
         while flock(&folder, FlockOperation::LockExclusive) == Err(Errno::INTR) {}
-        // Whoever had it may have dropped it.
+        // The process that had it may have dropped it.
         if self.home.join(record::FILE).is_file() { Ok(folder) } else { Err(gone()) }
     }
 
-    /// The same, and knows what was decided meanwhile.
+    /// Like `hold`, and reads the decisions that were made meanwhile.
     fn hold_anew(&mut self) -> Result<OwnedFd, CopyError> {
         let held = self.hold()?;
         self.record = Record::read(&self.home)?;
@@ -315,7 +316,7 @@ fn make_private(path: &Path) -> Result<(), CopyError> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|err| failed(path, &err))
 }
 
-/// Makes an empty folder and holds it. Until it is held, another process may take it for one that was left.
+/// Makes an empty folder and locks it. Until it is locked, another process may take it for a leftover.
 fn begin(path: &Path, id: &str) -> Result<OwnedFd, CopyError> {
     for _ in 0..BEGIN_TRIES_MAX {
         if let Some(_held) = hold(path, id)? {
@@ -329,7 +330,7 @@ fn begin(path: &Path, id: &str) -> Result<OwnedFd, CopyError> {
     Err(CopyError::Busy(id.to_owned()))
 }
 
-/// Holds a folder against other processes as long as the file lives; `None` if there is none, or another by now.
+/// Locks a folder against other processes as long as the file lives; `None` if it is not there, or is another by now.
 fn hold(path: &Path, id: &str) -> Result<Option<OwnedFd>, CopyError> {
     let folder = match open_folder(path) {
         Err(Errno::NOENT) => return Ok(None),
@@ -337,7 +338,7 @@ fn hold(path: &Path, id: &str) -> Result<Option<OwnedFd>, CopyError> {
     };
     match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => Err(CopyError::Busy(id.to_owned())),
-        // Where there are no locks, nobody can be kept out.
+        // On a file system without locks, other processes are not kept out.
         _ => Ok(Some(folder).filter(|folder| is_at(folder, path))),
     }
 }
@@ -353,7 +354,7 @@ fn open_folder(path: &Path) -> Result<OwnedFd, Errno> {
     openat(CWD, path, flags, Mode::empty())
 }
 
-/// Removes a folder of ours, also where somebody took the right to do that from a folder in it.
+/// Removes a folder of ours, also if a folder in it was made unwritable.
 fn clear(path: &Path) -> Result<(), CopyError> {
     match fs::remove_dir_all(path) {
         Err(err) if err.kind() == std::io::ErrorKind::PermissionDenied => {
@@ -369,7 +370,7 @@ fn open_up(path: &Path) {
     use std::os::unix::fs::PermissionsExt;
     let mut folders = vec![path.to_owned()];
     while let Some(folder) = folders.pop() {
-        // What cannot be changed cannot be removed either, and then that is said.
+        // A folder that cannot be changed cannot be removed either, which is then reported.
         let _ = fs::set_permissions(&folder, fs::Permissions::from_mode(0o700));
         let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
         folders.extend(
@@ -378,7 +379,7 @@ fn open_up(path: &Path) {
     }
 }
 
-/// Makes all that was written so far outlast a power cut: a file that it emptied would look like one that was changed.
+/// Syncs all that was written so far: a file that a power cut emptied would look like one that was changed.
 fn sync(folder: &Path) {
     #[cfg(target_os = "linux")]
     if let Ok(folder) = fs::File::open(folder) {

@@ -1,4 +1,4 @@
-//! What is written down about a copy, beside it.
+//! What is recorded about a worktree, beside it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -10,30 +10,30 @@ use serde::{Deserialize, Serialize};
 
 use super::{CopyError, State, failed};
 
-/// Where it is. A folder that has it is a whole copy.
+/// The file of the record. A folder that has it is a whole worktree.
 pub(super) const FILE: &str = "copy.json";
 
-/// What is known about a copy.
+/// What is known about a worktree.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) id: String,
     pub(super) project: PathBuf,
     pub(super) by: String,
     pub(super) made_at_ms: i64,
-    /// The commit that holds how it was at first.
+    /// The commit that holds the original tree.
     pub(super) base: String,
     /// Folders of objects that it borrows.
     pub(super) objects: Vec<PathBuf>,
     /// What of the project is not in it, and why.
     #[serde(default)]
     pub(super) left: Vec<String>,
-    /// Files that somebody has decided about.
+    /// Files that were decided about.
     #[serde(default)]
     pub(super) settled: BTreeMap<String, Settled>,
-    /// How many files nobody had decided about when it was last decided about.
+    /// How many files were undecided at the last decision.
     #[serde(default)]
     pub(super) open: Option<usize>,
-    /// How many files there were then that git ignores and nobody had asked for.
+    /// How many files there were then that git ignores and that were not named.
     #[serde(default)]
     pub(super) ignored: usize,
 }
@@ -43,10 +43,10 @@ pub(super) struct Record {
 pub struct Settled {
     /// Whether it went into the project.
     pub accepted: bool,
-    /// Nobody has decided: it was put back in the copy before anybody worked there.
+    /// Not a decision: the file was put back in the worktree before its agent worked there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub back: bool,
-    /// How it was in the copy.
+    /// How it was in the worktree.
     pub after: State,
 }
 
@@ -68,7 +68,7 @@ impl Record {
     }
 }
 
-/// Reads what was written down; `None` if nothing was.
+/// Reads a record; `None` if there is none.
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, CopyError> {
     let bytes = match fs::read(path) {
         Err(err) if err.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -78,7 +78,7 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, CopyEr
     serde_json::from_slice(&bytes).map(Some).map_err(broken)
 }
 
-/// Writes something down so that it is there whole or not at all.
+/// Writes a record so that it is there whole or not at all.
 pub(super) fn write<T: Serialize>(path: &Path, value: &T) -> Result<(), CopyError> {
     let trouble = |err: std::io::Error| failed(path, &err);
     let bytes = serde_json::to_vec(value).map_err(|err| trouble(err.into()))?;
@@ -89,7 +89,7 @@ pub(super) fn write<T: Serialize>(path: &Path, value: &T) -> Result<(), CopyErro
     sync_parent(path)
 }
 
-/// Takes back what was written down.
+/// Removes a record.
 pub(super) fn remove(path: &Path) -> Result<(), CopyError> {
     match fs::remove_file(path) {
         Err(err) if err.kind() != std::io::ErrorKind::NotFound => Err(failed(path, &err)),
@@ -101,7 +101,7 @@ fn sync_parent(path: &Path) -> Result<(), CopyError> {
     let Some(folder) = path.parent() else { return Ok(()) };
     let synced = File::open(folder).and_then(|folder| folder.sync_all());
     match synced {
-        // File systems that know no such thing as syncing a folder say so.
+        // File systems that cannot sync a folder say so.
         Err(err) if matches!(err.raw_os_error(), Some(22 | 95)) => Ok(()),
         other => other.map_err(|err| failed(folder, &err)),
     }

@@ -1,7 +1,8 @@
-//! What differs in a copy, and what would become of it in the project.
+//! What differs in a worktree, and what would become of it in the project.
 //!
-//! Found by our own record, whatever the copy's repository says: a commit there changes nothing here. What differs is
-//! laid out beside the copy as it was and as it is, and is merged from there, so what was shown is what is merged.
+//! Found by our own record, independently of the worktree's repository: a commit there changes nothing here. What
+//! differs is laid out beside the worktree as it was and as it is, and is merged from there, so what was shown is what
+//! is merged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -32,19 +33,18 @@ const BATCH: usize = 200;
 /// What git says of a path where another repository is.
 const REPOSITORY: &str = "160000";
 
-/// Everything that differs in a copy.
+/// Everything that differs in a worktree.
 #[derive(Debug, Clone, Serialize)]
 pub struct Review {
-    /// By path.
     pub changes: Vec<Change>,
-    /// The same to read.
+    /// The same as a text to read.
     pub diff: Diff,
-    /// What git ignores, came about in the copy, and nobody has asked for.
+    /// Files that git ignores, that were made in the worktree, and that were not named.
     pub ignored: Ignored,
 }
 
 impl Review {
-    /// What nobody has decided about yet.
+    /// What is still undecided.
     pub fn open(&self) -> impl Iterator<Item = &Change> {
         self.changes.iter().filter(|change| !matches!(change.fate, Fate::Done | Fate::Rejected | Fate::Back))
     }
@@ -60,9 +60,9 @@ impl Review {
 pub struct Change {
     /// Where, relative to the project's folder.
     pub path: String,
-    /// How it was when the copy was made.
+    /// How it was when the worktree was made.
     pub before: State,
-    /// How it is in the copy.
+    /// How it is in the worktree.
     pub after: State,
     /// What becomes of it.
     #[serde(flatten)]
@@ -77,20 +77,17 @@ pub enum Fate {
     Ready,
     /// It is in the project.
     Done,
-    /// Somebody said no to it.
+    /// It was rejected.
     Rejected,
-    /// It was put back before anybody worked in the copy, and nobody has touched it there since.
+    /// It was put back before the agent worked in the worktree, and has not changed there since.
     Back,
     /// The project has changed it too.
     Conflict {
         /// What the project has.
         why: String,
     },
-    /// It is not for a copy to change, or cannot be written.
-    Refused {
-        /// Why.
-        why: String,
-    },
+    /// A worktree may not change it, or it cannot be written.
+    Refused { why: String },
 }
 
 impl Copy {
@@ -99,7 +96,7 @@ impl Copy {
         self.review_with(&[], sight, cancel)
     }
 
-    /// The same, and files and folders of these names count even if git ignores them. Blocking.
+    /// Like `review`; files and folders of these names count even if git ignores them. Blocking.
     pub fn review_with(
         &self,
         named: &[String],
@@ -111,7 +108,7 @@ impl Copy {
         self.look(&named, sight, cancel)
     }
 
-    /// The same for whoever holds the copy. What somebody has decided about was named then.
+    /// Like `review_with`, for a caller that holds the worktree. Files that were decided about count as named.
     pub(super) fn look(&self, named: &[&str], sight: &Sight, cancel: &CancellationToken) -> Result<Review, CopyError> {
         let keep = Keep::new(&self.home, &self.record.objects, cancel);
         let named = named.iter().copied().chain(self.record.settled.keys().map(String::as_str)).collect();
@@ -136,7 +133,7 @@ impl Copy {
     fn lists(&self, keep: &Keep<'_>, named: &BTreeSet<&str>) -> Result<(List, List, Ignored), CopyError> {
         let tree = self.root();
         keep.begin_now()?;
-        // What is merged must outlast a power cut as it was shown.
+        // What is merged must survive a power cut as it was shown.
         let add = ["-c", "core.fsync=all", "-c", "advice.addEmbeddedRepo=false", "add", "--all", "."];
         keep.told(&tree, &keep.now, &add, "read the copy")?;
         let ignored = self.sift(keep, named)?;
@@ -211,7 +208,7 @@ impl Copy {
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let keep = Keep::new(&self.home, &self.record.objects, cancel);
         let told = keep.ask(&self.root(), FIRST, &args)?;
-        // It exits with the number of places where the sides meet.
+        // It exits with the number of conflicts.
         Ok(told.code.is_some_and(|code| (0..128).contains(&code)).then(|| String::from_utf8_lossy(&told.bytes).into()))
     }
 }
@@ -258,7 +255,7 @@ impl Judge<'_> {
         let side = |root: &Root, entry: Option<&Entry>| match entry {
             None => Ok(State::Gone),
             Some(entry) if entry.is_repository() => Ok(State::Other),
-            // What everybody but its owner may do with a file is no matter of copies.
+            // What group and others may do with a file does not matter in a worktree.
             Some(_) => state(root, &place).map(State::elsewhere),
         };
         let (before, after) = (side(self.was, first)?, side(self.is, now)?);
@@ -276,7 +273,7 @@ impl Judge<'_> {
         Ok(Change { path, before, after, fate })
     }
 
-    /// Why a file is not merged, whatever the project has.
+    /// Why a file cannot be merged, independently of what the project has.
     fn cannot(&self, place: &Place, before: State, after: State) -> Result<Option<String>, CopyError> {
         let path = place.to_string();
         if let Some(why) = self.sight.guards(&path) {
@@ -297,7 +294,7 @@ impl Judge<'_> {
 
     fn leads_out(&self, place: &Place) -> Result<bool, CopyError> {
         let Some(Content::Link(target)) = Content::read(self.is, place)? else { return Ok(false) };
-        // Only the way up from the link itself is certain: what is named may be a link that leads elsewhere.
+        // Only `..` at the beginning of the target is certain: a named part may be a link that leads elsewhere.
         let (mut depth, mut named) = (place.parts().count().saturating_sub(1), false);
         for part in Path::new(&target).components() {
             match part {
@@ -311,11 +308,11 @@ impl Judge<'_> {
         Ok(false)
     }
 
-    /// What the project has in its stead.
+    /// What becomes of a file, by what the project has there.
     fn meets(&self, place: &Place, before: State, after: State) -> Result<Fate, CopyError> {
         let now = state(self.project, place)?;
         let conflict = |why: &str| Fate::Conflict { why: why.to_owned() };
-        // Where a folder made room for a file in the copy, it will here, if nothing else is in it.
+        // Where a folder made room for a file in the worktree, it will here, too, if nothing else is in it.
         let makes_room = before == State::Gone && now == State::Other && self.was.path().join(place.as_path()).is_dir();
         Ok(match now {
             now if now == after => Fate::Done,

@@ -1,9 +1,9 @@
-//! What of a project goes into a copy: the files as they lie there, known to git or new, not the ignored ones unless
-//! they are asked for by name.
+//! What of a project goes into a worktree: the files as they lie there, known to git or new; ignored ones only if they
+//! are named.
 //!
-//! Bytes are taken as they are, so that no content filter has to run and the copy looks as the project does. A
-//! submodule, or any repository further down, is taken as the files it holds. What is out of sight for whoever works in
-//! the copy does not get into it.
+//! Bytes are taken as they are, so that no content filter has to run and the worktree looks as the project does. A
+//! submodule, or any repository further down, is taken as the files it holds. What is hidden from the agent does not
+//! get into its worktree.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -50,7 +50,7 @@ impl List {
         Ok(list)
     }
 
-    /// Adds files that are asked for by name, ignored or not.
+    /// Adds files that are named, ignored or not.
     pub(super) fn name(&mut self, project: &Root, named: &[String]) -> Result<(), CopyError> {
         for name in named {
             let Ok(place) = project.place(name) else { continue };
@@ -104,7 +104,7 @@ impl List {
         Ok(())
     }
 
-    /// A repository within the repository. One that was never fetched is only a name.
+    /// A repository within the repository. One that was never fetched has no files.
     fn add_inner(
         &mut self,
         repo: &Repo<'_>,
@@ -160,7 +160,7 @@ impl List {
     }
 }
 
-/// Puts one file into the copy; words on why it stays out, if it does.
+/// Puts one file into the worktree; returns why it stays out, if it does.
 fn put_one(
     project: &Root,
     sight: &Sight,
@@ -188,7 +188,7 @@ fn put_one(
             made().and_then(|()| symlink(target, &to)).map_err(trouble)?;
             Ok(None)
         }
-        // What git knows is in the repository anyway; what is new may be somebody's file from elsewhere.
+        // What git knows is in the repository anyway; a new file may be a second name of a file outside the project.
         Found::File(_, stat) if stat.st_nlink > 1 && !is_known => stays("it has other names (hard links)"),
         Found::File(mut file, stat) => {
             let bytes = u64::try_from(stat.st_size).unwrap_or(0);

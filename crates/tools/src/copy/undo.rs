@@ -1,8 +1,8 @@
-//! A merge that was begun and did not come to its end: what of it is in the project, and putting that back.
+//! Undoes a merge that was begun and not finished: finds what of it is in the project, and puts that back.
 //!
-//! Nobody goes on with such a merge unasked. One that was to be whole is put back by whoever began it, or before the
-//! next one begins. Of one file by file, what is in the project stays there and counts as taken; the rest is merged
-//! again only if somebody asks for it again. Whoever only looks, or says no, writes nothing into the project.
+//! Such a merge is never continued unasked. An all-or-nothing merge is put back by the caller that began it, or before
+//! the next merge begins. Of a merge file by file, what is in the project stays there and counts as taken; the rest is
+//! merged only if it is requested again. A review or a rejection writes nothing into the project.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,7 +22,7 @@ use crate::tool::ToolError;
 /// Files that are named in a row.
 const NAMED_MAX: usize = 10;
 
-/// How a merge stands that stopped on its way.
+/// The state of a merge that stopped on its way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Halt {
     pub(super) id: String,
@@ -67,8 +67,7 @@ pub fn named(files: impl ExactSizeIterator<Item = impl AsRef<str>>) -> String {
 }
 
 impl Copy {
-    /// The files that a merge took which was begun and did not come to its end; `None` if there was no such merge.
-    /// Blocking.
+    /// The files that an unfinished merge has taken; `None` if there is no such merge. Blocking.
     pub fn begun(&self) -> Result<Option<Vec<String>>, CopyError> {
         let _held = self.hold()?;
         let Some(intent) = self.intent()? else { return Ok(None) };
@@ -79,14 +78,13 @@ impl Copy {
         Ok(Some(taken))
     }
 
-    /// Ends a merge that this one's owner began and did not come to the end of. Blocking.
+    /// Ends an unfinished merge that the owner of this worktree began. Blocking.
     pub fn recover(&mut self, cancel: &CancellationToken) -> Result<(), CopyError> {
         let _held = self.hold_anew()?;
         self.close(cancel)
     }
 
-    /// Ends a merge that did not come to its end: puts back what was to be whole, and counts what was not as taken as
-    /// far as it came.
+    /// Ends an unfinished merge: puts an all-or-nothing one back; of any other, counts what it has taken as taken.
     pub(super) fn close(&mut self, cancel: &CancellationToken) -> Result<(), CopyError> {
         let Some(intent) = self.intent()? else { return Ok(()) };
         let project = root(&self.record.project)?;
@@ -96,7 +94,7 @@ impl Copy {
         };
         let (back, stay): (Vec<Item>, Vec<Item>) = intent.items.into_iter().partition(goes_back);
         if !back.is_empty() {
-            // Whoever has looked since may have been killed while this was laid out.
+            // A later review may have been killed while it laid this out.
             let keep = Keep::new(&self.home, &self.record.objects, cancel);
             let known = back.iter().filter(|item| item.before != State::Gone);
             self.lay_out(&keep, WAS, FIRST, known.map(|item| item.path.as_str()))?;
@@ -110,7 +108,7 @@ impl Copy {
         } else {
             self.count(&stay, &project);
             self.record.write(&self.home)?;
-            // A file may be gone, and its folder still in the way.
+            // A file may be gone while its folder is still in the way.
             for item in stay.iter().filter(|item| item.now(&project) == item.after) {
                 make_room(&project, &project.place(&item.path)?, item, &self.root());
             }
@@ -118,7 +116,7 @@ impl Copy {
         record::remove(&self.home.join(FILE))
     }
 
-    /// Forgets a merge that did not come to its end, without a hand on the project: what it took is taken.
+    /// Forgets an unfinished merge without touching the project: what it has taken counts as taken.
     pub(super) fn leave(&mut self) -> Result<(), CopyError> {
         let Some(intent) = self.intent()? else { return Ok(()) };
         let project = root(&self.record.project)?;
@@ -133,7 +131,7 @@ impl Copy {
         }
     }
 
-    /// Whoever was killed at the very end had written down already that these are taken, and now they are not.
+    /// A process that was killed at the very end had already recorded these as taken, which they no longer are.
     fn uncount<'i>(&mut self, items: impl Iterator<Item = &'i Item>) -> Result<(), CopyError> {
         let mut settled = self.record.settled.clone();
         for item in items {
@@ -144,8 +142,8 @@ impl Copy {
         self.resettle(settled)
     }
 
-    /// Goes back to what was decided before. Nothing is written where that stands there already: a full disk keeps
-    /// nobody from it.
+    /// Restores earlier decisions. Nothing is written if they are on the disk already, so that a full disk does not
+    /// prevent it.
     pub(super) fn resettle(&mut self, settled: BTreeMap<String, Settled>) -> Result<(), CopyError> {
         self.record.settled = settled;
         if Record::read(&self.home)?.settled == self.record.settled {
@@ -155,8 +153,7 @@ impl Copy {
         self.record.write(&self.home)
     }
 
-    /// Puts back what was done of a merge, in the other order, as far as that can be. What somebody has changed since is
-    /// theirs.
+    /// Puts back what a merge has done, in reverse order, as far as possible. Files that were changed since are left.
     pub(super) fn go_back(&self, items: &[Item], why: &str) -> Result<Halt, CopyError> {
         let (id, why) = (self.id().to_owned(), why.to_owned());
         let mut halt = Halt { id, why, stays: Vec::new(), back: Vec::new(), never: Vec::new() };
@@ -176,8 +173,8 @@ impl Copy {
         Ok(halt)
     }
 
-    /// What is written down, in the order in which it is done: files that go make room for those that come, and those
-    /// deep down go first.
+    /// The intent, in the order in which it is done: removed files make room for new ones, and those deep down go
+    /// first.
     pub(super) fn intent(&self) -> Result<Option<Intent>, CopyError> {
         let mut intent: Option<Intent> = record::read(&self.home.join(FILE))?;
         if let Some(intent) = &mut intent {
@@ -204,7 +201,7 @@ impl Item {
     }
 }
 
-/// Whether there was something to put back.
+/// Puts one file back; returns whether there was something to put back.
 fn put_back(project: &Root, was: &Root, item: &Item) -> Result<bool, ToolError> {
     let place = project.place(&item.path)?;
     let now = state(project, &place)?;
@@ -213,8 +210,9 @@ fn put_back(project: &Root, was: &Root, item: &Item) -> Result<bool, ToolError> 
     }
     let content = if item.before == State::Gone { Some(Content::Gone) } else { Content::read(was, &place)? };
     let content = content.filter(|content| content.state() == item.before);
-    let content = content.ok_or_else(|| ToolError::correctable(format!("nobody knows any more how `{place}` was")))?;
-    // What somebody has made read-only since stays so.
+    let content = content
+        .ok_or_else(|| ToolError::correctable(format!("the earlier content of `{place}` is no longer stored")))?;
+    // A file that was made read-only since stays so.
     swap(project, &Sight::default(), &place, now.elsewhere(), &content)?;
     if item.before == State::Gone {
         prune(project, &place, &|_| true);

@@ -1,7 +1,7 @@
-//! The child that parses one document: bytes on its standard input, text or a reason on its standard output.
+//! The child process that parses one document: bytes on its standard input, text or a reason on its standard output.
 //!
-//! It limits itself before it reads a byte, and then trusts nothing: whatever the parser does, the worst is that this
-//! process dies, which its parent tells as a damaged document.
+//! It limits itself before it reads a byte, and trusts nothing after that: the worst that a parser can do is to kill
+//! this process, which the parent reports as a damaged document.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -43,7 +43,7 @@ fn confine() -> io::Result<()> {
         (Resource::Fsize, 0),
         (Resource::Nofile, FILES_MAX),
     ];
-    // If whoever wants the text is gone, so are we.
+    // The child dies with the process that wants the text.
     #[cfg(target_os = "linux")]
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     for (resource, most) in limits {

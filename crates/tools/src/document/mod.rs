@@ -1,8 +1,8 @@
 //! The text of documents: PDF, and the office formats that are ZIP archives of XML.
 //!
-//! Such files come from strangers, and what parses them panics, hangs and fills memory on purpose-made ones. So they
-//! are parsed by a child process (`child`) that has limits, no environment, and nothing but its two pipes; here the
-//! bytes go in, the text comes out, and the child is killed when its time is over or nobody wants the text any more.
+//! Such files come from strangers, and parsers panic, hang and fill memory on purpose-made ones. So they are parsed by
+//! a child process (`child`) that has limits, no environment, and nothing but its two pipes; here the bytes go in, the
+//! text comes out, and the child is killed when its time is over or the call is cancelled.
 
 mod child;
 mod office;
@@ -25,7 +25,7 @@ const REASON_BYTES_MAX: usize = 300;
 /// What a child's answer begins with if it is the text; else it is the reason why there is none.
 const FINE: &[u8] = b"+";
 
-/// The kind of document that bytes begin like, in words.
+/// The kind of document that bytes begin like, as text.
 pub(crate) fn kind(head: &[u8]) -> Option<&'static str> {
     match head {
         [b'%', b'P', b'D', b'F', b'-', ..] => Some("a PDF document"),
@@ -89,9 +89,9 @@ fn converse(cx: &Cx, child: &mut Child, bytes: Vec<u8>) -> Result<Vec<u8>, ToolE
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(|_| lost())?;
     let (done, answer) = oneshot::channel();
     cx.progress.say(|| format!("reading a document of {}", size(bytes.len() as u64)));
-    // Both threads end with the child, which is killed whatever happens here.
+    // Both threads end with the child, which is killed in any case.
     thread::spawn(move || {
-        // One that stops reading says why in its answer.
+        // A child that stops reading says why in its answer.
         let _ = stdin.write_all(&bytes);
     });
     thread::spawn(move || {

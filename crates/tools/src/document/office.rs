@@ -1,8 +1,8 @@
 //! The text of office documents: Word, Excel, PowerPoint, and the OpenDocument formats.
 //!
 //! All are ZIP archives with XML inside. The text is taken in reading order: paragraphs as lines, cells of tables
-//! between tabs, sheets and slides under their names. Entries are unpacked up to a bound, whatever they say of
-//! themselves; entities of a document's own are not known, so they cannot grow.
+//! between tabs, sheets and slides under their names. Entries are unpacked up to a bound, regardless of the size that
+//! they declare; entities that a document defines are unknown, so they cannot grow.
 
 use std::io::{Cursor, Read as _};
 

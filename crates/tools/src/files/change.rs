@@ -44,7 +44,7 @@ pub(crate) fn propose(
     let after = Hash::of(&new);
     let is_same = old.as_ref().is_some_and(|old| old.hash == after);
     Ok(Action {
-        // What changes nothing needs nobody's leave: carrying it out only looks.
+        // A change that changes nothing needs no permission: carrying it out only reads.
         deed: if is_same { place.reading() } else { place.writing() },
         preview: if is_same { String::new() } else { preview(place, old.as_ref(), &new) },
         before: old.map(|old| old.hash),
@@ -112,7 +112,7 @@ fn bounded(place: &Place, new: Vec<u8>) -> Result<Vec<u8>, ToolError> {
     Ok(new)
 }
 
-/// What a person is shown who must decide: all that is new, whatever the old was.
+/// What the person who decides is shown: all that is new, even if the old content is no text.
 fn preview(place: &Place, old: Option<&Old>, new: &[u8]) -> String {
     let path = place.to_string();
     let new = String::from_utf8_lossy(new);

@@ -38,7 +38,6 @@ pub struct EditFile {
     all: Option<bool>,
 }
 
-/// The tool.
 pub(crate) fn edit_file() -> Typed<EditFile> {
     Typed::new("edit_file", Class::Idempotent, action, call)
 }
@@ -141,7 +140,7 @@ fn replace_seen(text: &str, fitted: &[(String, String)], args: &EditFile) -> Res
     Ok(edited)
 }
 
-/// Both strings with the line endings that the file has: models write LF, whatever the file does.
+/// Both strings with the line endings of the file: models always write LF.
 fn fit(text: &str, old: &str, new: &str) -> (String, String) {
     let is_crlf = is_crlf(text);
     let ending = |words: &str| {

@@ -34,7 +34,6 @@ pub struct ListDir {
     depth: Option<u32>,
 }
 
-/// The tool.
 pub(crate) fn list_dir() -> Typed<ListDir> {
     Typed::new("list_dir", Class::Pure, action, call)
 }
@@ -70,7 +69,7 @@ fn call(cx: &Cx, args: ListDir, _: &Action, _: bool) -> Result<Output, ToolError
         match opened {
             Ok(dir) => folder.list(cx, &dir, depth, &mut tree, &mut queue),
             Err(fatal @ ToolError::Fatal(_)) => return Err(fatal),
-            // It was there a moment ago, or is not ours to see; the rest still is.
+            // This folder is gone or hidden; the others are still listed.
             Err(ToolError::Correctable(_) | ToolError::Refused { .. } | ToolError::Unknown(_)) => tree.unread += 1,
         }
     }

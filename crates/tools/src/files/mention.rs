@@ -1,7 +1,7 @@
-//! The files and folders that a user's message mentions, read by the rules of `read_file` and `list_dir`; and the paths
-//! that a mention can be completed to.
+//! The files and folders that a user's message mentions, read by the rules of `read_file` and `list_dir`; and the
+//! paths that a mention can be completed to.
 //!
-//! Each is judged by the gate like a call of those tools, but the gate asks no question here: a path that would need an
+//! Each is judged by the policy like a call of those tools, but no question is asked here: a path that would need an
 //! answer is left out, with the reason. A path that does not exist is not a mention.
 
 use std::collections::BTreeSet;

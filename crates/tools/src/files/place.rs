@@ -1,7 +1,7 @@
 //! Where something is beneath a root: a clean, relative path, and whether the root is the project's.
 //!
 //! What a model writes becomes a `Place` before anything looks at the disk: no `..`, no `.`, no doubled or trailing
-//! slashes, nothing absolute. So the gate judges the name that is opened. This is about names only; that a *place*
+//! slashes, nothing absolute. So the policy judges the name that is opened. This is about names only; that a *place*
 //! does not lead out through a link is the business of `root`.
 
 use std::fmt;
@@ -101,12 +101,12 @@ impl Place {
         Folder::named(self.label)
     }
 
-    /// What looking there is to the gate …
+    /// What reading there means to the policy.
     pub(crate) fn reading(&self) -> Deed {
         if self.folder().is_some() { Deed::ReadOwn } else { Deed::Read }
     }
 
-    /// … and what changing it is.
+    /// What writing there means to the policy.
     pub(crate) fn writing(&self) -> Deed {
         if self.folder().is_some() { Deed::WriteOwn } else { Deed::Write }
     }

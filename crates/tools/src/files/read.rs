@@ -1,7 +1,7 @@
 //! `read_file`: a range of lines of a text, or a picture.
 //!
 //! Never reads more than it shows and a little ahead, however large the file is; never changes anything. Files that
-//! have other names (hard links) are told to the gate apart, for those names may lie outside the root.
+//! have other names (hard links) are reported to the policy as such, because those names may lie outside the root.
 
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
@@ -46,7 +46,6 @@ pub struct ReadFile {
     limit: Option<u64>,
 }
 
-/// The tool.
 pub(crate) fn read_file() -> Typed<ReadFile> {
     Typed::new("read_file", Class::Pure, action, call).or_at_once(at_once)
 }
@@ -63,10 +62,10 @@ fn action(cx: &Cx, args: &ReadFile) -> Result<Action, ToolError> {
     read_action(&*cx.look(&place)?, &place)
 }
 
-/// What reading the file at a place means to the gate.
+/// What reading the file at a place means to the policy.
 pub(crate) fn read_action(cx: &Cx, place: &Place) -> Result<Action, ToolError> {
     let opened = cx.open_file(place.as_path())?;
-    // Nothing of ours gives what is kept a second name, so whatever has one is not to be trusted.
+    // Our tools never give a file in such a folder a second name, so one that has another name is not trusted.
     if opened.is_linked() && place.folder().is_some() {
         return Err(ToolError::correctable(format!("`{place}` has other names (hard links) and is not read")));
     }
@@ -74,8 +73,8 @@ pub(crate) fn read_action(cx: &Cx, place: &Place) -> Result<Action, ToolError> {
     Ok(Action { deed, ..Action::read(place.to_string()) })
 }
 
-/// Refuses a file that has been given another name since the gate judged it, or that has a blocked one. The latter takes
-/// a look at every name there is, so it is for when the file is read, not for when it is judged.
+/// Refuses a file that got another name since the policy judged it, or that has a blocked one. The latter needs a
+/// search of all names, so it happens when the file is read, not when it is judged.
 pub(crate) fn still_as_judged(cx: &Cx, place: &Place, opened: &Opened, intent: &Action) -> Result<(), ToolError> {
     twin::check(cx, place, opened)?;
     if opened.is_linked() && intent.deed != Deed::ReadLinked {
@@ -95,7 +94,7 @@ fn call(cx: &Cx, args: ReadFile, intent: &Action, _: bool) -> Result<Output, Too
     read(&at, &place, &args, begin(&at, &place, open(&at, &place, intent)?)?)
 }
 
-/// A small text is there before another thread would begin to read it.
+/// A small text is read at once, before another thread would begin to read it.
 fn at_once(cx: &Cx, args: &ReadFile, _: &Action) -> Option<Result<Output, ToolError>> {
     if !matches!(cx.shelved(&args.path), Ok(None)) {
         return None;
@@ -103,7 +102,7 @@ fn at_once(cx: &Cx, args: &ReadFile, _: &Action) -> Option<Result<Output, ToolEr
     let place = cx.named(&args.path).ok()?;
     let at = cx.look(&place).ok()?;
     let opened = at.open_file(place.as_path()).ok()?;
-    // Whether a file with other names may be read takes a look at all there are.
+    // Whether a file with other names may be read needs a search of all names.
     let is_brief = !opened.is_linked() && opened.size() < HEAD_BYTES as u64;
     let opened = is_brief.then_some(opened)?;
     let begun = begin(&at, &place, opened).ok().filter(Begun::is_brief)?;
@@ -118,7 +117,7 @@ struct Begun {
 }
 
 impl Begun {
-    /// Whether nothing of it is left to be read, and nobody else has to look at it.
+    /// Whether all of it has been read, and it needs no document parser.
     fn is_brief(&self) -> bool {
         self.head.len() < HEAD_BYTES && document::kind(&self.head).is_none()
     }
@@ -193,7 +192,7 @@ fn read(cx: &Cx, place: &Place, args: &ReadFile, begun: Begun) -> Result<Output,
     wanted.show(place, whole, &found, None)
 }
 
-/// A private key is nothing for a model, whatever its file is called.
+/// A private key is never shown to a model, regardless of its file's name.
 fn private_key(place: &Place) -> ToolError {
     ToolError::Refused {
         target: place.to_string(),
@@ -204,7 +203,7 @@ fn private_key(place: &Place) -> ToolError {
     }
 }
 
-/// What went wrong, with the file that it went wrong in.
+/// Adds the file to an error.
 fn within(place: &Place, err: ToolError) -> ToolError {
     match err {
         ToolError::Correctable(words) => ToolError::Correctable(format!("`{place}`: {words}")),
@@ -343,7 +342,7 @@ fn utf16(head: &[u8]) -> Option<fn(&[u8]) -> String> {
         char::decode_utf16(units).map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
     }
     match head {
-        // UTF-32 starts the same way, and nobody writes it.
+        // UTF-32 begins the same way; it is hardly ever used, and not decoded.
         [0xff, 0xfe, 0, 0, ..] => None,
         [0xff, 0xfe, ..] => Some(|bytes| decode(bytes, u16::from_le_bytes)),
         [0xfe, 0xff, ..] => Some(|bytes| decode(bytes, u16::from_be_bytes)),

@@ -1,9 +1,10 @@
-//! The folder that files are opened beneath. Nothing outside it can be reached, whatever the names say and whoever
-//! moves things around meanwhile.
+//! The folder that files are opened beneath. Nothing outside it can be reached by any path, even if files are moved
+//! meanwhile.
 //!
 //! Reading follows symbolic links only while every step stays beneath the root; the kernel checks that while it
-//! resolves (`openat2`), so there is no moment in between, and what is opened must be in sight by its own name. Where the kernel cannot, each part is opened by itself and
-//! symbolic links are refused. Writing (`slot`) always goes part by part and through no link at all.
+//! resolves (`openat2`), so there is no moment in between, and the opened file must be visible by its own name. Where
+//! the kernel cannot, each part is opened by itself and symbolic links are refused. Writing (`slot`) always goes part
+//! by part and through no link at all.
 
 use std::fs::File;
 use std::io;
@@ -11,13 +12,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use max_team_core::folder::Folder;
+use max_team_core::near::nearest;
 use max_team_core::policy::Sight;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 use rustix::io::Errno;
 
 use super::place::Place;
 use super::walk;
-use crate::text::nearest;
 use crate::tool::ToolError;
 
 /// Times that an open is tried again when something moved in the middle of it.
@@ -35,11 +36,11 @@ pub struct Root {
     path: PathBuf,
     given: PathBuf,
     how: How,
-    /// The folder of somebody's own that it is; `None`: the project's.
+    /// Which folder of agents (`@files`, `@data`) it is; `None`: the project's.
     own: Option<Folder>,
 }
 
-/// Who makes sure that a path stays beneath.
+/// How a path is kept beneath the root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
     /// The kernel, in one call.
@@ -76,14 +77,14 @@ impl Root {
         Ok(root)
     }
 
-    /// Opens a folder of somebody's own, unless its name is a link: what is made in it is nobody else's to see.
+    /// Opens a folder that agents keep outside the project, unless its name is a link: what is made in it is private.
     pub(crate) fn own(path: &Path, folder: Folder) -> io::Result<Self> {
         let dir = openat(CWD, path, DIR | OFlags::NOFOLLOW, Mode::empty())?;
         let how = best(dir.as_fd());
         Ok(Self { dir, path: path.to_owned(), given: path.to_owned(), how, own: Some(folder) })
     }
 
-    /// The same on any Unix, without `openat2`: symbolic links are refused even where they stay inside.
+    /// Like `open` on any Unix, without `openat2`: symbolic links are refused even where they stay inside.
     pub fn portable(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
         // Opened under the name that was given; what it resolves to is only a name for people.
@@ -101,7 +102,7 @@ impl Root {
         self.dir.as_fd()
     }
 
-    /// Whether it is a folder of somebody's own.
+    /// Whether it is a folder that agents keep outside the project.
     pub(crate) fn is_own(&self) -> bool {
         self.own.is_some()
     }
@@ -197,12 +198,12 @@ impl Root {
         if is_seen { Ok(opened) } else { Err(Errno::LOOP) }
     }
 
-    /// What went wrong, in words, and whether anybody in this turn can do something about it.
+    /// Describes an error, and says whether the agent can do something about it in this turn.
     pub(crate) fn trouble(&self, doing: &str, path: &Path, errno: Errno) -> ToolError {
         let shown = self.shown(path);
         if errno == Errno::NOENT && fstat(&self.dir).is_ok_and(|stat| stat.st_nlink == 0) {
             let gone = format!("{} `{}` is gone", self.itself(), self.path.display());
-            // One of its own is made again by the next write.
+            // A folder of agents is made again by the next write.
             return if self.is_own() { ToolError::correctable(gone) } else { ToolError::fatal(gone) };
         }
         let words = match errno {
@@ -228,21 +229,20 @@ impl Root {
     fn missing(&self, path: &Path, errno: Errno, sight: &Sight) -> ToolError {
         let told = self.trouble("open", path, errno);
         let (ToolError::Correctable(words), Errno::NOENT) = (&told, errno) else { return told };
-        let like = self.similar(path, sight);
-        if like.is_empty() { told } else { ToolError::correctable(format!("{words}; did you mean {like}?")) }
+        match self.similar(path, sight) {
+            Some(like) => ToolError::correctable(format!("{words}; did you mean `{like}`?")),
+            None => told,
+        }
     }
 
-    fn similar(&self, path: &Path, sight: &Sight) -> String {
-        let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
-            return String::new();
-        };
+    fn similar(&self, path: &Path, sight: &Sight) -> Option<String> {
+        let (folder, name) = (path.parent()?, path.file_name()?.to_str()?);
         let beside = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        let Ok(dir) = self.open_beneath(beside, DIR, sight) else { return String::new() };
+        let dir = self.open_beneath(beside, DIR, sight).ok()?;
         let names = walk::entries(&dir).map(|found| found.entries).unwrap_or_default();
         let seen = |name: &&str| sight.sees(&folder.join(name).to_string_lossy());
-        let like = nearest(name, names.iter().filter_map(|entry| entry.name.to_str()).filter(seen));
-        let shown: Vec<_> = like.iter().map(|name| format!("`{}`", self.shown(&folder.join(name)))).collect();
-        shown.join(" or ")
+        let like = nearest(name, names.iter().filter_map(|entry| entry.name.to_str()).filter(seen))?;
+        Some(self.shown(&folder.join(like)))
     }
 }
 
@@ -283,7 +283,7 @@ fn by_kernel(dir: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd,
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     for _ in 0..OPEN_TRIES_MAX {
         match openat2(dir, path, flags, Mode::empty(), resolve) {
-            // Something was renamed while the kernel climbed through a `..` of a link: it cannot tell, so it asks.
+            // Something was renamed while the kernel followed a `..` of a link: it asks to try again.
             Err(Errno::AGAIN) => {}
             outcome => return outcome,
         }
@@ -295,7 +295,7 @@ fn by_parts(dir: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, 
     let mut parts = path.iter().peekable();
     let mut at: Option<OwnedFd> = None;
     while let Some(part) = parts.next() {
-        // Paths come here clean; this is the wall, so it does not rely on that.
+        // Paths come here clean; this is the barrier, so it does not rely on that.
         if part == ".." || part == "/" {
             return Err(Errno::XDEV);
         }

@@ -29,7 +29,7 @@ use crate::command::approved;
 use crate::text::size;
 use crate::tool::ToolError;
 
-/// Whoever may write.
+/// Every permission to write.
 const WRITE: Mode = Mode::WUSR.union(Mode::WGRP).union(Mode::WOTH);
 /// Names that are tried for a temporary file.
 const TEMP_TRIES_MAX: usize = 64;
@@ -43,7 +43,7 @@ pub(crate) struct Slot<'a> {
     pub(super) name: &'a str,
 }
 
-/// What is in a slot.
+/// The file that is in a slot.
 #[derive(Debug)]
 pub(crate) struct Old {
     pub(crate) bytes: Vec<u8>,
@@ -58,14 +58,14 @@ impl Old {
     }
 }
 
-/// What a file is to be beyond its bytes.
+/// The permissions of a new file.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Wear {
-    /// A program, or none; `None`: whatever the old one is.
+    /// Whether it is a program; `None`: as the old file is.
     pub(super) program: Option<bool>,
-    /// Nobody but its owner may read it, at no instant; if not, it is as the old one was.
+    /// Only its owner may read it, at every instant; if not set, it is as the old file was.
     pub(super) private: bool,
-    /// These permissions and no others, at no instant more; then the rest says nothing.
+    /// Exactly these permissions, at no instant more; then the other fields do not count.
     pub(super) mode: Option<Mode>,
 }
 
@@ -83,7 +83,7 @@ impl<'a> Slot<'a> {
             .ok_or_else(|| ToolError::correctable(format!("the folder of `{place}` vanished while it was made")))
     }
 
-    /// The same to look only; what is guarded may be looked at.
+    /// Like `find`, for reading only: protected files may be read.
     pub(super) fn beneath(root: &'a Root, place: &'a Place) -> Result<Option<Self>, ToolError> {
         Self::reach(root, place, false)
     }
@@ -113,7 +113,7 @@ impl<'a> Slot<'a> {
     /// The file as it is now. Refuses anything but a regular file, and a file that is read-only.
     pub(crate) fn look(&self) -> Result<Option<Old>, ToolError> {
         let Some((old, _)) = self.open()? else { return Ok(None) };
-        // We could rename over it all the same; but this is how people say "hands off", even to root.
+        // Renaming over it would work; but a read-only file is how people say "hands off", even to root.
         let may_anybody = Mode::from_raw_mode(old.stat.st_mode).intersects(WRITE);
         let may_we = accessat(&self.dir, self.name, Access::WRITE_OK, AtFlags::empty()).is_ok();
         if !(may_anybody && may_we) {
@@ -171,11 +171,11 @@ impl<'a> Slot<'a> {
         self.put_as(bytes, old, Wear::default())
     }
 
-    /// The same for a file that is to be a program, or none, or nobody else's to read.
+    /// Like `put`, for a file with permissions of its own.
     pub(super) fn put_as(&self, bytes: &[u8], old: Option<&Old>, wear: Wear) -> Result<(), ToolError> {
         let trouble = |errno| self.trouble(errno);
         sweep(&self.dir);
-        // Until it wears the old file's permissions, what replaces it is nobody else's to read.
+        // Until it has the old file's permissions, only its owner may read the new file.
         let is_closed = old.is_some() || wear.private;
         let mode = match wear.mode {
             Some(mode) => mode & Mode::RWXU,
@@ -201,7 +201,7 @@ impl<'a> Slot<'a> {
         sync_dir(&self.dir).map_err(trouble)
     }
 
-    /// Makes what is there outlast a power cut: it may have been put there by a process that died before it could.
+    /// Syncs what is there: the process that put it there may have died before it could.
     pub(crate) fn settle(&self) -> Result<(), ToolError> {
         let trouble = |errno| self.trouble(errno);
         let file = open_part_file(self.dir.as_fd(), self.name.as_ref()).map_err(trouble)?;
@@ -209,11 +209,11 @@ impl<'a> Slot<'a> {
         sync_dir(&self.dir).map_err(trouble)
     }
 
-    /// Renames the finished file into its place if nobody has changed what is there since we looked.
+    /// Renames the finished file into its place if what is there has not changed since we looked.
     fn rename(&self, mut temp: Temp<'_>, old: Option<&Old>) -> Result<(), ToolError> {
         let outcome = match old {
             None => match renameat_with(&self.dir, &temp.name, &self.dir, self.name, RenameFlags::NOREPLACE) {
-                // Some file systems cannot promise it; then the look a moment ago must do.
+                // Some file systems cannot guarantee it; then the check a moment ago has to do.
                 Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                     renameat(&self.dir, &temp.name, &self.dir, self.name)
                 }
@@ -230,7 +230,7 @@ impl<'a> Slot<'a> {
     }
 
     pub(super) fn changed(&self) -> ToolError {
-        ToolError::correctable(format!("`{}` was changed by somebody else just now; read it again", self.place))
+        ToolError::correctable(format!("`{}` was just changed by another program; read it again", self.place))
     }
 
     pub(super) fn trouble(&self, errno: Errno) -> ToolError {
@@ -269,7 +269,7 @@ fn through_link(place: &Place, part: &str) -> ToolError {
 
 fn make_dir(dir: &OwnedFd, part: &str, mode: Mode) -> Result<OwnedFd, Errno> {
     match mkdirat(dir, part, mode) {
-        // Somebody else was faster: just as good, if it is a real folder.
+        // Another process made it first: just as good, if it is a real folder.
         Ok(()) | Err(Errno::EXIST) => {}
         Err(errno) => return Err(errno),
     }
@@ -279,7 +279,7 @@ fn make_dir(dir: &OwnedFd, part: &str, mode: Mode) -> Result<OwnedFd, Errno> {
 
 pub(super) fn sync_dir(dir: &OwnedFd) -> Result<(), Errno> {
     match fsync(dir) {
-        // File systems that know no such thing as syncing a folder say so.
+        // File systems that cannot sync a folder say so.
         Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
         outcome => outcome,
     }
@@ -314,13 +314,13 @@ impl<'a> Temp<'a> {
         for _ in 0..TEMP_TRIES_MAX {
             let name = format!(".max-team-{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
             let file = match openat(dir, &name, flags, mode) {
-                // A leftover, or a process of the same number in another container.
+                // A leftover, or a process of the same id in another container.
                 Err(Errno::EXIST) => continue,
                 other => File::from(other?),
             };
             let temp = Self { dir, name, file, is_placed: false };
-            // A sweeper may take it for a leftover before we can lock it, and remove it. Where there are no locks,
-            // nobody can sweep either.
+            // A sweep may take it for a leftover before we can lock it, and remove it. On a file system without locks,
+            // no sweep removes it either.
             let is_taken = flock(&temp.file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
             if !is_taken && fstat(&temp.file)?.st_nlink > 0 {
                 return Ok(temp);
@@ -329,7 +329,7 @@ impl<'a> Temp<'a> {
         Err(Errno::EXIST)
     }
 
-    /// Takes over the owner, where we may.
+    /// Takes over the owner, if we may.
     fn own(&self, old: &Stat) -> Result<(), Errno> {
         let own = fstat(&self.file)?;
         if (own.st_uid, own.st_gid) != (old.st_uid, old.st_gid) {
@@ -346,7 +346,7 @@ impl<'a> Temp<'a> {
         fchmod(&self.file, Mode::from_raw_mode(old.st_mode) & most)
     }
 
-    /// Whoever may read it may run it, or nobody.
+    /// All who may read it may run it, or it is no program at all.
     fn run_as(&self, program: bool) -> Result<(), Errno> {
         let mode = Mode::from_raw_mode(fstat(&self.file)?.st_mode) & (Mode::RWXU | Mode::RWXG | Mode::RWXO);
         let runs = Mode::from_raw_mode((mode.as_raw_mode() & 0o444) >> 2);
@@ -363,8 +363,8 @@ impl Drop for Temp<'_> {
     }
 }
 
-/// Removes what killed processes left in the folder: files named like ours that nobody holds the lock of. A lock
-/// tells the living from the dead across containers and reused process numbers, which a number in a name does not.
+/// Removes what killed processes left in the folder: files named like ours whose lock is free. A lock tells the living
+/// from the dead across containers and reused process ids, which a number in a name does not.
 fn sweep(dir: &OwnedFd) {
     let Ok(found) = walk::entries(dir) else { return };
     for entry in found.entries.iter().filter(|entry| entry.name.to_str().is_some_and(is_temp)) {

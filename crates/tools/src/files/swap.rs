@@ -1,4 +1,4 @@
-//! One path replaced by another state of it: a file, a program, a link, nothing.
+//! Replaces one path by another state of it: a file, a program, a link, nothing.
 //!
 //! What is there is compared with what was expected before anything is touched, and each step leaves the old state or
 //! the new one. Doing it again after a crash finds out which. Goes through no link, and touches nothing that other
@@ -52,7 +52,7 @@ impl Content {
         let bytes = bytes.unwrap_or_default();
         Ok(match state {
             State::Gone => Some(Self::Gone),
-            // Who may read a copy says nothing about the project.
+            // Who may read a file in a worktree says nothing about the project.
             State::File { program, .. } => Some(Self::File { bytes, program, private: false, mode: None }),
             State::Link { .. } => Some(Self::Link(OsString::from_vec(bytes))),
             State::Large | State::Bulky { .. } | State::Other => None,
@@ -101,7 +101,7 @@ pub(crate) fn find(root: &Root, place: &Place) -> Result<Found, ToolError> {
     }
 }
 
-/// The same, with the bytes that make it.
+/// Like `state`, with the bytes.
 pub(crate) fn look(root: &Root, place: &Place, content: &mut Option<Vec<u8>>) -> Result<State, ToolError> {
     let (bytes, mode) = match find(root, place)? {
         Found::Gone => return Ok(State::Gone),
@@ -128,14 +128,14 @@ pub(crate) fn file_state(hash: Hash, mode: RawMode) -> State {
     State::File { hash, program: mode.contains(run), private: !mode.intersects(others), mode: worn }
 }
 
-/// A file that is never read. Whoever writes to it, or puts another in its place, changes one of these numbers.
+/// A file that is too large to be read. Writing to it, or putting another in its place, changes one of these numbers.
 pub(crate) fn bulky(stat: &Stat) -> State {
     let (changed, touched) = ((stat.st_mtime, stat.st_mtime_nsec), (stat.st_ctime, stat.st_ctime_nsec));
     let numbers = format!("{} {} {changed:?} {touched:?}", stat.st_ino, stat.st_size);
     State::Bulky { size: bytes_in(stat), print: Hash::of(numbers) }
 }
 
-/// Puts `to` where `from` is. If it is there already, it is only made to last.
+/// Puts `to` where `from` is. If it is there already, it is only synced.
 pub(crate) fn swap(root: &Root, sight: &Sight, place: &Place, from: State, to: &Content) -> Result<(), ToolError> {
     let (now, then) = (state(root, place)?, to.state());
     let found = Slot::find(root, sight, place)?;
@@ -190,10 +190,10 @@ fn remove(slot: &Slot<'_>, from: State) -> Result<(), ToolError> {
 fn put_link(slot: &Slot<'_>, from: State, target: &OsString) -> Result<(), ToolError> {
     let trouble = |errno| slot.trouble(errno);
     if let State::File { .. } = from {
-        // Refuses what may not be replaced.
+        // Fails if the file may not be replaced.
         slot.look_at(&from)?;
     }
-    // One name for one place, so that whoever does this again clears away what was left of it.
+    // One name per path, so that a repeated attempt removes what an earlier one left.
     let [one, two, three, four, ..] = Hash::of(slot.place.to_string()).0;
     let temp = format!(".max-team-0-{}.tmp", u32::from_le_bytes([one, two, three, four]));
     match unlinkat(&slot.dir, &temp, AtFlags::empty()) {
@@ -203,7 +203,7 @@ fn put_link(slot: &Slot<'_>, from: State, target: &OsString) -> Result<(), ToolE
     symlinkat(target, &slot.dir, &temp).map_err(trouble)?;
     let placed = if from == State::Gone {
         match renameat_with(&slot.dir, &temp, &slot.dir, slot.name, RenameFlags::NOREPLACE) {
-            // Some file systems cannot promise it; then the look a moment ago must do.
+            // Some file systems cannot guarantee it; then the check a moment ago has to do.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => renameat(&slot.dir, &temp, &slot.dir, slot.name),
             outcome => outcome,
         }

@@ -1,8 +1,8 @@
-//! Whether an open file is one that is out of sight, under another name.
+//! Refuses an open file that is a hidden one under another name.
 //!
-//! A hard link gives a blocked file a second name that no pattern knows. So whoever reads a file with several names, and
-//! may not see everything, is refused if one of them is a blocked one. All names beneath the root are looked at, hidden
-//! and ignored ones too, up to a bound; past it nobody can tell, and that is a refusal too.
+//! A hard link gives a blocked file a second name that no pattern knows. So an agent that may not see everything is
+//! refused a file with several names if one of them is blocked. All names beneath the root are searched, hidden and
+//! ignored ones too, up to a bound; beyond it the answer is unknown, and the file is refused, too.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -14,12 +14,12 @@ use super::root::{Opened, open_part_dir};
 use super::walk::entries;
 use crate::tool::{Cx, ToolError};
 
-/// Names that are looked at.
+/// Names that are searched.
 const NAMES_MAX: usize = 500_000;
 /// Folders within folders that are looked into; each holds one open file.
 const DEPTH_MAX: usize = 100;
 
-/// Refuses a file that is the same as one that is out of sight.
+/// Refuses a file that also has a hidden name.
 pub(crate) fn check(cx: &Cx, place: &Place, opened: &Opened) -> Result<(), ToolError> {
     if !opened.is_linked() || cx.sight.is_whole() {
         return Ok(());
@@ -33,11 +33,10 @@ pub(crate) fn check(cx: &Cx, place: &Place, opened: &Opened) -> Result<(), ToolE
 }
 
 enum Twin {
-    /// No name beneath the root is out of sight.
+    /// No name beneath the root is hidden.
     None,
-    /// One is.
     Hidden,
-    /// There is more than can be looked at.
+    /// There are more names than can be searched.
     Unknown,
 }
 
@@ -46,7 +45,7 @@ fn find(cx: &Cx, opened: &Opened) -> Result<Twin, ToolError> {
     let root = cx.root.dir().try_clone_to_owned().map_err(trouble)?;
     let mut folders: Vec<(OwnedFd, PathBuf, usize)> = vec![(root, PathBuf::new(), 0)];
     let (mut looked_at, mut is_unknown) = (0, false);
-    // Every name that was found is one that needs no more looking for.
+    // Names of the file that have not been found yet.
     let mut left = opened.stat.st_nlink;
     while let Some((dir, path, depth)) = folders.pop() {
         cx.check()?;

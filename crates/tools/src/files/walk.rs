@@ -1,8 +1,8 @@
-//! What is in a folder, and what of it counts: names in order, ignore rules, and a walk over the files beneath.
+//! The content of a folder, and what of it counts: names in order, ignore rules, and a walk over the files beneath.
 //!
-//! Folders are opened one from the other, never by their full path and never through a symbolic link, so a walk
-//! cannot be led out of the root by somebody who swaps a folder for a link meanwhile. Order is by name, always. What
-//! is out of sight is passed over and counted.
+//! Folders are opened one from the other, never by their full path and never through a symbolic link, so a folder that
+//! is swapped for a link meanwhile cannot lead a walk out of the root. Order is by name, always. Hidden files are
+//! passed over and counted.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -88,7 +88,7 @@ struct Level {
 impl Rules {
     /// The rules that hold at a place: from the top of the repository, even where that is above the root, down.
     pub(crate) fn at(root: &Root, place: &Place) -> Self {
-        // What lies around a folder of somebody's own says nothing about what is kept in it.
+        // The ignore rules around a folder that agents keep outside the project do not count in it.
         let mut rules = if root.is_own() { Self::default() } else { Self::above(root.path()) };
         let Ok(mut dir) = root.dir().try_clone_to_owned() else { return rules };
         let mut path = PathBuf::new();
@@ -118,7 +118,7 @@ impl Rules {
         let rules = folders.into_iter().fold(Self::default(), |rules, folder| {
             rules.with(folder, RULES_FILES.iter().filter_map(|name| text_of(File::open(folder.join(name)).ok()?)))
         });
-        // Who works in a folder that the repository around it ignores (a home full of dot files) wants none of that.
+        // In a folder that the repository around it ignores (in a home full of dot files) its rules do not count.
         let is_ignored = root.ancestors().take_while(|folder| *folder != top).any(|folder| rules.hide(folder, true));
         if is_ignored { Self::default() } else { rules }
     }
@@ -142,7 +142,7 @@ impl Rules {
     fn with(self, base: &Path, texts: impl Iterator<Item = String>) -> Self {
         let mut builder = GitignoreBuilder::new("");
         for line in texts.collect::<Vec<_>>().iter().flat_map(|text| text.lines()) {
-            // A rule that nobody can read is no rule; git thinks so too.
+            // A rule that cannot be parsed does not count, as in git.
             let _ = builder.add_line(None, line);
         }
         match builder.build() {
@@ -181,14 +181,15 @@ fn text_of(file: File) -> Option<String> {
 #[derive(Debug)]
 pub(crate) struct Walk<'a> {
     cx: &'a Cx,
-    /// What is seen on the way: nobody was asked about what else lies there.
+    /// What is visible on the way: not the files that a rule asks about, unless the place itself is one
+    /// (`Cx::passing`).
     sight: Sight,
     stack: Vec<Frame>,
     /// Whether ignore rules count.
     is_ruled: bool,
     /// Folders that could not be looked into.
     pub(crate) unread: usize,
-    /// Names that are out of sight.
+    /// Names that are hidden.
     pub(crate) unseen: usize,
 }
 
@@ -209,7 +210,7 @@ impl<'a> Walk<'a> {
         walk
     }
 
-    /// The same where nothing is ignored.
+    /// Like `new`, where nothing is ignored.
     pub(crate) fn unruled(cx: &'a Cx, place: &Place, dir: OwnedFd) -> Self {
         let mut walk = Self::at(cx, place, false);
         walk.enter(dir, place.parts().collect(), &Rules::default());

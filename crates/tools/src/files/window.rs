@@ -223,10 +223,12 @@ fn untorn(kept: &[u8]) -> &[u8] {
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
     /// A line; so many bytes of it were not kept, and whether a line feed ends it.
-    Line { over: usize, is_ended: bool },
-    /// More of a line than anybody wants to look at.
+    Line {
+        over: usize,
+        is_ended: bool,
+    },
+    /// The line is longer than is read.
     TooFar,
-    /// No line.
     End,
 }
 
@@ -243,8 +245,7 @@ impl<R: BufRead> Lines<'_, R> {
         if self.cancel.is_cancelled() { Err(io::Error::other("stopped before it was done")) } else { Ok(()) }
     }
 
-    /// How many lines are left behind the first `read`, and what is no text in them; `None`: more than anybody wants to look
-    /// at.
+    /// How many lines are left behind the first `read`, and what is no text in them; `None`: more than are counted.
     fn count(&mut self, read: usize, beyond: &mut Beyond) -> io::Result<Option<usize>> {
         let (mut lines, mut is_open) = (0, false);
         loop {

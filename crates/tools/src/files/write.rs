@@ -23,7 +23,6 @@ pub struct WriteFile {
     content: String,
 }
 
-/// The tool.
 pub(crate) fn write_file() -> Typed<WriteFile> {
     Typed::new("write_file", Class::Idempotent, action, call)
 }
@@ -45,8 +44,8 @@ fn call(cx: &Cx, args: WriteFile, intent: &Action, resumed: bool) -> Result<Outp
     }))
 }
 
-/// The new content with the line endings of the old: models write LF, whatever the file does. One that writes CR LF
-/// anywhere means what it writes.
+/// The new content with the line endings of the old, because models write LF. Content that has CR LF anywhere is taken
+/// as it is.
 fn content(old: Option<&Old>, new: &str) -> Vec<u8> {
     let is_crlf = old.and_then(|old| std::str::from_utf8(&old.bytes).ok()).is_some_and(is_crlf);
     if is_crlf && !new.contains("\r\n") { new.replace('\n', "\r\n").into_bytes() } else { new.as_bytes().to_vec() }

@@ -1,9 +1,9 @@
-//! `git_commit`: some files, as they were shown, become one commit.
+//! `git_commit`: commits some files as they were shown.
 //!
 //! The message carries a key under which the commit can be found again, so that after a crash it is looked up and not
-//! made twice. Only the files that were shown are committed, and only if they still are as they were shown; whatever
-//! else is staged stays staged. What the member does not see is refused by its name, and left out of folders and
-//! globs. Hooks and signers are not run. Nothing is ever pushed.
+//! made twice. Only the files that were shown are committed, and only if they still are as they were shown; other
+//! staged changes stay staged. A path that is hidden from the member is refused; hidden files are left out of folders
+//! and globs. Hooks and signers are not run. Nothing is ever pushed.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -17,9 +17,9 @@ use serde::Deserialize;
 use super::locks::{Claim, blocking};
 use super::look::{nearest, open, seen, summary};
 use super::repo::Repo;
-use super::since::{differing, fingerprint};
-use super::tree::literal;
+use super::tree::{self, literal};
 use super::{Diff, GitError, diff_seen};
+use crate::files::look;
 use crate::text::{many, visible};
 use crate::tool::{Cx, Output, ToolError};
 use crate::typed::Typed;
@@ -46,7 +46,6 @@ pub struct GitCommit {
     paths: Vec<String>,
 }
 
-/// The tool.
 pub(crate) fn git_commit() -> Typed<GitCommit> {
     Typed::new("git_commit", Class::Keyed, action, call)
 }
@@ -73,15 +72,15 @@ fn action(cx: &Cx, args: &GitCommit) -> Result<Action, ToolError> {
     Ok(Action {
         deed: Deed::Write,
         preview: preview(args, &shown),
-        before: Some(fingerprint(&repo, &files)),
+        before: Some(fingerprint(&repo, &files)?),
         after: Some(key(&repo, args)),
         ..Action::read(target(&files))
     })
 }
 
-/// What the gate judges. A rule reads it as one path, so several files are told as all that lies beneath the folder
-/// they share: a rule that gives leave for that gives leave for each of them, and one for the folder's own name or for
-/// some files in it does not.
+/// What the policy judges. A rule reads it as one path, so several files become everything beneath the folder that
+/// they share: a rule that allows that allows each of them, and one for the folder's own name or for some files in it
+/// does not.
 fn target(files: &BTreeSet<PathBuf>) -> String {
     let names: Vec<String> = files.iter().map(|path| visible(&path.to_string_lossy())).collect();
     match (nearest(names.iter().map(String::as_str)), files.len()) {
@@ -95,7 +94,7 @@ fn preview(args: &GitCommit, shown: &Diff) -> String {
     format!("{}[{}]\n{}", heading(args), summary(shown), shown.text)
 }
 
-/// What was asked for, in words.
+/// What was asked for, as text.
 fn heading(args: &GitCommit) -> String {
     let message: Vec<String> = args.message.trim().lines().map(visible).collect();
     format!("commit {}: {}\n", quoted(&args.paths), message.join("\n"))
@@ -123,7 +122,7 @@ fn check(args: &GitCommit) -> Result<(), ToolError> {
     Err(ToolError::correctable(problem))
 }
 
-/// The files that would be committed, and those that would not because they are out of sight.
+/// The files that would be committed, and those that are left out because they are hidden.
 struct Chosen {
     files: BTreeSet<PathBuf>,
     hidden: BTreeSet<PathBuf>,
@@ -142,7 +141,7 @@ impl Chosen {
         if repo.sight.is_whole() || chosen.files.is_empty() {
             return Ok(chosen);
         }
-        // Where a file and a folder have taken turns, one cannot be committed without the other.
+        // Where a file and a folder have replaced each other, one cannot be committed without the other.
         let taken = differing(repo, &chosen.specs(), &mut cut)?;
         if cut || !taken.iter().all(is_seen) {
             return Err(ToolError::correctable(
@@ -155,6 +154,28 @@ impl Chosen {
     fn specs(&self) -> Vec<String> {
         literal(self.files.iter().filter_map(|path| path.to_str()))
     }
+}
+
+/// Everything that differs from the base, whether git knows it or not.
+fn differing(repo: &Repo<'_>, specs: &[String], cut: &mut bool) -> Result<BTreeSet<PathBuf>, GitError> {
+    let mut paths: BTreeSet<PathBuf> = tree::changed(repo, specs)?.paths(cut).into_iter().collect();
+    paths.extend(tree::untracked(repo, specs)?.paths(cut));
+    // A name that is no text cannot be written down, so it is left out and that is said.
+    let found = paths.len();
+    paths.retain(|path| path.to_str().is_some());
+    *cut |= paths.len() < found;
+    Ok(paths)
+}
+
+/// One hash over the states of some files.
+fn fingerprint(repo: &Repo<'_>, paths: &BTreeSet<PathBuf>) -> Result<Hash, ToolError> {
+    let mut told = String::new();
+    for path in paths {
+        let path = path.to_string_lossy();
+        let state = look(&repo.root, &repo.root.place(&path)?, &mut None)?;
+        told.push_str(&format!("{state:?} {path}\0"));
+    }
+    Ok(Hash::of(told))
 }
 
 fn key(repo: &Repo<'_>, args: &GitCommit) -> Hash {
@@ -173,12 +194,12 @@ fn call(cx: &Cx, args: GitCommit, intent: &Action, _: bool) -> Result<Output, To
     let _turn = COMMITS.lock().unwrap_or_else(PoisonError::into_inner);
     let mut repo = open(cx)?;
     repo.writes();
-    // The key holds the commit before, so nothing but this very call can have left it, resumed or not.
+    // The key holds the commit before, so only this very call can have left it, resumed or not.
     if let Some(commit) = find(&repo, key)? {
         return Ok(Output::text(format!("committed as `{commit}`")));
     }
     let chosen = Chosen::new(&repo, &args)?;
-    if intent.before != Some(fingerprint(&repo, &chosen.files)) {
+    if intent.before != Some(fingerprint(&repo, &chosen.files)?) {
         return Err(ToolError::correctable(
             "the files have changed since the commit was shown; nothing was committed, call again",
         ));

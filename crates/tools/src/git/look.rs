@@ -1,7 +1,7 @@
 //! `git_status`, `git_diff`, `git_log`: what git knows, for a model.
 //!
-//! They only look, and only at what the member sees: a path out of sight is refused, files out of sight are left out
-//! and counted. What they would say of a repository's own programs they do not know: those are never run.
+//! They only read, and only what the member sees: a hidden path is refused, hidden files are left out and counted.
+//! Programs that a repository brings along are never run.
 
 use max_team_core::policy::{Action, Class};
 use schemars::JsonSchema;
@@ -43,12 +43,10 @@ pub struct GitLog {
     count: Option<u32>,
 }
 
-/// The tool.
 pub(crate) fn git_status() -> Typed<GitStatus> {
     Typed::new("git_status", Class::Pure, |_, _| Ok(Action::read(".")), status)
 }
 
-/// The tool.
 pub(crate) fn git_diff() -> Typed<GitDiff> {
     let action = |cx: &Cx, args: &GitDiff| {
         let places = seen(cx, args.paths.as_deref().unwrap_or_default())?;
@@ -57,7 +55,6 @@ pub(crate) fn git_diff() -> Typed<GitDiff> {
     Typed::new("git_diff", Class::Pure, action, differ)
 }
 
-/// The tool.
 pub(crate) fn git_log() -> Typed<GitLog> {
     let action = |cx: &Cx, args: &GitLog| {
         let place = cx.seen(args.path.as_deref().unwrap_or("."))?;
@@ -66,8 +63,8 @@ pub(crate) fn git_log() -> Typed<GitLog> {
     Typed::new("git_log", Class::Pure, action, log)
 }
 
-/// Where paths and globs lead that a model wrote: each path, and of a glob the folder that it begins in. One that is
-/// out of sight is refused; what a glob finds is looked at one by one.
+/// Where the paths and globs of a model lead: each path, and of a glob the folder that it begins in. A hidden one is
+/// refused; the files that a glob finds are checked one by one.
 pub(super) fn seen(cx: &Cx, paths: &[String]) -> Result<Vec<String>, ToolError> {
     let place = |path: &String| {
         let place = cx.root.place(path)?.to_string();
@@ -91,7 +88,7 @@ pub(super) fn nearest<'a>(paths: impl Iterator<Item = &'a str>) -> String {
     if shared.is_empty() { ".".to_owned() } else { shared }
 }
 
-/// The repository of the project, or words on what to do without.
+/// The repository of the project, or an error that says what to do without.
 pub(super) fn open(cx: &Cx) -> Result<Repo<'_>, ToolError> {
     Repo::open(cx.root.path(), &cx.sight, &cx.cancel)?.ok_or_else(no_repository)
 }
@@ -183,7 +180,7 @@ fn log(cx: &Cx, args: GitLog, _: &Action, _: bool) -> Result<Output, ToolError> 
         return Ok(Output::text("[no commits yet]"));
     }
     let count = format!("--max-count={}", args.count.unwrap_or(COMMITS_DEFAULT));
-    // As it is written and not as a glob, which could find what is out of sight.
+    // As a literal path and not as a glob, which could find hidden files.
     let spec = format!(":(literal){place}");
     let mut asked = vec!["log", &count, "--no-color", "--no-show-signature", "--no-decorate", "--no-patch"];
     asked.extend(["--date=short", "--format=%h %ad %an: %s", "--", &spec]);

@@ -10,7 +10,6 @@ mod look;
 pub(crate) mod patch;
 pub(crate) mod question;
 pub(crate) mod repo;
-mod since;
 pub(crate) mod tree;
 mod within;
 
@@ -32,7 +31,6 @@ pub use locks::{blocking_locks, clear_left_locks};
 pub use look::{GitDiff, GitLog, GitStatus};
 pub(crate) use look::{git_diff, git_log, git_status};
 pub use patch::DIFF_BYTES_MAX;
-pub use since::{Snapshot, diff_since, diff_since_seen, snapshot};
 
 /// Files of one diff that are counted and named.
 pub const FILES_MAX: usize = 2_000;
@@ -71,10 +69,10 @@ pub enum GitError {
     /// The folder cannot be opened.
     #[error("cannot open the folder `{0}`: {1}")]
     Folder(String, String),
-    /// A path that leads nowhere good.
+    /// A path that is not valid.
     #[error("{0}")]
     Path(String),
-    /// It says no.
+    /// Git reports a failure.
     #[error("git cannot {doing}: {words}")]
     Failed {
         /// What it was asked to do.
@@ -85,10 +83,10 @@ pub enum GitError {
     /// It took too long.
     #[error("git did not answer within {0} seconds; name fewer paths")]
     TimedOut(u64),
-    /// It took too much of something.
+    /// It used too much of something.
     #[error("git was stopped for taking too much ({0}); name fewer paths")]
     Limit(&'static str),
-    /// Nobody wants the answer any more.
+    /// The call was cancelled.
     #[error("stopped before it was done")]
     Stopped,
 }
@@ -108,7 +106,7 @@ pub fn diff(root: &Path, paths: &[String], cancel: &CancellationToken) -> Result
     diff_seen(root, paths, &Sight::default(), cancel)
 }
 
-/// The same for somebody who sees only a part: files out of sight are left out, and counted. Blocking.
+/// Like `diff`, within sight: hidden files are left out, and counted. Blocking.
 pub fn diff_seen(
     root: &Path,
     paths: &[String],
@@ -125,7 +123,7 @@ pub fn diff_seen(
     Ok(Some(changes.finish()))
 }
 
-/// One line on what is out of sight; nothing if nothing is.
+/// One line on hidden files; nothing if there are none.
 fn left_out(hidden: usize) -> String {
     if hidden == 0 { String::new() } else { format!("[{} out of sight left out]\n", many(hidden, "file")) }
 }

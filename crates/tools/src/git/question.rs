@@ -50,7 +50,7 @@ pub(crate) struct Question<'a> {
     pub(crate) dir: &'a Path,
     /// Variables beside the fixed ones; none of git's own is handed on.
     pub(crate) env: Vec<(String, String)>,
-    /// What it is kept within, where it needs something.
+    /// Its sandbox, if it needs one.
     pub(crate) walls: Option<Walls>,
     pub(crate) timeout: Duration,
     /// Bytes of an answer that is kept whole.
@@ -63,7 +63,7 @@ impl<'a> Question<'a> {
         Self { dir, env: Vec::new(), walls: None, timeout: TIMEOUT, most: ANSWER_BYTES_MAX, cancel }
     }
 
-    /// Asks git and keeps the answer, whatever it is.
+    /// Asks git and keeps the answer, also if git fails.
     pub(crate) fn ask(&self, args: &[&str]) -> Result<Answer, GitError> {
         let mut bytes = Vec::new();
         let mut is_cut = false;
@@ -77,13 +77,13 @@ impl<'a> Question<'a> {
         Ok(Answer { code, bytes, is_cut, complaint })
     }
 
-    /// Asks git and takes nothing but success, or enough of it.
+    /// Asks git; fails unless git succeeds or its answer was cut.
     pub(crate) fn told(&self, args: &[&str], doing: &str) -> Result<Answer, GitError> {
         let answer = self.ask(args)?;
         if answer.code == Some(0) || answer.is_cut { Ok(answer) } else { Err(answer.failed(doing)) }
     }
 
-    /// Asks git and hands the answer on as it comes, until `sink` has enough.
+    /// Asks git and passes the answer on as it comes, until `sink` has enough.
     pub(crate) fn stream(
         &self,
         args: &[&str],

@@ -1,9 +1,9 @@
 //! One repository, asked in a way that runs nothing of it.
 //!
-//! A repository is somebody's data, and its settings can name programs: hooks, external diffs, text converters, file
-//! watchers, content filters, signers, transports. All of them are switched off (`question`), and what could still
-//! be made to run one while we look runs within walls; the user's own settings stay. Only `commit` changes anything, and
-//! says so by its own name.
+//! A repository is foreign data, and its settings can name programs: hooks, external diffs, text converters, file
+//! watchers, content filters, signers, transports. All of them are switched off (`question`), and a question that
+//! could still be made to run one is asked in a sandbox; the user's own settings stay. Only `commit` changes anything,
+//! and says so by its own name.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ const LONG_BYTES_MAX: usize = 64 << 20;
 #[derive(Debug)]
 pub(crate) struct Repo<'a> {
     pub(crate) root: Root,
-    /// What of it may be shown to whoever asks.
+    /// What of it may be shown to the agent that asks.
     pub(crate) sight: &'a Sight,
     /// What the working tree is compared with: the last commit, or the empty tree where there is none yet.
     pub(crate) base: String,
@@ -31,7 +31,7 @@ pub(crate) struct Repo<'a> {
     pub(crate) head: Option<String>,
     /// Content filters that the repository itself brings along; they are not run.
     pub(crate) filters: Vec<String>,
-    /// Where it is kept, once that is known.
+    /// Where it is stored, once that is known.
     within: Option<Within>,
     cancel: &'a CancellationToken,
 }
@@ -56,13 +56,13 @@ impl<'a> Repo<'a> {
             repo.base = head.line();
             repo.head = Some(repo.base.clone());
         } else {
-            // Standard input is empty, so this names the empty tree in whatever hash the repository uses.
+            // Standard input is empty, so this names the empty tree in the hash format of the repository.
             repo.base = repo.told(&["hash-object", "-t", "tree", "--stdin"], "name the empty tree")?.line();
         }
         Ok(Some(repo))
     }
 
-    /// From here on it may be written to.
+    /// Allows writing to it from here on.
     pub(crate) fn writes(&mut self) {
         self.within.iter_mut().for_each(|within| within.writes = true);
     }
@@ -71,7 +71,7 @@ impl<'a> Repo<'a> {
     fn own_filters(&self) -> Result<Vec<String>, GitError> {
         let args = ["config", "--includes", "-z", "--show-scope", "--get-regexp", r"^filter\."];
         let found = self.ask(&args)?;
-        // One means that there are none.
+        // Exit code 1 means that there are none.
         if !matches!(found.code, Some(0 | 1)) || found.is_cut {
             return Err(found.failed("read the settings"));
         }
@@ -90,22 +90,22 @@ impl<'a> Repo<'a> {
         Ok(names)
     }
 
-    /// Asks git and keeps the answer, whatever it is.
+    /// Asks git and keeps the answer, also if git fails.
     pub(crate) fn ask(&self, args: &[&str]) -> Result<Answer, GitError> {
         self.question(args).ask(args)
     }
 
-    /// Asks git and takes nothing but success, or enough of it.
+    /// Asks git; fails unless git succeeds or its answer was cut.
     pub(crate) fn told(&self, args: &[&str], doing: &str) -> Result<Answer, GitError> {
         self.question(args).told(args, doing)
     }
 
-    /// The same where the answer may be long: one line for every file there is.
+    /// Like `told`, where the answer may be long: one line for every file there is.
     pub(crate) fn long(&self, args: &[&str], doing: &str) -> Result<Answer, GitError> {
         Question { most: LONG_BYTES_MAX, ..self.question(args) }.told(args, doing)
     }
 
-    /// Asks git and hands the answer on as it comes, until `sink` has enough.
+    /// Asks git and passes the answer on as it comes, until `sink` has enough.
     pub(crate) fn stream(
         &self,
         args: &[&str],
@@ -122,7 +122,7 @@ impl<'a> Repo<'a> {
         }
     }
 
-    /// What the repository itself would run is named here, and is nothing.
+    /// Overrules the filters that the repository itself would run with empty ones.
     fn environment(&self) -> Vec<(String, String)> {
         let mut env = Vec::new();
         // As variables and not as `-c`: the name of a filter may have a `=` in it.
@@ -152,7 +152,7 @@ impl<'a> Repo<'a> {
         self.within.as_ref().is_some_and(Within::borrows)
     }
 
-    /// Where it is kept.
+    /// Where it is stored.
     pub(super) fn places(&self) -> Option<Places<'_>> {
         self.within.as_ref().map(Within::places)
     }
@@ -162,13 +162,13 @@ impl<'a> Repo<'a> {
         self.within.as_ref().map(Within::shared)
     }
 
-    /// Where git shall look, from paths and globs relative to the root; everything beneath it if there are none.
+    /// The pathspecs for git, from paths and globs relative to the root; everything beneath it if there are none.
     pub(crate) fn specs(&self, paths: &[String]) -> Result<Vec<String>, GitError> {
         let clean = self.clean(paths)?;
         Ok(clean.into_iter().map(|path| if path == "." { path } else { format!(":(glob){path}") }).collect())
     }
 
-    /// The same as clean paths; `.` is everything.
+    /// Like `specs`, but as clean paths; `.` is everything.
     pub(crate) fn clean(&self, paths: &[String]) -> Result<Vec<String>, GitError> {
         if paths.is_empty() {
             return Ok(vec![".".to_owned()]);

@@ -1,8 +1,8 @@
-//! The working tree against a commit: what git compares, and what git does not know yet.
+//! Compares the working tree with a commit: what git compares, and files that git does not know yet.
 //!
-//! New files are read here, through the root, and written as git would write them; everything else is git's own diff.
-//! Links are told, not followed; a file with other names (a hard link) is named but not shown. Nothing out of sight
-//! gets into a diff; for whoever does not see everything, links are not told either: they name what they point to.
+//! New files are read here, through the root, and shown as git would show them; everything else is git's own diff.
+//! Links are named, not followed; a file with other names (a hard link) is named but not shown. Nothing hidden gets
+//! into a diff; an agent that does not see everything is not shown links either, because they name their targets.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,6 +10,8 @@ use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+use max_team_core::policy::Sight;
 
 use super::patch::Patch;
 use super::question::Answer;
@@ -24,14 +26,14 @@ const SNIFFED: usize = 8_000;
 /// The mode of a symbolic link.
 const LINK: &[u8] = b"120000";
 
-/// Why a link is not shown to somebody who does not see everything.
-const UNSEEN_LINK: &str = "it is a symbolic link";
+/// Why a link is not shown to an agent that does not see everything.
+pub(crate) const UNSEEN_LINK: &str = "it is a symbolic link";
 /// Why a file that may be seen by another name is not shown.
-const LINKED: &str = "it has other names (hard links)";
+pub(crate) const LINKED: &str = "it has other names (hard links)";
 /// Why a file is not shown if it cannot be shown alone.
 const UNSEEN_FOLDER: &str = "it is or was a folder with something out of sight in it";
 
-/// How every diff is asked for: git's own, plain, in one shape whatever the settings say, and without a look into
+/// How every diff is asked for: git's own, plain, in one shape regardless of the settings, and without a look into
 /// submodules, which have settings of their own.
 const PLAIN: [&str; 11] = [
     "diff",
@@ -71,7 +73,7 @@ impl Named {
     }
 }
 
-/// What builds and package managers leave behind, where nobody told git to ignore it. It would drown everything else.
+/// Leftovers of builds and package managers, for projects that do not ignore them. They would drown everything else.
 pub(crate) const LEFTOVERS: [&str; 9] = [
     "--exclude=node_modules/",
     "--exclude=__pycache__/",
@@ -98,8 +100,8 @@ pub(crate) fn changed(repo: &Repo<'_>, specs: &[String]) -> Result<Named, GitErr
     repo.told(&asked(repo, &["--name-only", "-z"], specs), "compare files").map(Named)
 }
 
-/// Where git shall look to find these files. A name stands for all beneath it, too: where a file has become a folder,
-/// or was one, that is more than was meant.
+/// The pathspecs for these files. A name stands for all beneath it, too: where a file has become a folder, or was one,
+/// that is more than was meant.
 pub(crate) fn literal<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     names.into_iter().map(|name| format!(":(literal){name}")).collect()
 }
@@ -139,14 +141,14 @@ pub(crate) fn stats(answer: &Answer) -> Vec<Stat<'_>> {
 pub(crate) struct Changes {
     pub(crate) patch: Patch,
     pub(crate) files: Vec<FileStat>,
-    /// Files that differ and are out of sight.
+    /// Files that differ and are hidden.
     hidden: BTreeSet<String>,
 }
 
 impl Changes {
-    /// Whether a file that differs is out of sight; then it is counted as such.
-    pub(crate) fn hides(&mut self, repo: &Repo<'_>, path: &str) -> bool {
-        let is_hidden = !repo.sight.sees(path);
+    /// Whether a file that differs is hidden; then it is counted as such.
+    pub(crate) fn hides(&mut self, sight: &Sight, path: &str) -> bool {
+        let is_hidden = !sight.sees(path);
         if is_hidden {
             self.hidden.insert(path.to_owned());
         }
@@ -166,12 +168,12 @@ impl Changes {
         if answer.bytes.is_empty() { Ok(()) } else { self.compared(repo, specs) }
     }
 
-    /// The same where not everything may be shown: git is asked for names first, and then for nothing but those that
-    /// can be seen.
+    /// Like `tracked`, if not everything may be shown: git is asked for names first, and then only for those that can
+    /// be seen.
     fn tracked_in_sight(&mut self, repo: &Repo<'_>, specs: &[String]) -> Result<(), GitError> {
         let mut seen = BTreeSet::new();
         for path in changed(repo, specs)?.paths(&mut self.patch.cut) {
-            if self.hides(repo, &path.to_string_lossy()) {
+            if self.hides(repo.sight, &path.to_string_lossy()) {
                 continue;
             }
             match path.to_str() {
@@ -184,7 +186,7 @@ impl Changes {
         if shown.is_empty() { Ok(()) } else { self.compared(repo, &literal(shown.iter().map(String::as_str))) }
     }
 
-    /// Counts files that can be seen, and says which of them can be shown without anything else.
+    /// Counts files that can be seen, and returns those that can be shown without anything else.
     fn shown(&mut self, repo: &Repo<'_>, seen: BTreeSet<String>) -> Result<BTreeSet<String>, GitError> {
         let specs = literal(seen.iter().map(String::as_str));
         let answer = repo.told(&asked(repo, &["--raw", "--numstat", "-z"], &specs), "compare files")?;
@@ -193,11 +195,11 @@ impl Changes {
         }
         let (mut shown, mut links) = (seen.clone(), BTreeMap::new());
         for Stat { path, added, removed, is_link } in stats(&answer) {
-            let is_hidden = self.hides(repo, &path);
+            let is_hidden = self.hides(repo.sight, &path);
             if !is_hidden {
                 self.count(&visible(&path), added, removed);
             }
-            // One of its other names may be out of sight, and git would read it by this one.
+            // One of its other names may be hidden, and git would read it by this one.
             let is_linked =
                 || repo.root.open_file(Path::new(path.as_ref()), repo.sight).is_ok_and(|file| file.is_linked());
             let why = if is_link { Some(UNSEEN_LINK) } else { (!is_hidden && is_linked()).then_some(LINKED) };
@@ -228,7 +230,7 @@ impl Changes {
 
     /// Adds a new file.
     pub(crate) fn untracked(&mut self, repo: &Repo<'_>, path: &Path) {
-        if self.hides(repo, &path.to_string_lossy()) {
+        if self.hides(repo.sight, &path.to_string_lossy()) {
             return;
         }
         let name = visible(&path.to_string_lossy());
@@ -317,7 +319,7 @@ impl New {
         if let Err(err) = (&opened.file).take(NEW_BYTES_MAX).read_to_end(&mut bytes) {
             return Self::Hidden(err.to_string());
         }
-        if bytes.iter().take(SNIFFED).any(|byte| *byte == 0) {
+        if is_binary(&bytes) {
             return Self::Binary;
         }
         let is_whole = opened.size() <= NEW_BYTES_MAX;
@@ -325,7 +327,12 @@ impl New {
     }
 }
 
+/// Whether bytes are no text, as git judges it.
+pub(crate) fn is_binary(bytes: &[u8]) -> bool {
+    bytes.iter().take(SNIFFED).any(|byte| *byte == 0)
+}
+
 /// Where a symbolic link points to; `None` if it is none.
-pub(crate) fn link(repo: &Repo<'_>, path: &Path) -> Option<PathBuf> {
+fn link(repo: &Repo<'_>, path: &Path) -> Option<PathBuf> {
     std::fs::read_link(repo.root.path().join(path)).ok()
 }

@@ -1,8 +1,9 @@
-//! The walls around git itself, where it reads files of the working tree.
+//! The sandbox around git itself, where it reads files of the working tree.
 //!
-//! Which content filters git runs is up to settings, and those that are not there yet can appear between two of our
-//! questions: a command of somebody else may be at work in the same folder. So what could run a filter runs where the
-//! filter could do nothing. Bubblewrap alone needs this: the other walls do not let such settings appear at all.
+//! Settings decide which content filters git runs, and new settings can appear between two of our questions: a command
+//! of another agent may be at work in the same folder. So a question that could run a filter runs where the filter can
+//! do nothing. Only machines whose sandbox has namespaces need this: the other sandboxes do not let such settings
+//! appear at all.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,12 +14,12 @@ use super::GitError;
 use super::locks::Places;
 use crate::command::{OBEYED, linked};
 
-/// Questions that run no filter, whatever the settings say. All the others are asked within walls.
+/// Questions that run no filter under any settings. All others are asked in a sandbox.
 const PLAIN: [&str; 5] = ["config", "hash-object", "log", "ls-files", "rev-parse"];
 /// Other repositories whose objects are this one's, too.
 const ALTERNATES_MAX: usize = 64;
 
-/// Where a repository is kept.
+/// Where a repository is stored.
 #[derive(Debug)]
 pub(super) struct Within {
     /// The working tree.
@@ -49,9 +50,9 @@ impl Within {
         Ok(Self { top, own, shared, writes: false })
     }
 
-    /// The folder with the objects, for somebody who shall read them all. `names` is the working tree that the
-    /// repository's own settings name. A `.git` that is a file can name any folder; one that does not name the tree in
-    /// return is somebody else's.
+    /// The folder with the objects, for a caller that reads all of them. `names` is the working tree that the
+    /// repository's own settings name. A `.git` that is a file can name any folder; a folder that does not name the
+    /// tree in return belongs to another.
     pub(super) fn objects(&self, names: Option<&str>) -> Result<PathBuf, GitError> {
         let own = self.top.join(".git");
         let is_named = || names.and_then(|tree| self.own.join(tree).canonicalize().ok()).as_ref() == Some(&self.top);
@@ -71,7 +72,7 @@ impl Within {
         self.shared.join("objects/info/alternates").symlink_metadata().is_ok()
     }
 
-    /// Where it is kept.
+    /// Where it is stored.
     pub(super) fn places(&self) -> Places<'_> {
         Places { top: &self.top, own: &self.own, shared: &self.shared }
     }
@@ -81,7 +82,7 @@ impl Within {
         &self.shared
     }
 
-    /// What one question is kept within; `None` if it needs nothing.
+    /// The sandbox for one question; `None` if it needs none.
     pub(super) fn walls(&self, args: &[&str]) -> Option<Walls> {
         let is_plain = args.first().is_none_or(|word| PLAIN.contains(word));
         if is_plain || !engine().is_ok_and(Engine::has_namespaces) {
@@ -95,7 +96,7 @@ impl Within {
         let mut hidden = home.as_deref().map(secrets).unwrap_or_default();
         hidden.retain(|secret| !places.iter().any(|place| place.starts_with(secret) || secret.starts_with(place)));
         readable.extend(home);
-        // Large files that are kept beside the repository are put there while looking.
+        // Large files that are stored beside the repository (LFS) are put there while git reads.
         let mut writable = vec![self.shared.join("lfs")];
         if self.writes {
             writable.extend([self.own.clone(), self.shared.clone()]);

@@ -33,7 +33,7 @@ pub(super) fn action(cx: &Cx, args: &QueryLog) -> Result<Action, ToolError> {
     read_action(cx, &place)
 }
 
-/// Passes the lines of all files through the sieve; what is to be said about them.
+/// Passes the lines of all files through the sieve; returns notes about them.
 pub(super) fn read(cx: &Cx, args: &QueryLog, intent: &Action, sieve: &mut Sieve) -> Result<Vec<String>, ToolError> {
     let place = cx.seen(args.path.as_deref().unwrap_or("."))?;
     let mut reading = Reading { cx, sieve, left: LOG_BYTES_MAX, cut: 0, unread: 0 };
@@ -53,7 +53,8 @@ pub(super) fn read(cx: &Cx, args: &QueryLog, intent: &Action, sieve: &mut Sieve)
         }
         files += 1;
         match cx.open_file(&path) {
-            // A hard link may be somebody else's file: it is read only where it is named, for then the gate was asked.
+            // A hard link may be a file from elsewhere: it is read only if it is named, because then the policy was
+            // asked.
             Ok(opened) if !opened.is_linked() => reading.file(&path.to_string_lossy(), opened)?,
             Ok(_) | Err(ToolError::Correctable(_)) => reading.unread += 1,
             Err(fatal) => return Err(fatal),

@@ -1,6 +1,7 @@
 //! The system's journal, through its own program.
 //!
-//! The journal lies outside the project and may hold anything, so it is a command that the gate judges, line and all.
+//! The journal lies outside the project and may hold anything, so reading it is a command that the policy judges, line
+//! and all.
 
 use std::time::Duration;
 
@@ -44,7 +45,7 @@ pub(super) fn argv(args: &QueryLog) -> Result<Vec<String>, ToolError> {
         };
         argv.push(format!("--priority={priority}"));
     }
-    // As it was written: a time worked out from `15m` would be another one by the time the gate has said yes.
+    // As it was written: a time computed from `15m` would be another one by the time the policy has allowed the call.
     for (name, text) in [("since", &args.since), ("until", &args.until)] {
         let Some(text) = text else { continue };
         when::parse(name, text)?;
@@ -64,7 +65,7 @@ pub(super) fn read(cx: &Cx, args: &QueryLog, intent: &Action, sieve: &mut Sieve)
     let (mut line, mut noise) = (Vec::new(), Vec::new());
     // The program has looked at the time already, by its own clock.
     (sieve.since, sieve.until) = (None, None);
-    // No walls: they would hide the machine's log, and every word of this command is ours.
+    // Without a sandbox: it would hide the machine's log, and every word of this command is ours.
     let over = Job::new(&argv, cx.root.path(), TIMEOUT, None).run(&cx.cancel, &mut |_, bytes| {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let room = ENTRY_BYTES_MAX.saturating_sub(line.len()).min(piece.len());

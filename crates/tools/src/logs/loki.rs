@@ -30,7 +30,7 @@ fn query(args: &QueryLog) -> Result<&str, ToolError> {
     })
 }
 
-pub(super) fn read(cx: &Cx, args: &QueryLog, sieve: &mut Sieve) -> Result<Vec<String>, ToolError> {
+pub(super) async fn read(cx: &Cx, args: &QueryLog, sieve: &mut Sieve) -> Result<Vec<String>, ToolError> {
     let base = service::base(&cx.reach.loki_url, "Loki", "tools.loki_url")?;
     let until = sieve.until.unwrap_or_else(Timestamp::now);
     let since = sieve.since.map_or_else(|| Timestamp::from_second(until.as_second() - SINCE_DEFAULT_S), Ok);
@@ -44,7 +44,7 @@ pub(super) fn read(cx: &Cx, args: &QueryLog, sieve: &mut Sieve) -> Result<Vec<St
         ("limit", limit.to_string()),
         ("direction", "backward".to_owned()),
     ];
-    let answer = service::ask(cx, "Loki", &base, "loki/api/v1/query_range", &fields, ANSWER_BYTES_MAX)?;
+    let answer = service::ask(cx, "Loki", &base, "loki/api/v1/query_range", &fields, ANSWER_BYTES_MAX).await?;
     let kind = answer.pointer("/data/resultType").and_then(Value::as_str).unwrap_or_default();
     if kind != "streams" {
         return Err(ToolError::correctable(format!(

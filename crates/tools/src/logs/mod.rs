@@ -1,7 +1,8 @@
 //! `query_log`: lines of logs, from files of the project, from journald or from Loki.
 //!
-//! Wherever they come from, lines pass the same sieve (time, level, pattern) and the newest of them are told. Files are
-//! read as `read_file` reads them; journald's program is a command that the gate judges; Loki is where the user says.
+//! Lines of every source pass the same sieve (time, level, pattern), and the newest of them are told. Files are read
+//! as `read_file` reads them; journald's program is a command that the policy judges; Loki's address is a setting of
+//! the user.
 
 mod files;
 mod journald;
@@ -9,16 +10,19 @@ mod loki;
 mod sieve;
 
 use max_team_core::limits::LOG_LINES_MAX;
-use max_team_core::policy::{Action, Class, Deed};
+use max_team_core::policy::{Action, Deed};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use self::sieve::{Sieve, Told};
 use crate::command::join;
+use crate::remote::on_thread;
 use crate::text::{clip, many, visible};
 use crate::tool::{Cx, Output, ToolError};
-use crate::typed::Typed;
+use crate::typed::RemoteTyped;
 
+/// The source that is a server.
+const LOKI: &str = "loki";
 /// Lines that come unless told otherwise.
 const LINES_DEFAULT: u32 = 200;
 /// Bytes of one line that are told.
@@ -57,9 +61,9 @@ pub struct QueryLog {
     limit: Option<u32>,
 }
 
-/// The tool.
-pub(crate) fn query_log() -> Typed<QueryLog> {
-    Typed::new("query_log", Class::Pure, action, call)
+pub(crate) fn query_log() -> RemoteTyped<QueryLog> {
+    let server = |args: &QueryLog, _: &Action| (args.source() == LOKI).then(|| "Loki".to_owned());
+    RemoteTyped::reading("query_log", action, server, |cx, args, intent| Box::pin(call(cx, args, intent)))
 }
 
 impl QueryLog {
@@ -79,20 +83,27 @@ fn action(cx: &Cx, args: &QueryLog) -> Result<Action, ToolError> {
             let line = visible(&join(&journald::argv(args)?));
             Ok(Action { deed: Deed::Execute, preview: line.clone(), ..Action::read(line) })
         }
-        "loki" => Ok(Action { deed: Deed::Query, ..Action::read(loki::target(cx, args)?) }),
+        LOKI => Ok(Action { deed: Deed::Query, ..Action::read(loki::target(cx, args)?) }),
         _ => files::action(cx, args),
     }
 }
 
-fn call(cx: &Cx, args: QueryLog, intent: &Action, _: bool) -> Result<Output, ToolError> {
+async fn call(cx: &Cx, args: QueryLog, intent: &Action) -> Result<Output, ToolError> {
     let mut sieve = Sieve::new(&args)?;
-    let notes = match args.source() {
-        "journald" => journald::read(cx, &args, intent, &mut sieve)?,
-        "loki" => loki::read(cx, &args, &mut sieve)?,
-        _ => files::read(cx, &args, intent, &mut sieve)?,
-    };
-    cx.check()?;
-    Ok(Output::text(told(sieve, notes)))
+    if args.source() == LOKI {
+        let notes = loki::read(cx, &args, &mut sieve).await?;
+        return Ok(Output::text(told(sieve, notes)));
+    }
+    let (cx, intent) = (cx.clone(), intent.clone());
+    on_thread(move || {
+        let notes = match args.source() {
+            "journald" => journald::read(&cx, &args, &intent, &mut sieve)?,
+            _ => files::read(&cx, &args, &intent, &mut sieve)?,
+        };
+        cx.check()?;
+        Ok(Output::text(told(sieve, notes)))
+    })
+    .await
 }
 
 fn told(sieve: Sieve, mut notes: Vec<String>) -> String {

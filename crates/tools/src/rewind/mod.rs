@@ -5,8 +5,11 @@
 //! root: [`Trees`] remembers how every file there is, and says afterwards what has changed. Files are put back beneath a root, through no
 //! link, and only while they are as expected. Nothing here decides what is put back.
 
+mod authors;
+mod diff;
 mod objects;
 mod patience;
+mod running;
 mod sweep;
 mod tree;
 
@@ -21,7 +24,9 @@ use max_team_core::rewind::{Change, State};
 use crate::files::{Content, Root, look, prune, swap};
 use crate::tool::{Cx, ToolError};
 
-pub use tree::{Seen, Trees, Watch};
+pub use max_team_sandbox::EndMark;
+pub use running::Caller;
+pub use tree::{Record, TreeStep, Trees, Watch};
 
 /// How a file is that a call is about to change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +62,6 @@ impl Image {
 pub struct Ground(Root);
 
 impl Ground {
-    /// Opens it.
     pub fn open(path: &Path) -> io::Result<Self> {
         Root::open(path).map(Self)
     }
@@ -72,7 +76,8 @@ impl Ground {
     /// Makes of a file what `change` says, with these bytes, if it is still what `change` begins with. If it is that
     /// already, nothing happens. Folders that become empty go. Blocking.
     pub fn put(&self, change: &Change, bytes: Option<Vec<u8>>) -> Result<(), ToolError> {
-        let unknown = || ToolError::correctable(format!("nobody knows any more how `{}` was", change.path));
+        let unknown =
+            || ToolError::correctable(format!("the earlier content of `{}` is no longer stored", change.path));
         let content = match (change.after, bytes) {
             (State::Gone, _) => Content::Gone,
             (State::File { program, private, mode, .. }, Some(bytes)) => {

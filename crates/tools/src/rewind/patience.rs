@@ -1,4 +1,4 @@
-//! How long somebody who looks at a tree, or waits for another who does, goes on.
+//! How long a scan of a tree, or a wait for another scan, goes on.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread;
@@ -9,15 +9,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::progress::Progress;
 
-/// How often somebody who waits looks whether they still should.
+/// How often a wait checks whether it should go on.
 const AGAIN: Duration = Duration::from_millis(20);
-/// How long anybody looks once the program is about to end: whoever ends it waits for that.
+/// How long a scan may go on once the program is about to end, because the end waits for it.
 const LEAVE_MAX: Duration = Duration::from_secs(3);
 
 /// When the program was told to end, if it was.
 pub(super) type Leaving = OnceLock<Instant>;
 
-/// What keeps somebody at it, and what does not.
+/// What ends a scan or a wait.
 pub(super) struct Patience<'a> {
     pub(super) until: Instant,
     pub(super) cancel: &'a CancellationToken,
@@ -26,18 +26,18 @@ pub(super) struct Patience<'a> {
 }
 
 impl Patience<'_> {
-    /// Whether it is over; says a word about what takes so long.
+    /// Whether it has to end; also reports what takes so long.
     pub(super) fn is_over(&self) -> bool {
         self.progress.say(|| "looking at the project".to_owned());
         Instant::now() >= self.until || self.is_stopped()
     }
 
-    /// Whether somebody else has ended it.
+    /// Whether it was cancelled, or the program is about to end.
     pub(super) fn is_stopped(&self) -> bool {
         self.cancel.is_cancelled() || self.leaving.get().is_some_and(|since| since.elapsed() >= LEAVE_MAX)
     }
 
-    /// Tries until it can be had.
+    /// Tries until it succeeds.
     pub(super) fn wait<T>(&self, mut attempt: impl FnMut() -> Option<T>) -> Result<T, Why> {
         loop {
             if let Some(had) = attempt() {

@@ -1,8 +1,8 @@
-//! How trees are before and after commands.
+//! Finds the changes of commands by scanning trees before and after them.
 //!
-//! One list per root, kept in a folder of ours beside the bytes of everything on it, and shared by all processes: whoever looks
-//! brings it up to date. What a look before a command finds is the user's doing; what the next one finds is the command's.
-//! The project's own repository is neither needed nor touched.
+//! One list per root, kept in the user's folder beside the bytes of all files on it, and shared by all processes. Each
+//! command scans the tree before and after it runs. A change that a scan finds belongs to the commands that ran since
+//! the last scan; without any, it is the user's. The project's own repository is neither needed nor touched.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -14,82 +14,44 @@ use std::time::{Duration, Instant, SystemTime};
 
 use jiff::Timestamp;
 use max_team_core::hash::Hash;
-use max_team_core::limits::{COMMAND_S_MAX, REWIND_FILES_MAX};
+use max_team_core::id::SessionId;
 use max_team_core::rewind::{Change, Left, State, Why};
+use max_team_sandbox::EndMark;
 use rustix::fs::{FlockOperation, RawMode, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
+use super::authors::attributed;
 use super::objects::Objects;
 use super::patience::{Leaving, Patience};
+use super::running::{BACKGROUND_MAX, Caller, Commands, Entry, Running};
 use super::sweep::{FILES_MAX, Files, Found, Known, Sweep, is_rules};
 use crate::files::{Root, file_state};
 use crate::progress::Progress;
 
-/// How long a command waits at most until the tree has been looked at. Only the first look at a tree reads its files; on a busy
-/// machine one of as many as may be there takes about so long.
-const BEFORE_MAX: Duration = Duration::from_millis(FILES_MAX as u64 * 6 / 10);
-/// How long a result waits at most until what has changed is known.
-const AFTER_MAX: Duration = Duration::from_secs(30);
-/// How long somebody who makes room waits for a list that others have.
+/// How long a command waits at most for the scan before it. Only the first scan of a tree reads its files; on a busy
+/// machine, that of the largest allowed tree takes about this long.
+pub(super) const BEFORE_MAX: Duration = Duration::from_millis(FILES_MAX as u64 * 6 / 10);
+/// How long a result waits at most until the changes are known.
+pub(super) const AFTER_MAX: Duration = Duration::from_secs(30);
+/// How long a prune waits for a list that another process holds.
 const PRUNE_MAX: Duration = Duration::from_secs(5);
-/// How long a command in the background is taken for whoever changes files: as long as one that is waited for may run. After
-/// that it is more likely the user.
-const APART_MAX: Duration = Duration::from_secs(COMMAND_S_MAX as u64);
-/// Looks in a row that came to no end, after which nobody looks at that tree any more.
+/// Unfinished scans in a row after which the tree is not scanned any more.
 const TRIES_MAX: u32 = 3;
 /// The version of the lists.
 const VERSION: u32 = 3;
 
-/// Where a tree's list is, and whose.
+/// The file of a tree's list, and the file that names its root.
 const LIST: &str = "list";
 const ROOT: &str = "root";
 
-/// All trees that this process looks at.
+/// All trees that this process scans.
 #[derive(Debug)]
 pub struct Trees {
     home: PathBuf,
-    known: Mutex<HashMap<PathBuf, Arc<Place>>>,
+    known: Mutex<HashMap<PathBuf, Arc<Mutex<Tree>>>>,
     leaving: Arc<Leaving>,
-}
-
-/// A tree, and who is at work in it. Who is done says so without waiting for somebody who looks.
-#[derive(Debug)]
-struct Place {
-    tree: Mutex<Tree>,
-    work: Mutex<Work>,
-}
-
-/// The commands that run in a tree now; whoever is still about to look is none of them.
-#[derive(Debug, Default)]
-struct Work {
-    /// Those that are waited for.
-    running: usize,
-    /// Since when those run that are not.
-    apart: Vec<Instant>,
-}
-
-impl Work {
-    /// Whether what changes meanwhile may be theirs.
-    fn is_any(&self) -> bool {
-        self.running > 0 || self.apart.iter().any(|since| since.elapsed() < APART_MAX)
-    }
-
-    fn add(&mut self, apart: Option<Instant>) {
-        match apart {
-            Some(since) => self.apart.push(since),
-            None => self.running += 1,
-        }
-    }
-
-    fn remove(&mut self, apart: Option<Instant>) {
-        match apart.map(|since| self.apart.iter().position(|other| *other == since)) {
-            Some(Some(at)) => drop(self.apart.swap_remove(at)),
-            Some(None) => {}
-            None => self.running = self.running.saturating_sub(1),
-        }
-    }
 }
 
 /// One tree, as this process knows it.
@@ -97,35 +59,39 @@ impl Work {
 struct Tree {
     folder: PathBuf,
     objects: Objects,
-    /// Looks in a row that came to no end, and why the last one did.
+    /// Unfinished scans in a row, and why the last one did not finish.
     tries: (u32, Why),
     list: List,
-    /// When this process last began to look and came to an end, in milliseconds since 1970: what is on the list was so then or later.
+    /// When this process last began a scan that finished, in milliseconds since 1970: the list is from then or later.
     looked_ms: i64,
     /// When the list was last written, as its file says: another process may have written it since.
     written: Option<SystemTime>,
 }
 
-/// How a tree was.
+/// The state of a tree.
 #[derive(Debug, Default)]
-struct List {
-    files: Files,
-    /// What could not be looked at.
-    unread: Vec<String>,
+pub(super) struct List {
+    pub(super) files: Files,
+    /// What could not be read.
+    pub(super) unread: Vec<String>,
     /// Bytes that are kept.
-    held: u64,
+    pub(super) held: u64,
+    /// No scan of the tree has finished yet: a difference from the list is not a change.
+    pub(super) is_partial: bool,
 }
 
-/// What stands before the files of a list.
+/// The line before the files of a list.
 #[derive(Serialize, Deserialize)]
 struct Head {
     version: u32,
     unread: Vec<String>,
     held: u64,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    partial: bool,
 }
 
 impl Trees {
-    /// Those of one user.
+    /// The trees of one user.
     pub fn within(home: &Path) -> Self {
         Self { home: home.to_owned(), known: Mutex::default(), leaving: Arc::default() }
     }
@@ -135,52 +101,103 @@ impl Trees {
         self.home.join("images").join(name)
     }
 
-    /// The bytes of that name that were kept of a tree. Blocking.
+    /// The bytes of this hash that were kept of a tree. Blocking.
     pub fn bytes(&self, root: &Path, hash: &Hash) -> Option<Vec<u8>> {
         Objects::within(&self.folder(root)).get(hash)
     }
 
-    /// The program is about to end: whoever looks has only a moment left.
+    /// The program is about to end: a scan has only a moment left.
     pub fn leave(&self) {
         let _ = self.leaving.set(Instant::now());
     }
 
-    /// Looks at a tree before a command runs in it. Blocking, for a moment.
-    pub fn watch(&self, root: &Root, cancel: &CancellationToken, progress: &Progress) -> Watch {
-        self.begin(root, cancel, progress, None)
+    fn tree(&self, root: &Root) -> Arc<Mutex<Tree>> {
+        let mut known = lock(&self.known);
+        if known.is_empty() {
+            self.sweep();
+        }
+        let new = || Arc::new(Mutex::new(Tree::new(self.folder(root.path()))));
+        Arc::clone(known.entry(root.path().to_owned()).or_insert_with(new))
     }
 
-    /// The same for a command that nobody waits for.
-    pub fn watch_apart(&self, root: &Root, cancel: &CancellationToken, progress: &Progress) -> Watch {
-        self.begin(root, cancel, progress, Some(Instant::now()))
+    /// Scans a tree and passes its list on while it is held.
+    pub(super) fn looked<T>(
+        &self,
+        root: &Root,
+        most: Duration,
+        cancel: &CancellationToken,
+        record: Record<'_>,
+        then: impl FnOnce(&Objects, &mut List) -> Option<T>,
+    ) -> Option<T> {
+        let (tree, progress, until) = (self.tree(root), Progress::default(), Instant::now() + most);
+        let patience = Patience { until, cancel, leaving: &self.leaving, progress: &progress };
+        let mut tree = patience.lock(&tree).ok()?;
+        let _held = tree.hold(root.path(), &patience).ok()?;
+        tree.look(root, &self.real_home(), &patience, record).ok()?;
+        let Tree { objects, list, .. } = &mut *tree;
+        then(objects, list)
     }
 
-    fn begin(&self, root: &Root, cancel: &CancellationToken, progress: &Progress, apart: Option<Instant>) -> Watch {
-        let place = {
-            let mut known = lock(&self.known);
-            if known.is_empty() {
-                self.sweep();
-            }
-            let folder = self.folder(root.path());
-            let new = || Arc::new(Place { tree: Mutex::new(Tree::new(folder)), work: Mutex::default() });
-            Arc::clone(known.entry(root.path().to_owned()).or_insert_with(new))
-        };
-        // The list knows folders by their real names.
-        let home = self.home.canonicalize().unwrap_or_else(|_| self.home.clone());
-        let leaving = Arc::clone(&self.leaving);
-        let patience = Patience { until: Instant::now() + BEFORE_MAX, cancel, leaving: &leaving, progress };
-        let looked = patience.lock(&place.tree).and_then(|mut tree| {
-            let since_ms = tree.looked_ms;
-            let changes = tree.look(root, &home, &patience)?;
-            // What has changed while somebody else's command runs is not the user's doing.
-            let changes = if lock(&place.work).is_any() { changes } else { Vec::new() };
-            Ok(Seen { changes, left: Vec::new(), since_ms })
+    /// Scans a tree before a command runs in it. Changes of other commands that are found go to `record`. Blocking,
+    /// for a moment.
+    pub fn watch(
+        &self,
+        root: &Root,
+        caller: Caller,
+        cancel: &CancellationToken,
+        progress: &Progress,
+        record: Record<'_>,
+    ) -> Watch {
+        let tree = self.tree(root);
+        let (home, leaving, since) = (self.real_home(), Arc::clone(&self.leaving), Instant::now());
+        let patience = Patience { until: since + BEFORE_MAX, cancel, leaving: &leaving, progress };
+        let is_background = caller.is_background;
+        let running = patience.lock(&tree).and_then(|mut tree| {
+            let held = tree.hold(root.path(), &patience)?;
+            tree.look(root, &home, &patience, record)?;
+            let running = Running::begin(&tree.folder, caller).map_err(|_| Why::Unread);
+            drop(held);
+            running
         });
-        lock(&place.work).add(apart);
-        Watch { place, home, looked, apart, leaving }
+        Watch { tree, home, leaving, running, background_since: is_background.then_some(since) }
     }
 
-    /// Drops the bytes that are neither named nor those of a file that is there now; how many went. Blocking.
+    /// Finds and records the changes of commands of a session whose process was killed. Blocking.
+    pub fn settle(&self, session: SessionId, record: Record<'_>) {
+        let is_ours = |entry: &Entry| entry.caller.session == session;
+        let mut has_waited = false;
+        for folder in fs::read_dir(self.home.join("images")).into_iter().flatten().flatten().map(|one| one.path()) {
+            if !Commands::read(&folder).any(is_ours) {
+                continue;
+            }
+            if !has_waited {
+                // A supervisor that outlives its process for a moment still ends its command.
+                max_team_sandbox::wait_until_gone();
+                has_waited = true;
+            }
+            if !Commands::read(&folder).killed.iter().any(|killed| is_ours(&killed.entry)) {
+                continue;
+            }
+            let root = fs::read_to_string(folder.join(ROOT)).and_then(|root| Root::open(Path::new(&root)));
+            let Ok(root) = root else { continue };
+            let (cancel, progress) = (CancellationToken::new(), Progress::default());
+            let until = Instant::now() + AFTER_MAX;
+            let patience = Patience { until, cancel: &cancel, leaving: &self.leaving, progress: &progress };
+            let mut tree = Tree::new(folder);
+            if let Ok(_held) = tree.hold(root.path(), &patience) {
+                // If it cannot be scanned now, the next scan does it.
+                let _ = tree.look(&root, &self.real_home(), &patience, record);
+            }
+        }
+    }
+
+    /// The list knows folders by their real names.
+    fn real_home(&self) -> PathBuf {
+        self.home.canonicalize().unwrap_or_else(|_| self.home.clone())
+    }
+
+    /// Drops the contents that are neither named nor those of a file that is there now; returns how many bytes.
+    /// Blocking.
     pub fn prune(&self, named: &HashSet<Hash>) -> u64 {
         let folders = fs::read_dir(self.home.join("images")).into_iter().flatten().flatten();
         let drop_from = |folder: PathBuf| {
@@ -195,14 +212,14 @@ impl Trees {
             let needed: HashSet<Hash> = now.chain(named.iter().copied()).collect();
             let gone = tree.objects.keep_only(&needed);
             tree.list.held = tree.list.held.saturating_sub(gone);
-            // A list that says too much only makes room a little too early.
+            // A list that counts too many bytes only makes room a little too early.
             let _ = tree.write();
             Some(gone)
         };
         folders.filter_map(|folder| drop_from(folder.path())).sum()
     }
 
-    /// Removes what was kept of copies that are no more.
+    /// Removes what was kept of worktrees that no longer exist.
     fn sweep(&self) {
         let copies = self.home.join("copies");
         for entry in fs::read_dir(self.home.join("images")).into_iter().flatten().flatten() {
@@ -215,81 +232,81 @@ impl Trees {
     }
 }
 
-/// What was seen in a tree.
+/// Changes of a tree that one scan found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Seen {
-    /// What has changed.
+pub struct TreeStep {
+    /// The folder that the paths lie beneath.
+    pub root: PathBuf,
+    /// The commands that ran while it changed; with more than one, any of them may have made a change.
+    pub callers: Vec<Caller>,
     pub changes: Vec<Change>,
-    /// What of it cannot be put back.
+    /// Changes that cannot be undone.
     pub left: Vec<Left>,
-    /// Since when, in milliseconds since 1970.
+    /// When the tree was scanned before, in milliseconds since 1970.
     pub since_ms: i64,
 }
+
+/// Records a step. The tree is held meanwhile, so that steps are recorded in the order of the scans; if it fails, the
+/// next scan finds the same changes again.
+pub type Record<'a> = &'a dyn Fn(TreeStep) -> io::Result<()>;
 
 /// A tree in which a command runs.
 #[derive(Debug)]
 pub struct Watch {
-    place: Arc<Place>,
+    tree: Arc<Mutex<Tree>>,
     home: PathBuf,
     leaving: Arc<Leaving>,
-    /// What others had done when it began, or why nobody knows.
-    looked: Result<Seen, Why>,
-    /// Since when it runs, if nobody waits for it.
-    apart: Option<Instant>,
+    /// The command, or why the tree could not be scanned before it.
+    running: Result<Running, Why>,
+    background_since: Option<Instant>,
 }
 
 impl Watch {
-    /// What has changed since. Blocking, for a moment.
-    pub fn end(self, root: &Root) -> Seen {
-        let nothing = |why| Seen { left: vec![Left { path: String::new(), why }], ..Seen::default() };
-        let mut seen = match self.looked.clone() {
-            Ok(earlier) => earlier,
-            Err(why) => return nothing(why),
+    /// The file in which the supervisor of the command notes its end.
+    pub fn end_mark(&self) -> Option<EndMark> {
+        self.running.as_ref().ok().map(Running::end_mark)
+    }
+
+    /// Scans the tree after the command; its changes go to `record`. Returns what is not known. Blocking, for a
+    /// moment.
+    pub fn end(self, root: &Root, record: Record<'_>) -> Vec<Left> {
+        let all = |why| vec![Left { path: String::new(), why }];
+        let running = match self.running {
+            Ok(running) => running,
+            Err(why) => return all(why),
         };
-        if self.apart.is_some_and(|since| since.elapsed() >= APART_MAX) {
-            return nothing(Why::Background);
+        if self.background_since.is_some_and(|since| since.elapsed() >= BACKGROUND_MAX) {
+            return all(Why::Background);
         }
-        // Whoever has stopped the command still wants to know what it did.
+        // The changes of a command that was stopped are looked for, too.
         let (cancel, progress) = (CancellationToken::new(), Progress::default());
         let until = Instant::now() + AFTER_MAX;
         let patience = Patience { until, cancel: &cancel, leaving: &self.leaving, progress: &progress };
-        let looked = patience.lock(&self.place.tree).and_then(|mut tree| {
-            if seen.changes.is_empty() {
-                seen.since_ms = tree.looked_ms;
-            }
-            tree.look(root, &self.home, &patience)
+        let looked = patience.lock(&self.tree).and_then(|mut tree| {
+            let held = tree.hold(root.path(), &patience)?;
+            let looked = tree.look(root, &self.home, &patience, record);
+            // Later changes are no longer its own.
+            drop(running);
+            drop(held);
+            looked
         });
-        match looked {
-            Ok(found) => seen.changes.extend(found),
-            Err(why) => return Seen { left: nothing(why).left, ..seen },
-        }
-        if seen.changes.len() > REWIND_FILES_MAX {
-            return nothing(Why::Many);
-        }
-        let large = seen.changes.iter().filter(|change| change.before.is_large());
-        seen.left = large.map(|change| Left { path: change.path.clone(), why: Why::Large }).collect();
-        seen
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        lock(&self.place.work).remove(self.apart);
+        looked.err().map(all).unwrap_or_default()
     }
 }
 
 impl Tree {
     fn new(folder: PathBuf) -> Self {
         let objects = Objects::within(&folder);
-        Self { folder, objects, tries: (0, Why::Slow), list: List::default(), looked_ms: 0, written: None }
+        let list = List { is_partial: true, ..List::default() };
+        Self { folder, objects, tries: (0, Why::Slow), list, looked_ms: 0, written: None }
     }
 
-    /// Brings the list up to date; what has changed since the last time, by path.
-    fn look(&mut self, root: &Root, home: &Path, patience: &Patience<'_>) -> Result<Vec<Change>, Why> {
+    /// Brings the list up to date, and records the changes that commands have made since the last scan. The caller
+    /// holds the list.
+    fn look(&mut self, root: &Root, home: &Path, patience: &Patience<'_>, record: Record<'_>) -> Result<(), Why> {
         if self.tries.0 >= TRIES_MAX {
             return Err(self.tries.1);
         }
-        let _held = self.hold(root.path(), patience)?;
         self.read();
         let now = Timestamp::now();
         let (now_s, now_ms) = (now.as_second(), now.as_millisecond());
@@ -297,24 +314,30 @@ impl Tree {
         let mut found = Sweep { root, home, objects, old: &self.list.files, now_s, patience }.look();
         self.list.held = self.list.held.saturating_add(found.added);
         if let Some(why) = found.ended {
-            // Whoever is stopped has not failed.
+            // A scan that was stopped has not failed.
             self.tries = (self.tries.0 + u32::from(!patience.is_stopped()), why);
-            // What was kept so far need not be kept again.
-            let mut files = std::mem::take(&mut self.list.files);
-            files.append(&mut found.files);
-            self.list.files = files;
-            let _ = self.write();
+            if self.list.is_partial {
+                // Files that were read need not be read again.
+                self.list.files.append(&mut found.files);
+                let _ = self.write();
+            }
             return Err(why);
         }
         self.tries.0 = 0;
+        let changes = if self.list.is_partial { Vec::new() } else { self.list.differing(&found) };
+        let is_other = self.list.is_partial || self.list.files != found.files || self.list.unread != found.unread;
+        let commands = Commands::read(&self.folder);
+        for mut step in attributed(root.path(), changes, &commands) {
+            step.since_ms = step.since_ms.max(self.looked_ms);
+            record(step).map_err(|_| Why::Unread)?;
+        }
         self.looked_ms = now_ms;
-        let changes = self.list.differing(&found);
-        let is_other = !changes.is_empty() || self.list.files != found.files || self.list.unread != found.unread;
-        (self.list.files, self.list.unread) = (found.files, found.unread);
+        (self.list.files, self.list.unread, self.list.is_partial) = (found.files, found.unread, false);
         if is_other {
             self.write().map_err(|_| Why::Unread)?;
         }
-        Ok(changes)
+        commands.forget_killed();
+        Ok(())
     }
 
     /// Holds the list against other processes.
@@ -328,14 +351,14 @@ impl Tree {
             File::open(name)
         };
         let file = open().map_err(|_: io::Error| Why::Unread)?;
-        // Where there are no locks, nobody can be kept out.
+        // On a file system without locks, other processes are not kept out.
         let is_free =
             || (flock(&file, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK)).then_some(());
         patience.wait(is_free)?;
         Ok(file)
     }
 
-    /// Takes in what another process has written. A list that cannot be read is none: everything is looked at again.
+    /// Reads what another process has written. If the list cannot be read, everything is scanned again.
     fn read(&mut self) {
         let path = self.folder.join(LIST);
         let written = fs::metadata(&path).and_then(|known| known.modified()).ok();
@@ -343,7 +366,8 @@ impl Tree {
             return;
         }
         self.written = written;
-        self.list = fs::read_to_string(&path).ok().and_then(|text| List::parse(&text)).unwrap_or_default();
+        let list = fs::read_to_string(&path).ok().and_then(|text| List::parse(&text));
+        self.list = list.unwrap_or_else(|| List { is_partial: true, ..List::default() });
     }
 
     fn write(&mut self) -> io::Result<()> {
@@ -360,14 +384,14 @@ impl Tree {
 }
 
 impl List {
-    /// What differs from it.
+    /// What differs between this list and a scan.
     fn differing(&self, found: &Found) -> Vec<Change> {
         let state = |files: &Files, path: &str| files.get(path).map_or(State::Gone, |known| known.state);
         let mut changes = BTreeMap::new();
         for (path, known) in &found.files {
             let before = state(&self.files, path);
             let is_other = match self.files.get(path) {
-                // Whoever only gives a large file another name, or other permissions, does not change it.
+                // Renaming a large file, or changing its permissions, does not change its content.
                 Some(old) if old.state.is_large() && known.state.is_large() => old.stamp != known.stamp,
                 _ => !before.fits(&known.state),
             };
@@ -376,11 +400,11 @@ impl List {
             }
         }
         for (path, known) in self.files.iter().filter(|(path, _)| !found.files.contains_key(*path)) {
-            // What nobody can read any more is still there, and nobody knows how.
+            // A file that cannot be read any more is still there, in an unknown state.
             let after = if found.unread.contains(path) { State::Other } else { State::Gone };
             changes.insert(path, (known.state, after));
         }
-        // Where other things are ignored than before, what seems to have come or gone may have been there all the time.
+        // If the ignore rules have changed, a file that seems to have come or gone may have been there all the time.
         let is_ruled_anew = changes.keys().any(|path| is_rules(path));
         let was_unread = |path: &str| {
             let unread = self.unread.iter().chain(&found.unread);
@@ -393,8 +417,9 @@ impl List {
         known.map(|(path, (before, after))| Change { path: path.clone(), before, after }).collect()
     }
 
-    fn text(&self) -> String {
-        let head = Head { version: VERSION, unread: self.unread.clone(), held: self.held };
+    pub(super) fn text(&self) -> String {
+        let (unread, held, partial) = (self.unread.clone(), self.held, self.is_partial);
+        let head = Head { version: VERSION, unread, held, partial };
         let mut text = serde_json::to_string(&head).unwrap_or_default();
         text.push('\n');
         for (path, Known { stamp, is_fresh, state }) in &self.files {
@@ -412,14 +437,14 @@ impl List {
         text
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let (head, rest) = text.split_once('\n')?;
-        let Head { version, unread, held } = serde_json::from_str(head).ok()?;
+        let Head { version, unread, held, partial } = serde_json::from_str(head).ok()?;
         if version != VERSION {
             return None;
         }
         let files = rest.lines().map(parse_line).collect::<Option<Files>>()?;
-        Some(Self { files, unread, held })
+        Some(Self { files, unread, held, is_partial: partial })
     }
 }
 

@@ -86,7 +86,7 @@ impl Hunt {
     }
 }
 
-/// A file that stops giving when nobody wants it any more: a search without matches is never asked otherwise.
+/// A file that cannot be read on once the search is cancelled: a search without matches checks this nowhere else.
 struct Stoppable<'a> {
     file: &'a File,
     cancel: &'a CancellationToken,

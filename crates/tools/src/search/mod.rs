@@ -1,9 +1,9 @@
 //! `search_code`: lines that match, or things by their name, in the files of the project.
 //!
 //! Files come from a walk that cannot leave the root and are opened through it, so what is searched is what may be
-//! read. Threads take files from one walk; the order of the result is that of the walk, whatever the threads do, and
-//! the result is bounded and says what it leaves out. Files with other names (hard links) are searched only when named,
-//! because then the gate was asked.
+//! read. Threads take files from one walk; the result has the order of the walk, regardless of the threads, is
+//! bounded, and says what it leaves out. Files with other names (hard links) are searched only if they are named,
+//! because then the policy was asked.
 
 mod lines;
 mod report;
@@ -61,7 +61,6 @@ pub struct SearchCode {
     files_only: Option<bool>,
 }
 
-/// The tool.
 pub(crate) fn search_code() -> Typed<SearchCode> {
     Typed::new("search_code", Class::Pure, action, call)
 }
@@ -143,7 +142,7 @@ impl Way {
         }
     }
 
-    /// What one thread looks with.
+    /// The searcher of one thread.
     fn searcher(&self) -> Searcher {
         match self {
             Self::Lines(hunt) => hunt.searcher(),
@@ -199,8 +198,8 @@ impl Board {
     }
 }
 
-/// Searches what a walk finds, in as many threads as there are cores. Whoever is free takes the next files of the walk,
-/// so a large file holds up nobody else.
+/// Searches what a walk finds, in as many threads as there are cores. A free thread takes the next files of the walk,
+/// so a large file holds up only its own thread.
 fn search_tree(
     cx: &Cx,
     way: &Way,
@@ -213,7 +212,7 @@ fn search_tree(
     let work = || {
         let mut searcher = way.searcher();
         loop {
-            // What was taken from the walk is searched, or there would be a hole in the result.
+            // Files that were taken from the walk must be searched, or there would be a hole in the result.
             let (number, batch) = {
                 let mut source = lock(&source);
                 let (number, walk) = &mut *source;

@@ -1,9 +1,9 @@
 //! Commands that run on while their agent does other things, and the two tools that look after them.
 //!
-//! Each has a thread of its own and a file on the agent's shelf that its output goes to. They belong to one agent and one
-//! process: they end when they are told to, when the agent's work is over, with the session, and with the process,
-//! because their supervisors then do. Nothing here is journalled; whoever runs the agent writes down what began and what is
-//! over. Others see them by notes on the shelf, which go when the agent's work is over.
+//! Each has a thread of its own and a file on the agent's shelf that its output goes to. They belong to one agent and
+//! one process: they end when they are told to, when the agent's work is over, with the session, and with the process,
+//! because their supervisors then do. Nothing here is journalled; the agent loop records what began and what has
+//! ended. Other processes see them by notes on the shelf, which are removed when the agent's work is over.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -31,7 +31,7 @@ use crate::typed::Typed;
 
 /// How long a command that was told to stop is waited for: its supervisor kills it long before.
 const STOP_WAIT: Duration = Duration::from_secs(20);
-/// How often somebody who waits looks whether they still should.
+/// How often a wait checks whether its call was cancelled.
 const LOOK: Duration = Duration::from_millis(100);
 /// Bytes of a command where it is only named.
 const NAME_BYTES_MAX: usize = 200;
@@ -42,10 +42,10 @@ const LAST_BYTES: u64 = 4 << 10;
 #[derive(Debug, Default)]
 pub struct Background(Mutex<Jobs>);
 
-/// Who is told that one of them is over.
+/// Called when one of them has ended.
 type Listener = Arc<dyn Fn() + Send + Sync>;
 
-/// A command, as whoever runs the agent sees it.
+/// A command, as the agent loop sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     /// What it is called.
@@ -54,7 +54,7 @@ pub struct Known {
     pub name: String,
     /// Whether it is over.
     pub is_over: bool,
-    /// Whether its agent has seen that.
+    /// Whether its agent has seen that it is over.
     pub is_seen: bool,
     /// Whether it was ended with everything else that its agent does.
     pub is_stopped: bool,
@@ -75,16 +75,16 @@ impl std::fmt::Debug for Jobs {
     }
 }
 
-/// One command.
+/// One command in the background.
 #[derive(Debug)]
 struct Running {
     id: u64,
-    /// What it is, as a person would be shown it, and what it is for.
+    /// The command as a person would be shown it, and its purpose.
     name: String,
     /// Where its output is, as a model reads it.
     path: String,
     output: File,
-    /// Where others see it.
+    /// The note by which other processes see it.
     note: Option<PathBuf>,
     time: Duration,
     started: Instant,
@@ -97,16 +97,16 @@ struct Running {
 struct State {
     /// Bytes in the file.
     bytes: u64,
-    /// Bytes that came when it was full.
+    /// Bytes that came when the file was full.
     dropped: u64,
-    /// Bytes that were told.
+    /// Bytes that the agent has been told.
     told: u64,
     over: Option<Result<Over, String>>,
-    /// Whether that was told.
+    /// Whether the agent has been told that it is over.
     seen: bool,
     /// Whether it was ended by [`Background::stop_all`].
     stopped: bool,
-    /// What is done before anybody is told.
+    /// What is done before the agent is told.
     after: After,
 }
 
@@ -138,12 +138,13 @@ impl Background {
         }
     }
 
-    /// Calls this whenever one is over.
+    /// Calls this whenever one has ended.
     pub fn listen(&self, listener: impl Fn() + Send + Sync + 'static) {
         lock(&self.0).listener = Some(Arc::new(listener));
     }
 
-    /// Does this once the command that began last is over, before anybody is told; at once, if it is already.
+    /// Runs `after` once the command that began last has ended, before its agent is told; at once, if it has ended
+    /// already.
     pub fn when_over(&self, after: impl FnOnce() + Send + 'static) {
         let last = {
             let jobs = lock(&self.0);
@@ -171,7 +172,7 @@ impl Background {
         lock(&self.0).known.values().map(known).collect()
     }
 
-    /// Ends all of them; whoever wanted that need not be told.
+    /// Ends all of them. Their ends count as seen: a caller that stops them need not be told.
     pub fn stop_all(&self) {
         for job in lock(&self.0).known.values().filter(|job| !job.is_over()) {
             {
@@ -187,7 +188,7 @@ impl Background {
         lock(&self.0).known.values().any(|job| !job.is_over())
     }
 
-    /// How one of them ended and what it last printed, for whoever has not seen it.
+    /// How one of them ended and what it last printed, for an agent that has not seen it.
     pub fn last_words(&self, id: &str) -> Option<String> {
         let job = self.find(id).ok()?;
         let bytes = lock(&job.state).bytes;
@@ -220,14 +221,14 @@ impl Background {
 }
 
 impl Drop for Background {
-    /// Their supervisors do the rest; nobody is left to wait for.
+    /// Only cancels them: their supervisors do the rest, and nothing waits for it.
     fn drop(&mut self) {
         lock(&self.0).known.values().for_each(|job| job.cancel.cancel());
     }
 }
 
 impl Jobs {
-    /// Makes room: for a running one only among those that run, for a known one by forgetting who ended first.
+    /// Makes room for one more: refuses if too many run, and forgets the oldest that have ended.
     fn admit(&mut self) -> Result<(), ToolError> {
         if self.is_closed {
             return Err(ToolError::correctable("your work is over; nothing more is started"));
@@ -242,7 +243,8 @@ impl Jobs {
             )));
         }
         while self.known.len() >= BACKGROUND_KNOWN_MAX {
-            // Whoever has not seen how one ended is still to be told, within reason.
+            // A command whose end the agent has not seen is kept, up to a bound, because the agent is still to be
+            // told.
             let is_crowded = self.known.len() >= 2 * BACKGROUND_KNOWN_MAX;
             let is_done = |job: &&Arc<Running>| job.is_over() && (is_crowded || lock(&job.state).seen);
             let Some(id) = self.known.values().find(is_done).map(|job| job.id) else { break };
@@ -263,7 +265,7 @@ impl Running {
         lock(&self.state).over.is_some()
     }
 
-    /// Does what was to be done after it; with how it ended, if it is over with that.
+    /// Stores how the command ended (`None`: it does not count as ended yet), and runs what was to be done after it.
     fn follow_up(&self, over: Option<Result<Over, String>>) {
         let after = {
             let mut state = lock(&self.state);
@@ -275,7 +277,7 @@ impl Running {
         }
     }
 
-    /// Takes some output; what does not fit on the shelf is counted.
+    /// Takes some output; what does not fit into the file is counted.
     fn push(&self, bytes: &[u8]) {
         let room = (KEPT_BYTES_MAX as u64).saturating_sub(lock(&self.state).bytes);
         let fits = usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len());
@@ -304,7 +306,7 @@ impl Running {
         Ok(())
     }
 
-    /// How it is, and what it printed from there on.
+    /// Its state, and what it printed from there on.
     fn told(&self, since: Option<u64>) -> Result<Output, ToolError> {
         let (from, bytes, dropped, over) = {
             let state = lock(&self.state);
@@ -383,7 +385,7 @@ pub(super) fn start(cx: &Cx, order: Order, line: &str, note: &str) -> Result<Out
         own.follow_up(None);
         seen.over = Some(over.as_ref().map_or_else(String::clone, |over| ended(over, own.time)));
         seen.note(&shelf);
-        // Whoever came too late for the first time is done now.
+        // Also runs what was registered after the first call.
         own.follow_up(Some(over));
         own.changed.notify_all();
         if let Some(listener) = listener {
@@ -426,7 +428,6 @@ pub(crate) struct ShellStop {
     id: String,
 }
 
-/// The tool.
 pub(crate) fn shell_output() -> Typed<ShellOutput> {
     let action = |cx: &Cx, args: &ShellOutput| own(cx, &args.id);
     Typed::new("shell_output", Class::Pure, action, |cx, args, _, _| {
@@ -439,7 +440,6 @@ pub(crate) fn shell_output() -> Typed<ShellOutput> {
     })
 }
 
-/// The tool.
 pub(crate) fn shell_stop() -> Typed<ShellStop> {
     let action = |cx: &Cx, args: &ShellStop| own(cx, &args.id);
     Typed::new("shell_stop", Class::Idempotent, action, |cx, args, _, _| {
@@ -450,7 +450,7 @@ pub(crate) fn shell_stop() -> Typed<ShellStop> {
     })
 }
 
-/// An agent's own commands are its own to look after.
+/// An agent may always look after its own commands.
 fn own(cx: &Cx, id: &str) -> Result<Action, ToolError> {
     let job = cx.background.find(id)?;
     Ok(Action { deed: Deed::Query, ..Action::read(job.id()) })

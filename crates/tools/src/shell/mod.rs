@@ -1,8 +1,9 @@
-//! Command lines: what a text would run, and the action that the gate judges.
+//! Command lines: what a text would run, and the action that the policy judges.
 //!
-//! A shell's language is read by a real grammar, but only its plain part is taken: words, quotes, patterns of file
-//! names, `&& || ; |`, lines, comments, and redirections to and from named files. All else is *opaque*, and somebody is asked. [`action`] and [`read`] run
-//! nothing; `tool` runs what was judged, `background` what its agent does not wait for.
+//! A shell's language is read by a real grammar, but only its plain part is accepted: words, quotes, patterns of file
+//! names, `&& || ; |`, lines, comments, and redirections to and from named files. Everything else is *opaque*, and a
+//! person is asked. [`action`] and [`read`] run nothing; `tool` runs what was judged, `background` the commands that
+//! their agent does not wait for.
 
 mod background;
 mod glob;
@@ -26,7 +27,7 @@ pub use read::read;
 use read::read_in;
 pub(crate) use tool::run_shell;
 
-/// Places of one line that are looked at for links; a line with more is judged by its words alone, and asks.
+/// Places of one line that are checked for links; a line with more is opaque, and asks.
 const PLACES_MAX: usize = 256;
 /// How deep commands inside commands are followed to find places.
 const DEPTH_MAX: usize = 4;
@@ -52,7 +53,7 @@ pub fn action(text: &str, root: &Path) -> Action {
     Action { deed: Deed::Execute, preview, line: Some(line), links, ..Action::read(shown.replace('\n', "␊")) }
 }
 
-/// The places of a line that lead elsewhere; `None`: there are too many to look at.
+/// The places of a line that lead elsewhere; `None`: there are too many to check.
 fn links(parts: &[Part], root: &Path) -> Option<Vec<(String, String)>> {
     let mut folders = vec![PathBuf::new()];
     let mut links = Vec::new();
@@ -92,7 +93,7 @@ fn collect(argv: &[String], depth: usize, places: &mut Vec<String>) {
     }
 }
 
-/// Where a path really leads, if that is not where its letters say.
+/// Where a path really leads, if that is not where its text says.
 fn led(root: &Path, path: &Path) -> Option<(String, String)> {
     let named = clean(&root.join(path));
     let real = resolved(&root.join(path));
@@ -122,7 +123,7 @@ fn resolved(path: &Path) -> PathBuf {
     }
 }
 
-/// The path by its letters alone.
+/// The path by its text alone, without following links.
 fn clean(path: &Path) -> PathBuf {
     let mut cleaned = PathBuf::new();
     for part in path.components() {

@@ -1,4 +1,4 @@
-//! A judged line on its way into its walls: run without a shell where it is plain, by one where a person has seen it.
+//! A judged line on its way into its sandbox: run without a shell if it is plain, by a shell if a person has seen it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::tool::Cx;
 /// Bytes of a line where it is only named.
 const NAME_BYTES_MAX: usize = 200;
 
-/// What is to be run, and within what.
+/// A line to run, and its sandbox.
 #[derive(Debug)]
 pub(super) struct Order {
     argv: Vec<String>,
@@ -62,7 +62,7 @@ impl Order {
     }
 }
 
-/// Whether a command needs nobody to join it to anything.
+/// Whether a command can run by itself, without a process that joins it to others.
 fn is_bare(part: &Part) -> bool {
     part.env.is_empty() && part.flows.is_empty() && part.argv.first().is_some_and(|program| program != "cd")
 }
@@ -91,7 +91,7 @@ fn fd(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// Whom the line can talk to: the agent's own hosts, and those that it names itself, because each of them was judged.
+/// Which hosts the line can reach: the agent's own, and those that it names itself, because each of them was judged.
 fn network(own: &Network, line: &Line) -> Network {
     let mut named = Vec::new();
     if let Line::Plain(parts) = line {

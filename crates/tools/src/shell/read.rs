@@ -1,9 +1,9 @@
-//! From a text to a line.
+//! Parses a text into a line.
 //!
 //! The grammar says what kind of thing every piece is, and any kind that is not listed here ends in *opaque*. What it
 //! says about structure is not relied on: the accepted pieces are put together again in the order they stand, every
-//! byte between them must be a space or a tab, and each word is unquoted by letters of our own (`word`). So a fault in
-//! the grammar can make us ask too often, but not run what nobody has judged.
+//! byte between them must be a space or a tab, and each word is unquoted by code of our own (`word`). So a fault in
+//! the grammar can make us ask too often, but not run a command that was not judged.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -28,7 +28,7 @@ thread_local! {
     static PARSER: RefCell<Option<Parser>> = const { RefCell::new(None) };
 }
 
-/// Reads a command line by its letters alone: a pattern of file names is not plain.
+/// Reads a command line by its text alone: a pattern of file names is not plain.
 pub fn read(text: &str) -> Line {
     line(
         text,
@@ -78,8 +78,8 @@ fn plain(text: &str) -> Result<(Vec<Part>, Vec<Pattern>), String> {
     assemble(&whole(&pieces, text)?, text)
 }
 
-/// The text as the grammar gets it, byte for byte as long: whatever is not plain ASCII is a letter to it. To a shell it
-/// is no more than that either, and the grammar's own scanner reads past its tables on some of it.
+/// The text as the grammar gets it, byte for byte as long: every character that is not plain ASCII becomes a letter. A
+/// shell takes it for a letter, too, and the grammar's own scanner reads past its tables on some of them.
 fn letters(text: &str) -> String {
     let plain = |letter: char| matches!(letter, ' '..='~' | '\t' | '\n');
     text.chars()
@@ -183,7 +183,7 @@ fn check(node: Node<'_>, depth: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// What a kind of the grammar is called among people.
+/// The name of a kind of the grammar, for people.
 fn named(kind: &str) -> String {
     let words = match kind {
         "simple_expansion" | "expansion" | "arithmetic_expansion" | "$" => "a variable or an expansion (`$`)",
@@ -273,7 +273,7 @@ fn assemble(pieces: &[Piece<'_>], text: &str) -> Result<(Vec<Part>, Vec<Pattern>
                 part.flows.extend(flow(fd, sign, to.text)?);
             }
         }
-        // `2>x` is a descriptor to a shell, whatever the grammar took it for.
+        // To a shell `2>x` is a descriptor, even if the grammar took it for something else.
         let is_digits = piece.kind == Kind::Word && piece.text.bytes().all(|byte| byte.is_ascii_digit());
         if is_digits && pieces.peek().is_some_and(|next| next.kind == Kind::Flow && next.start == end) {
             return Err("an odd redirection".to_owned());

@@ -1,7 +1,7 @@
 //! `run_shell`: a command line, for a model.
 //!
-//! What the gate judged is what runs: a plain line without a shell, anything else exactly as a person was shown it.
-//! What a command does is its own: after a crash nobody can tell, so it is never run again silently.
+//! What the policy judged is what runs: a plain line without a shell, anything else exactly as a person was shown it.
+//! What a command has done is unknown after a crash, so it is never run again silently.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ const OUTPUT_KEPT: usize = 8 << 20;
 pub(super) const SHOWN: usize = 24 << 10;
 
 /// Run a command line in the project folder and get its output and exit code. Write plain words, joined by `&&`, `||`,
-/// `;` and `|`, with redirections to files. Shell syntax (`$x`, `$(…)`, `*`, loops, `&`) needs approval each time or is
+/// `;` and `|`, with redirections to files. Shell syntax (`$x`, `$(…)`, loops, `&`) needs approval each time or is
 /// refused. Only the project can be written, and there is no network beyond allowed hosts. Prefer the other tools for
 /// reading, searching, editing and git.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -59,7 +59,6 @@ impl RunShell {
     }
 }
 
-/// The tool.
 pub(crate) fn run_shell() -> Typed<RunShell> {
     Typed::new("run_shell", Class::Opaque, action, call)
 }

@@ -3,7 +3,6 @@
 /// A word without its quotes.
 #[derive(Debug, Default)]
 pub(super) struct Word {
-    /// Its letters.
     pub(super) text: String,
     /// The same as a pattern of file names, if it is one: letters that were quoted have a backslash.
     pub(super) pattern: Option<String>,

@@ -1,7 +1,7 @@
 //! Which tests: a file, a folder or a part of a name becomes the arguments that the runner takes.
 //!
-//! Nothing that begins with a dash is passed on, so a choice of tests never becomes an option of the runner. Whether
-//! whoever chooses may see what is chosen is looked at before, in `tool`.
+//! Nothing that begins with a dash is passed on, so a choice of tests never becomes an option of the runner. `tool`
+//! checks before whether the agent may see what it chooses.
 
 use std::path::Path;
 

@@ -1,24 +1,18 @@
 //! How much of a project its tests reach, by the tool that the project's world has for it.
 //!
-//! The number is the tool's own. Where the tool is not installed, that is said together with what to install; a
+//! The number is the tool's own, from a file that it writes. Where the tool is not installed, that is said together with what to install; a
 //! number is never made up, and a run that measured nothing has none.
 
-use std::io::Read as _;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Report, TestError, Watch, execute, measured};
+use super::measured::{of_lcov, of_profile};
+use super::report::{Scratch, read_new};
+use super::{Report, TestError, Watch, execute};
 use crate::command::Walls;
 use crate::project::{Kind, Project};
-
-/// Bytes of a profile that are read.
-const PROFILE_BYTES_MAX: u64 = 32 << 20;
-/// Names that are tried for a temporary folder.
-const NAMES_MAX: u32 = 100;
 
 /// Runs the tests of a project and measures. Blocking.
 pub fn coverage(
@@ -49,14 +43,33 @@ pub(super) fn measure(
     let folder = Scratch::new().map_err(|err| TestError::Unavailable(format!("no temporary folder: {err}")))?;
     let mut walls = walls.clone();
     walls.also.push(folder.0.clone());
-    if project.kind == Kind::Go {
-        return go(root, argv, &folder, timeout, &walls, cancel, watch);
+    let file = folder.0.join("coverage");
+    let shown = file.display();
+    // Go's profile goes to a folder of ours, not into the project.
+    let argv: Vec<String> = argv.iter().filter(|word| !word.starts_with("-coverprofile=")).cloned().collect();
+    let arguments = match project.kind {
+        Kind::Cargo => vec!["--lcov".to_owned(), format!("--output-path={shown}")],
+        Kind::Pytest | Kind::Unittest => vec![format!("--cov-report=lcov:{shown}")],
+        Kind::Go => vec![format!("-coverprofile={shown}")],
+        _ if argv.first().is_some_and(|program| program == "node") => {
+            vec!["--test-reporter=lcov".to_owned(), format!("--test-reporter-destination={shown}")]
+        }
+        _ => Vec::new(),
+    };
+    // Python's tool keeps its data out of the project.
+    let env = vec![("COVERAGE_FILE".to_owned(), folder.0.join("data").display().to_string())];
+    let (progress, output_bytes_max) = (watch.progress.clone(), watch.output_bytes_max);
+    let watch = Watch { progress, output_bytes_max, env, arguments };
+    let began = SystemTime::now();
+    let mut report = execute(root, project.kind, &argv, timeout, &walls, cancel, &watch)?;
+    // A script of the project's own writes where istanbul does (jest, vitest, c8).
+    let file = if watch.arguments.is_empty() { root.join("coverage/lcov.info") } else { file };
+    if let Some((total, files)) = read_new(&file, began)
+        .and_then(|text| if project.kind == Kind::Go { of_profile(&text) } else { of_lcov(&text) })
+    {
+        report.coverage = Some(total);
+        report.files = files.into_iter().filter(|covered| is_of_project(root, &covered.file)).collect();
     }
-    // What Python's tool writes down stays out of the project.
-    let env = vec![("COVERAGE_FILE".to_owned(), folder.0.join("coverage").display().to_string())];
-    let watch = Watch { env, progress: watch.progress.clone(), output_bytes_max: watch.output_bytes_max };
-    let mut report = execute(root, project.kind, argv, timeout, &walls, cancel, &watch)?;
-    report.files.retain(|covered| is_of_project(root, &covered.file));
     match missing(project.kind, &report) {
         Some(what) if report.coverage.is_none() => Err(TestError::Unavailable(what.to_owned())),
         _ => Ok(report),
@@ -83,71 +96,12 @@ fn missing(kind: Kind, report: &Report) -> Option<&'static str> {
     }
 }
 
-/// Go writes a profile, which another command adds up. The profile goes to a folder of ours, not into the project.
-fn go(
-    root: &Path,
-    argv: &[String],
-    folder: &Scratch,
-    timeout: Duration,
-    walls: &Walls,
-    cancel: &CancellationToken,
-    watch: &Watch,
-) -> Result<Report, TestError> {
-    let profile = folder.0.join("coverage.out").display().to_string();
-    let placed = |word: &String| match word.strip_prefix("-coverprofile=") {
-        Some(_) => format!("-coverprofile={profile}"),
-        None => word.clone(),
-    };
-    let argv: Vec<String> = argv.iter().map(placed).collect();
-    let mut report = execute(root, Kind::Go, &argv, timeout, walls, cancel, watch)?;
-    if Path::new(&profile).exists() {
-        let total = ["go", "tool", "cover"].map(str::to_owned).into_iter().chain([format!("-func={profile}")]);
-        let total = execute(root, Kind::Go, &total.collect::<Vec<_>>(), timeout, walls, cancel, watch)?;
-        report.coverage = total.coverage;
-        report.files = measured::of_profile(&read(&profile).unwrap_or_default());
-    }
-    Ok(report)
-}
-
 /// Whether a file that was measured is the project's own, and not of a library in its folder.
 fn is_of_project(root: &Path, file: &str) -> bool {
     const FOREIGN: [&str; 5] = ["site-packages", "dist-packages", "node_modules", ".venv", "venv"];
     let path = Path::new(file);
     let is_inside = !file.starts_with("..") && (path.is_relative() || path.starts_with(root));
     is_inside && !file.split('/').any(|part| FOREIGN.contains(&part))
-}
-
-/// The beginning of a profile, as much as anybody looks at.
-fn read(profile: &str) -> std::io::Result<String> {
-    let mut text = String::new();
-    std::fs::File::open(profile)?.take(PROFILE_BYTES_MAX).read_to_string(&mut text)?;
-    Ok(text)
-}
-
-/// A folder of our own that goes away again.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> std::io::Result<Self> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let mut last = std::io::Error::other("all names are taken");
-        for _ in 0..NAMES_MAX {
-            let name = format!("max-team-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-            let path = std::env::temp_dir().join(name);
-            // What is there already is never used: it may be somebody else's.
-            match std::fs::DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Self(path)),
-                Err(err) => last = err,
-            }
-        }
-        Err(last)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 #[cfg(test)]
@@ -177,10 +131,7 @@ mod tests {
         let files = (0..20_u8).map(|n| Covered { file: format!("{n}.py"), percent: f64::from(n) }).rev().collect();
         let report = Report {
             command: "pytest".into(),
-            passed: 1,
-            failed: 0,
-            skipped: 0,
-            failures: Vec::new(),
+            counts: None,
             ok: true,
             ended: Ended::Exited,
             output: "a long table".into(),

@@ -1,86 +1,133 @@
-//! What `go test -v` prints.
-//!
-//! A test with subtests is not counted itself: its subtests are. A package that does not build fails by its name,
-//! without a number, because none of its tests ran.
+//! The events of `go test -json`, one JSON object per line.
 
-use super::tally::Counts;
+use std::collections::{BTreeMap, BTreeSet};
 
-#[derive(Debug, Default)]
-pub(super) struct Go {
-    counts: Counts,
-    /// The results that led to the present one, outermost first.
-    above: Vec<Seen>,
+use serde::Deserialize;
+
+use super::Counts;
+
+/// Bytes of one line; the rest of a longer line is dropped, and the line is not an event.
+const LINE_BYTES_MAX: usize = 1 << 20;
+/// Tests that are counted.
+const TESTS_MAX: usize = 100_000;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct GoEvent {
+    action: String,
+    package: String,
+    test: String,
+    output: String,
 }
 
-#[derive(Debug)]
-struct Seen {
-    name: String,
-    how: How,
-    is_counted: bool,
+/// Events that were read so far.
+#[derive(Debug, Default)]
+pub(super) struct GoEvents {
+    line: Vec<u8>,
+    ended: BTreeMap<(String, String), Ending>,
+    has_events: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum How {
+enum Ending {
     Passed,
     Failed,
     Skipped,
 }
 
-impl Go {
-    pub(super) fn line(&mut self, line: &str) {
-        let inner = line.trim_start();
-        let found = [("--- PASS: ", How::Passed), ("--- FAIL: ", How::Failed), ("--- SKIP: ", How::Skipped)];
-        let found = found.into_iter().find_map(|(sign, how)| Some((inner.strip_prefix(sign)?, how)));
-        if let Some((rest, how)) = found {
-            // The time follows in parentheses.
-            let name = rest.rsplit_once(" (").map_or(rest, |(name, _)| name);
-            self.result(name, how);
-        } else if let Some(rest) = line.strip_prefix("FAIL\t")
-            && (rest.contains("[build failed]") || rest.contains("[setup failed]"))
-        {
-            self.counts.name(&rest.replace('\t', " "));
+impl GoEvents {
+    /// Takes output as it comes; `show` gets the text that the tests and the compiler printed.
+    pub(super) fn push(&mut self, bytes: &[u8], show: &mut dyn FnMut(&[u8])) {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let room = LINE_BYTES_MAX.saturating_sub(self.line.len()).min(piece.len());
+            self.line.extend_from_slice(piece.get(..room).unwrap_or_default());
+            if piece.ends_with(b"\n") {
+                let line = std::mem::take(&mut self.line);
+                self.take(&line, show);
+            }
         }
     }
 
-    fn result(&mut self, name: &str, how: How) {
-        self.above.retain(|seen| name.strip_prefix(&seen.name).is_some_and(|rest| rest.starts_with('/')));
-        if let Some(parent) = self.above.last_mut().filter(|parent| parent.is_counted) {
-            parent.is_counted = false;
-            let (how, parent) = (parent.how, parent.name.clone());
-            self.count(how, -1);
-            self.counts.failures.retain(|failed| *failed != parent);
-        }
-        self.count(how, 1);
-        if how == How::Failed {
-            self.counts.name(name);
-        }
-        self.above.push(Seen { name: name.to_owned(), how, is_counted: true });
-    }
-
-    fn count(&mut self, how: How, by: i64) {
-        let count = match how {
-            How::Passed => &mut self.counts.passed,
-            How::Failed => &mut self.counts.failed,
-            How::Skipped => &mut self.counts.skipped,
+    fn take(&mut self, line: &[u8], show: &mut dyn FnMut(&[u8])) {
+        let Some(event) = serde_json::from_slice::<GoEvent>(line).ok().filter(|event| !event.action.is_empty()) else {
+            return show(line);
         };
-        *count = count.saturating_add_signed(by);
+        self.has_events = true;
+        show(event.output.as_bytes());
+        let ending = match event.action.as_str() {
+            "pass" => Ending::Passed,
+            "fail" => Ending::Failed,
+            "skip" => Ending::Skipped,
+            _ => return,
+        };
+        if self.ended.len() < TESTS_MAX {
+            self.ended.insert((event.package, event.test), ending);
+        }
     }
 
-    pub(super) fn finish(self) -> Counts {
-        self.counts
+    /// The tests that ended, each once: a test with subtests counts by its subtests. A package that failed without a failed
+    /// test did not build, and is named.
+    pub(super) fn finish(self) -> Option<Counts> {
+        let mut counts = Counts::default();
+        let mut failed = BTreeSet::new();
+        for ((package, test), ending) in self.ended.iter().filter(|((_, test), _)| !test.is_empty()) {
+            if *ending == Ending::Failed {
+                failed.insert(package);
+            }
+            let below = (package.clone(), format!("{test}/"));
+            let next = self.ended.range(below.clone()..).next();
+            if next.is_some_and(|((of, other), _)| of == package && other.starts_with(&below.1)) {
+                continue;
+            }
+            match ending {
+                Ending::Passed => counts.passed += 1,
+                Ending::Skipped => counts.skipped += 1,
+                Ending::Failed => {
+                    counts.failed += 1;
+                    counts.name(&format!("{package}.{test}"));
+                }
+            }
+        }
+        for ((package, test), ending) in &self.ended {
+            if test.is_empty() && *ending == Ending::Failed && !failed.contains(package) {
+                counts.name(package);
+            }
+        }
+        self.has_events.then_some(counts)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::project::Kind;
-    use crate::tests::{Counts, parse};
+    use super::*;
 
     #[test]
-    fn leaves_are_counted() {
-        let output = "=== RUN   TestAdd\n--- PASS: TestAdd (0.00s)\n=== RUN   TestTable\n=== RUN   TestTable/one\n=== RUN   TestTable/two\n=== RUN   TestTable/two/deep\n    a_test.go:12: got 3, want 4\n--- FAIL: TestTable (0.00s)\n    --- PASS: TestTable/one (0.00s)\n    --- FAIL: TestTable/two (0.00s)\n        --- FAIL: TestTable/two/deep (0.00s)\n=== RUN   TestLater\n    a_test.go:20: not yet\n--- SKIP: TestLater (0.00s)\nFAIL\nFAIL\texample.org/tiny\t0.002s\n?   \texample.org/tiny/none\t[no test files]\n# example.org/tiny/broken\nbroken/b.go:3:1: syntax error\nFAIL\texample.org/tiny/broken [build failed]\nok  \texample.org/tiny/other\t0.001s\nFAIL\n";
-        let failures = vec!["TestTable/two/deep".to_owned(), "example.org/tiny/broken [build failed]".to_owned()];
-        assert_eq!(parse(Kind::Go, output), Counts { passed: 2, failed: 1, skipped: 1, failures });
-        assert_eq!(parse(Kind::Go, "?   \tx\t[no test files]\n"), Counts::default());
+    fn events_are_counted_and_output_is_shown() {
+        let event = |action: &str, package: &str, test: &str| {
+            serde_json::json!({ "Action": action, "Package": package, "Test": test }).to_string() + "\n"
+        };
+        let mut text = "# x/broken\nbroken.go:3: syntax error\n".to_owned();
+        text +=
+            "{\"Action\":\"output\",\"Package\":\"x/a\",\"Test\":\"TestAdd\",\"Output\":\"a_test.go:7: 1 != 2\\n\"}\n";
+        for (action, package, test) in [
+            ("run", "x/a", "TestAdd"),
+            ("fail", "x/a", "TestAdd/two"),
+            ("pass", "x/a", "TestAdd/one"),
+            ("fail", "x/a", "TestAdd"),
+            ("skip", "x/a", "TestLater"),
+            ("pass", "x/a", "TestAddMore"),
+            ("fail", "x/a", ""),
+            ("fail", "x/broken", ""),
+        ] {
+            text += &event(action, package, test);
+        }
+        let (mut events, mut shown) = (GoEvents::default(), Vec::new());
+        for piece in text.as_bytes().chunks(7) {
+            events.push(piece, &mut |text| shown.extend_from_slice(text));
+        }
+        assert_eq!(String::from_utf8(shown).unwrap(), "# x/broken\nbroken.go:3: syntax error\na_test.go:7: 1 != 2\n");
+        let failures = vec!["x/a.TestAdd/two".to_owned(), "x/broken".to_owned()];
+        assert_eq!(events.finish(), Some(Counts { passed: 2, failed: 1, skipped: 1, failures }));
+        assert_eq!(GoEvents::default().finish(), None);
     }
 }

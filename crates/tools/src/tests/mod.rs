@@ -1,20 +1,18 @@
 //! The tests of a project, run and counted.
 //!
-//! The exit code says whether all went well; numbers come from what the runner prints, and are zero where that is not
-//! understood. That no test ran at all is never hidden: then `passed` and `failed` are both zero. Nothing here
-//! decides which tests are worth running.
+//! The exit code says whether all went well. Numbers and names come from a report in a machine format that the runner is asked for
+//! (JUnit XML, `go test -json`); without one there are none, and the end of the output says the rest. That a report counts no
+//! test at all is never hidden. Nothing here decides which tests are worth running.
 
-mod cargo;
 mod choose;
 mod coverage;
 mod go;
-mod java;
+mod junit;
 mod measured;
-mod node;
-mod python;
-mod tally;
+mod report;
 mod tool;
 
+use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -22,15 +20,16 @@ use max_team_core::output::rendered;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use self::tally::Tally;
+use self::go::GoEvents;
+use self::report::{Asked, Scratch};
 use crate::command::{CommandError, Ended, Job, Kept, OUTPUT_BYTES_MAX, Walls, join};
 use crate::progress::Progress;
 use crate::project::{Kind, Project};
+use crate::text::{clip, visible};
 
 pub use choose::command;
 pub use coverage::coverage;
 pub use measured::Covered;
-pub use tally::{Counts, FAILURES_MAX, parse};
 pub use tool::{CoverageReport, RunTest};
 pub(crate) use tool::{coverage_report, run_test};
 
@@ -51,14 +50,9 @@ pub(crate) const SUMMARY_FILES_MAX: usize = 10;
 pub struct Report {
     /// The command, as one line.
     pub command: String,
-    /// Tests that passed.
-    pub passed: u64,
-    /// Tests that failed.
-    pub failed: u64,
-    /// Tests that were not run.
-    pub skipped: u64,
-    /// Names of tests that failed, at most [`FAILURES_MAX`].
-    pub failures: Vec<String>,
+    /// Its tests, if the runner wrote a report.
+    #[serde(flatten)]
+    pub counts: Option<Counts>,
     /// Whether the command ended by itself and says that all went well.
     pub ok: bool,
     /// Why it is over.
@@ -72,6 +66,52 @@ pub struct Report {
     pub files: Vec<Covered>,
     /// How long it took, in milliseconds.
     pub ms: u64,
+}
+
+/// Names of failed tests that are kept.
+pub const FAILURES_MAX: usize = 50;
+/// Bytes of one such name.
+const NAME_BYTES_MAX: usize = 300;
+
+/// The tests of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Tests that passed.
+    pub passed: u64,
+    /// Tests that failed or broke.
+    pub failed: u64,
+    /// Tests that were not run.
+    pub skipped: u64,
+    /// Names of tests that failed, at most [`FAILURES_MAX`].
+    pub failures: Vec<String>,
+}
+
+impl Counts {
+    /// Notes the name of a failed test, once.
+    fn name(&mut self, name: &str) {
+        let name = visible(&clip(name.trim(), NAME_BYTES_MAX));
+        if !name.is_empty() && self.failures.len() < FAILURES_MAX && !self.failures.contains(&name) {
+            self.failures.push(name);
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.passed = self.passed.saturating_add(other.passed);
+        self.failed = self.failed.saturating_add(other.failed);
+        self.skipped = self.skipped.saturating_add(other.skipped);
+        other.failures.iter().for_each(|name| self.name(name));
+    }
+
+    /// Whether a test was run.
+    pub fn is_any(&self) -> bool {
+        self.passed > 0 || self.failed > 0
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
+    }
 }
 
 impl Report {
@@ -90,7 +130,7 @@ impl Report {
 /// Why tests could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum TestError {
-    /// Nobody knows how.
+    /// It is unknown how its tests are run.
     #[error("it is not known how the tests of this {0} project are run; add a test command to it")]
     NoTests(Kind),
     /// The choice of tests cannot be made.
@@ -123,11 +163,18 @@ struct Watch {
     output_bytes_max: usize,
     /// Further variables of the command.
     env: Vec<(String, String)>,
+    /// Further arguments of the command, behind the name of the runner's subcommand.
+    arguments: Vec<String>,
 }
 
 impl Default for Watch {
     fn default() -> Self {
-        Self { progress: Progress::default(), output_bytes_max: OUTPUT_BYTES_MAX, env: Vec::new() }
+        Self {
+            progress: Progress::default(),
+            output_bytes_max: OUTPUT_BYTES_MAX,
+            env: Vec::new(),
+            arguments: Vec::new(),
+        }
     }
 }
 
@@ -140,32 +187,36 @@ fn execute(
     cancel: &CancellationToken,
     watch: &Watch,
 ) -> Result<Report, TestError> {
+    let folder = Scratch::new().map_err(|err| TestError::Unavailable(format!("no temporary folder: {err}")))?;
+    let walls = Walls { also: walls.also.iter().cloned().chain([folder.0.clone()]).collect(), ..walls.clone() };
+    let asked = Asked::new(kind, argv, &watch.arguments, &folder.0);
     let usual = ENVIRONMENT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let env = usual.chain(watch.env.iter().cloned()).collect();
-    let mut tally = Tally::new(kind);
+    let mut events = GoEvents::default();
     let mut kept = Kept::new(watch.output_bytes_max);
-    let job = Job { env, ..Job::new(argv, root, timeout, Some(walls)) };
+    let job = Job { env, ..Job::new(&asked.argv, root, timeout, Some(&walls)) };
     let over = watch.progress.follow(|follow| {
         job.run(cancel, &mut |_, bytes| {
-            tally.push(bytes);
-            kept.push(bytes);
-            follow(bytes);
+            let mut show = |bytes: &[u8]| {
+                kept.push(bytes);
+                follow(bytes);
+            };
+            if kind == Kind::Go {
+                events.push(bytes, &mut show)
+            } else {
+                show(bytes)
+            }
             true
         })
     })?;
-    let (counts, measured) = tally.finish();
-    let Counts { passed, failed, skipped, failures } = counts;
     Ok(Report {
         command: join(argv),
-        passed,
-        failed,
-        skipped,
-        failures,
+        counts: if kind == Kind::Go { events.finish() } else { asked.read(root) },
         ok: over.ended == Ended::Exited && over.code == Some(0),
         ended: over.ended,
         output: rendered(&kept.text()),
-        coverage: measured.total,
-        files: measured.files,
+        coverage: None,
+        files: Vec::new(),
         ms: over.ms,
     })
 }

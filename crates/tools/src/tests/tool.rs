@@ -1,10 +1,9 @@
 //! `run_test` and `coverage_report`: a project's own tests, for a model.
 //!
-//! The command is worked out from the project's files, never written by the model; the gate judges the exact line.
-//! If the project has become another one since, nothing is run. What the tests do is theirs: after a crash nobody can
-//! tell, so they are never run again silently. A member chooses only tests that it sees. What they read and print is
-//! theirs too, and no line says which file it comes from, so nothing is left out of the output: whoever may run tests
-//! reads what they print.
+//! The command is derived from the project's files, never written by the model; the policy judges the exact line. If
+//! the files give another command by now, nothing is run. What tests have done is unknown after a crash, so they are
+//! never run again silently. A member chooses only tests that it sees. Nothing is left out of their output, because no
+//! line says which file it comes from: an agent that may run tests reads all that they print.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -33,8 +32,8 @@ const SHOWN_FAILED: usize = 16 << 10;
 /// Bytes of output that a model sees of a run that went well.
 const SHOWN_FINE: usize = 2 << 10;
 
-/// Run the project's tests, or some of them, and count what passed and failed. The command is detected (Cargo, Go, npm,
-/// pytest and others).
+/// Run the project's tests, or some of them. The command is detected (Cargo, Go, npm, pytest and others). Passed and failed
+/// tests are counted where the runner writes a report.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunTest {
@@ -60,13 +59,11 @@ pub struct CoverageReport {
     kind: Option<String>,
 }
 
-/// The tool.
 pub(crate) fn run_test() -> Typed<RunTest> {
     let action = |cx: &Cx, args: &RunTest| Run::of_tests(cx, args).map(|run| run.action());
     Typed::new("run_test", Class::Opaque, action, test)
 }
 
-/// The tool.
 pub(crate) fn coverage_report() -> Typed<CoverageReport> {
     let action = |cx: &Cx, args: &CoverageReport| Run::of_coverage(cx, args).map(|run| run.action());
     Typed::new("coverage_report", Class::Opaque, action, measure)
@@ -124,7 +121,7 @@ impl Run {
         let project = one(projects, args.kind.as_deref(), &dir, &shown)?;
         let argv = project.coverage.clone().unwrap_or_default();
         if argv.is_empty() {
-            // The same words as when it is run.
+            // The same error as when it is run.
             coverage(&dir, &project, Duration::ZERO, &cx.walls, &cx.cancel)?;
         }
         Ok(Self { project, dir, shown, argv })
@@ -152,7 +149,7 @@ fn folder(cx: &Cx, path: Option<&str>) -> Result<(PathBuf, String, Vec<Project>)
         let place = cx.seen(path)?;
         if cx.is_dir(place.as_path()) {
             let dir = cx.root.path().join(place.as_path());
-            // Tests of a folder are not made a project by a few test files.
+            // A few test files do not make a folder a project.
             let is_own = [
                 "Cargo.toml",
                 "go.mod",
@@ -174,7 +171,7 @@ fn folder(cx: &Cx, path: Option<&str>) -> Result<(PathBuf, String, Vec<Project>)
     Ok((cx.root.path().to_owned(), ".".to_owned(), detect(cx.root.path())))
 }
 
-/// Refuses a choice of tests by a path that is out of sight, or by a link. A name is only a path if something is there.
+/// Refuses tests that are chosen by a hidden path, or by a link. A name is only a path if something is there.
 fn is_seen(cx: &Cx, folder: &str, filter: &str) -> Result<(), ToolError> {
     if cx.sight.is_whole() {
         return Ok(());
@@ -213,7 +210,7 @@ fn one(projects: Vec<Project>, kind: Option<&str>, dir: &Path, shown: &str) -> R
                 known + lacking
             }
             _ => format!(
-                "no known kind of project is in `{shown}` (no Cargo.toml, go.mod, package.json, pyproject.toml, Makefile, …); create its project file first, or name a folder with one in `path`"
+                "no known kind of project is in `{shown}` (no Cargo.toml, go.mod, package.json, pyproject.toml, Makefile, …); name a test file, or a folder with a project file, in `path`"
             ),
         })
     })
@@ -244,9 +241,9 @@ fn measure(cx: &Cx, args: CoverageReport, intent: &Action, _: bool) -> Result<Ou
     Ok(Output::text(format!("{total}\n{files}{}", told(cx, &report))))
 }
 
-/// For a model more is kept than it is told: it can read on.
+/// More output is kept than the model is told, so that it can read on.
 fn watch(cx: &Cx) -> Watch {
-    Watch { progress: cx.progress.clone(), output_bytes_max: OUTPUT_KEPT, env: Vec::new() }
+    Watch { progress: cx.progress.clone(), output_bytes_max: OUTPUT_KEPT, ..Watch::default() }
 }
 
 /// The files that the tests reach least, first.
@@ -261,9 +258,8 @@ fn of_files(files: &[Covered]) -> String {
     text
 }
 
-/// A report in words: the result first, then the names, then what was printed.
+/// A report as text: the result first, then the names, then what was printed.
 fn told(cx: &Cx, report: &Report) -> String {
-    let Report { passed, failed, skipped, .. } = report;
     let how = match (report.ended, report.ok) {
         (Ended::TimedOut, _) => "TIMED OUT".to_owned(),
         (Ended::Cancelled, _) => "STOPPED".to_owned(),
@@ -272,16 +268,16 @@ fn told(cx: &Cx, report: &Report) -> String {
         (Ended::Exited, false) => "FAILED".to_owned(),
     };
     let seconds = report.ms / 1_000;
-    let mut text = format!(
-        "{how}: {passed} passed, {failed} failed, {skipped} skipped in {seconds} s (`{}`)\n",
-        visible(&report.command)
-    );
-    if passed + failed == 0 {
-        text.push_str("no test was counted: either none was run, or what the runner printed is not understood\n");
-    }
-    if !report.failures.is_empty() {
-        text.push_str("failed:\n");
-        text.extend(report.failures.iter().map(|name| format!("- {name}\n")));
+    let counted = report.counts.as_ref().map(|counts| format!(": {counts}")).unwrap_or_default();
+    let mut text = format!("{how}{counted} in {seconds} s (`{}`)\n", visible(&report.command));
+    match &report.counts {
+        Some(counts) if !counts.is_any() => text.push_str("no test was run\n"),
+        Some(counts) if !counts.failures.is_empty() => {
+            text.push_str("failed:\n");
+            text.extend(counts.failures.iter().map(|name| format!("- {name}\n")));
+        }
+        Some(_) => {}
+        None => text.push_str("this runner writes no report: its exit code and its output say how it went\n"),
     }
     let most = if report.ok { SHOWN_FINE } else { SHOWN_FAILED };
     let from = report.output.ceil_char_boundary(report.output.len().saturating_sub(most));

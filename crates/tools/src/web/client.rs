@@ -1,11 +1,11 @@
-//! One GET, bounded in time and bytes, that can be stopped.
+//! One GET, bounded in time and bytes.
 //!
 //! The address that was looked at is the address that is connected to: the check sits where names are resolved, and
 //! nothing resolves a second time. No proxy, for it would resolve names itself; no redirect is followed here.
 
 use std::error::Error as StdError;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -18,6 +18,9 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::time_provider::TimeProvider;
 use rustls::{ClientConfig, RootCertStore};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use crate::text::{clip, size, visible};
 use crate::tool::{Cx, ToolError};
@@ -27,7 +30,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// Bytes of an error that are repeated.
 const CAUSE_BYTES_MAX: usize = 300;
 
-/// Whom a request may go to.
+/// Where a request may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Guard {
     /// The public internet, and hosts that the user has named.
@@ -50,28 +53,18 @@ pub(crate) struct Reply {
     pub(crate) is_cut: bool,
 }
 
-/// Gets what is at an address, up to `max` bytes of it. Blocking.
-pub(crate) fn fetch(cx: &Cx, url: &Url, guard: Guard, max: usize) -> Result<Reply, ToolError> {
+/// Gets what is at an address, up to `max` bytes of it.
+pub(crate) async fn fetch(cx: &Cx, url: &Url, guard: Guard, max: usize) -> Result<Reply, ToolError> {
     let shown = shown(url);
     let failed = |words: String| ToolError::correctable(format!("`{shown}`: {words}"));
     if guard == Guard::Public {
         check_literal(url, &cx.reach.private_hosts).map_err(|refused| failed(refused.to_string()))?;
     }
     let client = client(cx, guard).map_err(failed)?;
-    // A runtime of its own: tools are plain blocking functions, whoever calls them.
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|err| failed(format!("cannot be asked: {err}")))?;
-    runtime.block_on(async {
-        tokio::select! {
-            reply = ask(cx, &client, url, max) => reply.map_err(|err| failed(reason(&err))),
-            () = cx.cancel.cancelled() => Err(ToolError::correctable("stopped before it was done")),
-            () = tokio::time::sleep(Duration::from_millis(PAGE_MS_MAX)) => {
-                Err(failed(format!("no whole answer within {} s", PAGE_MS_MAX / 1_000)))
-            }
-        }
-    })
+    match timeout(Duration::from_millis(PAGE_MS_MAX), ask(cx, &client, url, max)).await {
+        Ok(reply) => reply.map_err(|err| failed(reason(&err))),
+        Err(_) => Err(failed(format!("no whole answer within {} s", PAGE_MS_MAX / 1_000))),
+    }
 }
 
 async fn ask(cx: &Cx, client: &reqwest::Client, url: &Url, max: usize) -> Result<Reply, reqwest::Error> {
@@ -106,7 +99,7 @@ fn kind(headers: &HeaderMap) -> (String, Option<String>) {
     (media_type, charset)
 }
 
-/// An address without what nobody should read: a name and password in it.
+/// An address without the user name and password in it.
 fn shown(url: &Url) -> String {
     let mut url = url.clone();
     let _ = url.set_username("");
@@ -148,16 +141,17 @@ fn client(cx: &Cx, guard: Guard) -> Result<reqwest::Client, String> {
         .with_root_certificates(roots(cx)?)
         .with_no_client_auth();
     tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    let mut builder = reqwest::Client::builder()
+    let lookups = cx.remote.lookups();
+    let public = (guard == Guard::Public).then(|| cx.reach.private_hosts.clone());
+    reqwest::Client::builder()
         .user_agent(concat!("max-team/", env!("CARGO_PKG_VERSION")))
         .tls_backend_preconfigured(tls)
         .connect_timeout(CONNECT)
         .redirect(redirect::Policy::none())
-        .no_proxy();
-    if guard == Guard::Public {
-        builder = builder.dns_resolver(Arc::new(Checked { private: cx.reach.private_hosts.clone() }));
-    }
-    builder.build().map_err(|err| format!("the HTTP client cannot be built: {}", reason(&err)))
+        .no_proxy()
+        .dns_resolver(Arc::new(Resolver { public, lookups }))
+        .build()
+        .map_err(|err| format!("the HTTP client cannot be built: {}", reason(&err)))
 }
 
 fn roots(cx: &Cx) -> Result<RootCertStore, String> {
@@ -167,7 +161,7 @@ fn roots(cx: &Cx) -> Result<RootCertStore, String> {
         let unreadable = |err| format!("certificates cannot be read from `{shown}`: {err}; correct SSL_CERT_FILE");
         let mut taken = 0;
         for certificate in CertificateDer::pem_file_iter(path).map_err(unreadable)? {
-            // A bundle may hold oddities that nobody needs; only one with nothing else in it is worth stopping for.
+            // A bundle may hold certificates that are not accepted; only a file without an accepted one is an error.
             taken += usize::from(roots.add(certificate.map_err(unreadable)?).is_ok());
         }
         if taken == 0 {
@@ -179,19 +173,26 @@ fn roots(cx: &Cx) -> Result<RootCertStore, String> {
 
 /// Gives only addresses that may be connected to.
 #[derive(Debug)]
-struct Checked {
-    private: Vec<String>,
+struct Resolver {
+    /// Set where only the public internet may be reached: the hosts that are excepted.
+    public: Option<Vec<String>>,
+    lookups: Arc<Semaphore>,
 }
 
-impl Resolve for Checked {
+impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let host = name.as_str().to_owned();
-        let is_named = is_named(&self.private, &host);
+        let may_be_private = self.public.as_ref().is_none_or(|private| is_named(private, &host));
+        let lookups = Arc::clone(&self.lookups);
         Box::pin(async move {
-            let found: Vec<SocketAddr> = tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
-            // One such address among others is a trap as well.
+            // The system's look-up holds a thread until it ends, also when its caller no longer waits.
+            let turn = lookups.acquire_owned().await?;
+            let asked = host.clone();
+            let look_up = move || (asked.as_str(), 0).to_socket_addrs().map(|found| (found.collect(), turn));
+            let (found, _): (Vec<SocketAddr>, _) = spawn_blocking(look_up).await??;
+            // One private address among public ones is a trap as well.
             let own = found.iter().find(|address| !is_public(address.ip()));
-            if let Some(own) = own.filter(|_| !is_named) {
+            if let Some(own) = own.filter(|_| !may_be_private) {
                 return Err(Refused { host, address: own.ip() }.into());
             }
             Ok(Box::new(found.into_iter()) as Addrs)
@@ -199,7 +200,7 @@ impl Resolve for Checked {
     }
 }
 
-/// An address of the user's own that nobody has opened.
+/// A private address that the user has not opened.
 #[derive(Debug)]
 struct Refused {
     host: String,

@@ -1,11 +1,11 @@
 //! `geocode`: where a place is, by its name.
 //!
-//! The service is Open-Meteo's, which needs no key, or one of the user's that speaks the same way; the gate judges its
-//! host. A name that is not known as a whole (`北京通州`; `Springfield, Illinois`) is taken apart: its parts are looked
-//! for, and of what they find that comes first which lies in the rest of the name.
+//! The service is Open-Meteo's, which needs no key, or one of the user's that speaks the same way; the policy judges
+//! its host. A name that is not known as a whole (`北京通州`; `Springfield, Illinois`) is taken apart: its parts are
+//! looked for, and places that lie in the rest of the name come first.
 
 use max_team_core::limits::PLACES_MAX;
-use max_team_core::policy::{Action, Class, Deed};
+use max_team_core::policy::{Action, Deed};
 use reqwest::Url;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,12 +14,12 @@ use super::{Guard, fetch, host};
 use crate::service;
 use crate::text::{clip, visible};
 use crate::tool::{Cx, Output, ToolError};
-use crate::typed::Typed;
+use crate::typed::RemoteTyped;
 
 /// The service, unless the user has another.
 const SERVICE: &str = "https://geocoding-api.open-meteo.com";
 const PATH: &str = "v1/search";
-/// Places that come if nobody says how many.
+/// Places that come by default.
 const PLACES_DEFAULT: u32 = 5;
 /// Bytes of a name.
 const NAME_BYTES_MAX: usize = 200;
@@ -47,9 +47,13 @@ pub struct Geocode {
     language: Option<String>,
 }
 
-/// The tool.
-pub(crate) fn geocode() -> Typed<Geocode> {
-    Typed::new("geocode", Class::Pure, action, call)
+pub(crate) fn geocode() -> RemoteTyped<Geocode> {
+    RemoteTyped::reading(
+        "geocode",
+        action,
+        |_, intent| Some(intent.target.clone()),
+        |cx, args, intent| Box::pin(call(cx, args, intent)),
+    )
 }
 
 fn action(cx: &Cx, args: &Geocode) -> Result<Action, ToolError> {
@@ -57,20 +61,20 @@ fn action(cx: &Cx, args: &Geocode) -> Result<Action, ToolError> {
     Ok(Action { deed: Deed::Fetch, preview: format!("GET {url}"), ..Action::read(host(&url)) })
 }
 
-fn call(cx: &Cx, args: Geocode, intent: &Action, _: bool) -> Result<Output, ToolError> {
+async fn call(cx: &Cx, args: Geocode, intent: &Action) -> Result<Output, ToolError> {
     let ask = Ask::new(cx, &args)?;
     if host(&ask.service) != intent.target {
         let words = format!("the host of `{}` is not what was judged (`{}`)", ask.service, intent.target);
         return Err(ToolError::fatal(words));
     }
     let whole = args.name.trim();
-    let found = ask.places(cx, whole)?;
+    let found = ask.places(cx, whole).await?;
     if !found.is_empty() {
         return Ok(Output::text(lines(&found)));
     }
     let shown = visible(whole);
     for Piece { name, rest } in pieces(whole).into_iter().take(ASKS_MAX - 1) {
-        let mut found = ask.places(cx, &name)?;
+        let mut found = ask.places(cx, &name).await?;
         // The order is the service's own otherwise.
         found.sort_by_key(|place| !rest.iter().any(|rest| place.lies_in(rest)));
         if !found.is_empty() {
@@ -116,10 +120,10 @@ impl Ask {
         service::address(&self.service, PATH, &fields)
     }
 
-    /// Asks for one name. Blocking.
-    fn places(&self, cx: &Cx, name: &str) -> Result<Vec<Place>, ToolError> {
+    /// Asks for one name.
+    async fn places(&self, cx: &Cx, name: &str) -> Result<Vec<Place>, ToolError> {
         cx.progress.say(|| format!("looking for {name}"));
-        let reply = fetch(cx, &self.url(name), self.guard, ANSWER_BYTES_MAX)?;
+        let reply = fetch(cx, &self.url(name), self.guard, ANSWER_BYTES_MAX).await?;
         let host = self.service.host_str().unwrap_or_default();
         let answer: Result<Answer, _> = serde_json::from_slice(&reply.body);
         match (reply.status, answer) {

@@ -8,7 +8,7 @@ use std::io;
 
 use encoding_rs::{Encoding, UTF_8};
 use max_team_core::limits::{PAGE_BYTES_MAX, REDIRECTS_MAX};
-use max_team_core::policy::{Action, Class, Deed};
+use max_team_core::policy::{Action, Deed};
 use reqwest::Url;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,9 +16,10 @@ use serde::Deserialize;
 use super::html;
 use super::{Guard, Reply, TEXT_BYTES_MAX, fetch, host};
 use crate::document;
+use crate::remote::on_thread;
 use crate::text::{clip, size, visible};
 use crate::tool::{Cx, Output, ToolError};
-use crate::typed::Typed;
+use crate::typed::RemoteTyped;
 
 /// Bytes of an address.
 const URL_BYTES_MAX: usize = 4_096;
@@ -40,9 +41,13 @@ pub struct HttpGet {
     raw: Option<bool>,
 }
 
-/// The tool.
-pub(crate) fn http_get() -> Typed<HttpGet> {
-    Typed::new("http_get", Class::Pure, action, call)
+pub(crate) fn http_get() -> RemoteTyped<HttpGet> {
+    RemoteTyped::reading(
+        "http_get",
+        action,
+        |_, intent| Some(intent.target.clone()),
+        |cx, args, intent| Box::pin(call(cx, args, intent)),
+    )
 }
 
 fn action(_: &Cx, args: &HttpGet) -> Result<Action, ToolError> {
@@ -50,15 +55,18 @@ fn action(_: &Cx, args: &HttpGet) -> Result<Action, ToolError> {
     Ok(Action { deed: Deed::Fetch, preview: format!("GET {url}"), ..Action::read(host(&url)) })
 }
 
-fn call(cx: &Cx, args: HttpGet, intent: &Action, _: bool) -> Result<Output, ToolError> {
+async fn call(cx: &Cx, args: HttpGet, intent: &Action) -> Result<Output, ToolError> {
     let mut url = parse(&args.url)?;
     if host(&url) != intent.target {
         return Err(ToolError::fatal(format!("the host of `{url}` is not what was judged (`{}`)", intent.target)));
     }
     for _ in 0..=REDIRECTS_MAX {
-        let reply = fetch(cx, &url, Guard::Public, PAGE_BYTES_MAX)?;
+        let reply = fetch(cx, &url, Guard::Public, PAGE_BYTES_MAX).await?;
         match next(&url, &reply)? {
-            None => return told(cx, &url, &reply, args.raw.unwrap_or(false)),
+            None => {
+                let cx = cx.clone();
+                return on_thread(move || told(&cx, &url, &reply, args.raw.unwrap_or(false))).await;
+            }
             Some(next) if host(&next) == host(&url) => url = next,
             Some(next) => {
                 return Ok(Output::text(format!(
@@ -145,7 +153,6 @@ fn told(cx: &Cx, url: &Url, reply: &Reply, raw: bool) -> Result<Output, ToolErro
         media if media == "application/json" || media.ends_with("+json") => pretty(text),
         _ => text,
     };
-    let text: String = text.lines().map(|line| visible(line.trim_end_matches('\r')) + "\n").collect();
     Ok(Output { is_error, ..Output::text(format!("[{}]\n{text}", notes.join("; "))) })
 }
 

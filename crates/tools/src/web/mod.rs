@@ -1,8 +1,8 @@
 //! The network, as far as tools may use it: pages of the web, and the services that the user has set up.
 //!
-//! `client` makes one request and follows nothing, and asks nothing that is the user's own; `get` is `http_get`, which follows redirects only as far as the gate has judged;
-//! `geocode` finds places by name; `html` makes pages readable.
-//! Nothing here sends anything but a GET.
+//! `client` makes one request and follows no redirect, and reaches no private address unless the user has opened it or
+//! has a service there; `get` is `http_get`, which follows redirects only as far as the policy has judged; `geocode`
+//! finds places by name; `html` makes pages readable. Nothing here sends anything but a GET.
 
 mod client;
 mod geocode;

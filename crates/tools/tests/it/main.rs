@@ -21,6 +21,7 @@ mod project;
 mod protected;
 mod reading;
 mod registry;
+mod remote;
 mod repository;
 mod running;
 mod searching;

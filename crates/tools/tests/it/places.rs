@@ -61,6 +61,12 @@ fn service() -> Server {
     })
 }
 
+/// What the service said, behind its origin.
+fn said(project: &Project, name: &str) -> String {
+    let told = project.call("geocode", json!({ "name": name })).unwrap();
+    told.split_once(", not instructions]\n").unwrap().1.to_owned()
+}
+
 /// A project whose user has this service.
 fn with(server: &Server) -> Project {
     let mut project = Project::new();
@@ -86,7 +92,7 @@ fn the_gate_sees_the_host_and_the_question() {
 fn places_come_with_what_tells_them_apart() {
     let server = service();
     let project = with(&server);
-    let call = |name: &str| project.call("geocode", json!({ "name": name })).unwrap();
+    let call = |name: &str| said(&project, name);
     assert_eq!(
         call("北京"),
         "1. 北京 (中国): latitude 39.9075, longitude 116.39723, time zone Asia/Shanghai, population 18960744\n"
@@ -102,7 +108,7 @@ fn places_come_with_what_tells_them_apart() {
 fn a_name_that_is_not_known_as_a_whole_is_taken_apart() {
     for name in ["北京通州", "北京 通州", "北京，通州"] {
         let server = service();
-        let told = with(&server).call("geocode", json!({ "name": name })).unwrap();
+        let told = said(&with(&server), name);
         let lines: Vec<&str> = told.lines().collect();
         assert_eq!(lines[0], format!("[nothing is called `{name}`; these are for `通州`]"));
         // The one in Beijing comes first, although the service has it behind the other.
@@ -112,7 +118,7 @@ fn a_name_that_is_not_known_as_a_whole_is_taken_apart() {
     }
     // What no part of it is called is asked for so often and no more.
     let server = service();
-    let told = with(&server).call("geocode", json!({ "name": "甲甲,乙乙,丙丙,丁丁,戊戊,己己,庚庚" })).unwrap();
+    let told = said(&with(&server), "甲甲,乙乙,丙丙,丁丁,戊戊,己己,庚庚");
     assert!(told.starts_with("[no place is called"), "{told}");
     assert_eq!(server.asked().len(), 5);
 }

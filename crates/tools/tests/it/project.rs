@@ -7,7 +7,7 @@ use std::sync::Arc;
 use max_team_core::chat::Part;
 use max_team_core::policy::{Action, Permissions, Sight};
 use max_team_core::team::Constraints;
-use max_team_tools::{Cx, Output, Registry, Root, ToolError};
+use max_team_tools::{Cx, Handler, Output, Registry, Root, ToolError, run_remote};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -72,7 +72,13 @@ impl Project {
     }
 
     pub(crate) fn run(&self, tool: &str, input: &Value, intent: &Action, resumed: bool) -> Result<Output, ToolError> {
-        self.registry.run(&self.cx, tool, input.clone(), intent, resumed)
+        match self.registry.get(tool) {
+            Some(Handler::Remote(remote)) => {
+                let call = run_remote(Arc::clone(remote), self.cx.clone(), input.clone(), intent.clone(), resumed);
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(call)
+            }
+            _ => self.registry.run(&self.cx, tool, input.clone(), intent, resumed),
+        }
     }
 
     /// Prepares and runs a call; the text of its result.

@@ -4,9 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use max_team_core::policy::Deed;
+use max_team_core::hash::Hash;
+use max_team_core::policy::{Deed, Sight};
 use max_team_tools::ToolError;
-use max_team_tools::git::{DIFF_BYTES_MAX, Diff, FileStat, Snapshot, diff, diff_since, snapshot};
+use max_team_tools::git::{DIFF_BYTES_MAX, Diff, FileStat, diff};
+use max_team_tools::rewind::Trees;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -54,12 +56,19 @@ fn differs(project: &Project, paths: &[&str]) -> Diff {
     diff(&project.inside(""), &owned(paths), &CancellationToken::new()).unwrap().unwrap()
 }
 
-fn mark(project: &Project) -> Snapshot {
-    snapshot(&project.inside(""), &CancellationToken::new()).unwrap().unwrap()
+/// A snapshot. Each look is that of another process.
+pub(crate) fn mark(project: &Project) -> Hash {
+    let trees = Trees::within(&project.outside("home"));
+    trees.snapshot(&project.inside(""), &CancellationToken::new(), &|_| Ok(())).unwrap()
 }
 
-fn since(project: &Project, then: &Snapshot, paths: &[&str]) -> Diff {
-    diff_since(&project.inside(""), then, &owned(paths), &CancellationToken::new()).unwrap().unwrap()
+fn since(project: &Project, then: &Hash, paths: &[&str]) -> Diff {
+    seen_since(project, then, paths, &Sight::default())
+}
+
+pub(crate) fn seen_since(project: &Project, then: &Hash, paths: &[&str], sight: &Sight) -> Diff {
+    let (trees, root) = (Trees::within(&project.outside("home")), project.inside(""));
+    trees.diff(&root, then, &owned(paths), sight, &CancellationToken::new(), &|_| Ok(())).unwrap()
 }
 
 pub(crate) fn owned(paths: &[&str]) -> Vec<String> {
@@ -151,7 +160,10 @@ fn a_repository_without_commits_and_no_repository() {
     let project = Project::new();
     let none = CancellationToken::new();
     assert_eq!(diff(&project.inside(""), &[], &none).unwrap(), None);
-    assert_eq!(snapshot(&project.inside(""), &none).unwrap(), None);
+    project.write("a", "a");
+    let then = mark(&project);
+    fs::remove_file(project.inside("a")).unwrap();
+    assert_eq!(stats(&since(&project, &then, &[])), [("a", 0, 1)], "a snapshot needs no repository");
     for tool in ["git_status", "git_diff", "git_log"] {
         let told = project.refused(tool, json!({}));
         assert!(told.contains("not in a git repository"), "{told}");
@@ -204,17 +216,51 @@ fn what_changed_since_a_moment_is_named() {
     // Committing what is there changes nothing about it.
     commit(&project, "everything");
     assert_eq!(stats(&since(&project, &then, &[])), want);
-    // A snapshot that was stored names the same files, and shows them against its commit.
-    let stored: Snapshot = serde_json::from_str(&serde_json::to_string(&then).unwrap()).unwrap();
-    let found = since(&project, &stored, &[]);
-    assert_eq!(
-        found.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(),
-        ["fresh", "gone", "src/a.rs", "src/b.rs"]
-    );
     // What is put back is a change of what was uncommitted then.
     project.write("src/a.rs", "one\ntwo\n");
     let found = since(&project, &then, &["src/a.rs"]);
     assert_eq!(stats(&found), [("src/a.rs", 0, 1)]);
+}
+
+#[test]
+fn what_is_ignored_meanwhile_or_left_by_builds_is_no_change() {
+    let project = repository();
+    project.write("kept.log", "one\n");
+    git(&project, &["add", "kept.log"]);
+    project.write(".gitignore", "ignored\n*.log\n");
+    project.write("other.log", "ignored\n");
+    project.write("notes/d.md", "d\n");
+    let then = mark(&project);
+    project.write(".gitignore", "*.log\nnotes\n");
+    project.write("ignored", "new\n");
+    project.write("other.log", "changed\n");
+    project.write("kept.log", "two\n");
+    project.write("app/__pycache__/x.pyc", "x");
+    project.write("node_modules/x/y.js", "y\n");
+    let found = since(&project, &then, &[]);
+    assert_eq!(stats(&found), [(".gitignore", 1, 1), ("ignored", 1, 0), ("kept.log", 1, 1)], "{}", found.text);
+    assert!(found.text.contains("new file mode 100644\n--- /dev/null\n+++ b/ignored\n@@ -0,0 +1 @@\n+new\n"));
+}
+
+#[test]
+fn modes_links_and_bytes_are_shown() {
+    let project = repository();
+    project.write("bytes", "a\0b");
+    let then = mark(&project);
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(project.inside("src/a.rs"), mode).unwrap();
+    fs::set_permissions(project.inside("src/b.rs"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    std::os::unix::fs::symlink("src/a.rs", project.inside("link")).unwrap();
+    project.write("bytes", "a\0c");
+    let found = since(&project, &then, &[]);
+    assert_eq!(stats(&found), [("bytes", 0, 0), ("link", 1, 0), ("src/a.rs", 0, 0)]);
+    for part in [
+        "Binary files a/bytes and b/bytes differ\n",
+        "new file mode 120000\n--- /dev/null\n+++ b/link\n@@ -0,0 +1 @@\n+src/a.rs\n\\ No newline",
+        "diff --git a/src/a.rs b/src/a.rs\nold mode 100644\nnew mode 100755\n",
+    ] {
+        assert!(found.text.contains(part), "{part}\n{}", found.text);
+    }
 }
 
 #[test]

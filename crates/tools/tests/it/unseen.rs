@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use max_team_core::policy::{Mode, Rules, Sight, Verdict, judge};
 use max_team_core::team::Constraints;
-use max_team_tools::git::{Diff, diff, diff_seen, diff_since, diff_since_seen, snapshot};
+use max_team_tools::git::{Diff, diff, diff_seen};
 use max_team_tools::{Cx, Registry, Root};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::project::{Project, text};
-use crate::repository::{commit, git, init, owned, stats};
+use crate::repository::{commit, git, init, mark, owned, seen_since, stats};
 use crate::sight::constraints;
 
 fn blocked() -> Constraints {
@@ -199,24 +199,27 @@ fn code_may_look_with_the_eyes_of_a_member() {
     hushed(&seen.text);
     assert_eq!(diff_seen(&root, &[], &Sight::default(), &none).unwrap().unwrap(), whole);
 
-    let then = snapshot(&root, &none).unwrap().unwrap();
-    assert_eq!(diff_since_seen(&root, &then, &[], &sight, &none).unwrap().unwrap(), Diff::default());
+    let then = mark(&project);
+    assert_eq!(seen_since(&project, &then, &[], &sight), Diff::default());
     project.write(".env", "KEY=hush 3\n");
     project.write("src/prod.env", "KEY=hush 3\n");
     project.write("more.env", "KEY=hush\n");
     project.write("src/a.rs", "three\n");
     commit(&project, "everything");
     fs::remove_file(project.inside("config/secrets.yaml")).unwrap();
-    let stored = serde_json::from_str(&serde_json::to_string(&then).unwrap()).unwrap();
-    for then in [&then, &stored] {
-        let found = diff_since_seen(&root, then, &[], &sight, &none).unwrap().unwrap();
-        hushed(&found.text);
-        assert_eq!((found.hidden, found.files.len(), found.files[0].path.as_str()), (4, 1, "src/a.rs"));
-        assert!(found.text.starts_with("[4 files out of sight left out]\n") && found.text.contains("+three"));
-        let found = diff_since_seen(&root, then, &owned(&["src"]), &sight, &none).unwrap().unwrap();
-        assert_eq!((found.hidden, found.files.len()), (1, 1));
-        assert_eq!(diff_since(&root, then, &[], &none).unwrap().unwrap().files.len(), 5);
-    }
+    fs::hard_link(project.inside(".env"), project.inside("twin")).unwrap();
+    std::os::unix::fs::symlink(".env", project.inside("way")).unwrap();
+    let found = seen_since(&project, &then, &[], &sight);
+    hushed(&found.text);
+    assert_eq!((found.hidden, found.files.len(), found.files[0].path.as_str()), (4, 3, "src/a.rs"));
+    assert!(found.text.starts_with("[4 files out of sight left out]\n") && found.text.contains("+three"));
+    assert!(
+        found.text.contains("b/twin\n[not shown: it has other names")
+            && found.text.contains("b/way\n[not shown: it is a symb")
+    );
+    let found = seen_since(&project, &then, &["src"], &sight);
+    assert_eq!((found.hidden, found.files.len()), (1, 1));
+    assert_eq!(seen_since(&project, &then, &[], &Sight::default()).files.len(), 7);
 }
 
 #[test]

@@ -21,7 +21,7 @@ use crate::config::{Count, Env, File, Shape, Standing, Switch, found, quote, tru
 pub(super) const FILE_BYTES_MAX: u64 = 256 << 10;
 /// Bytes of a name.
 const NAME_BYTES_MAX: usize = 64;
-/// Bytes of a description that nobody wrote as one.
+/// Bytes of a description that is taken from the first line of the prompt, because the file has none.
 const DESCRIPTION_BYTES_MAX: usize = 200;
 /// What a file's name may end in, for readers' sake.
 const ENDINGS: [&str; 2] = ["-agent", "-sub"];
@@ -93,7 +93,8 @@ pub(super) struct Card {
     pub(super) warnings: Vec<String>,
     /// Tools that it lists and does not get: they do not exist, or not yet.
     pub(super) left_out: Vec<String>,
-    /// Whether it says what nobody may see, instead of leaving that to the team.
+    /// Whether the definition blocks patterns itself. One that the user trusts then does not inherit the team's
+    /// patterns.
     pub(super) says_unseen: bool,
 }
 
@@ -218,13 +219,13 @@ impl Maker<'_> {
             // It is shown to people and to other agents: nothing hides in it.
             "description" => values::text(node).map(|words| own.description = visible(&words)),
             "prompt" => values::text(node).map(|words| self.prompt = words),
-            "initialPrompt" => values::text(node).map(|words| own.initial_prompt = words),
+            "initialPrompt" => values::text(node).map(|words| own.work.initial_prompt = words),
             "color" => values::text(node).map(|color| own.color = Some(color)),
             "role" => values::text(node).map(|role| own.role = role),
             "model" => values::text(node).map(|name| made.model = Some(name).filter(|name| name != "inherit")),
-            "maxTurns" => Count::<1, 10_000>::read(node).map(|rounds| own.rounds_max = Some(rounds)),
+            "maxTurns" => Count::<1, 10_000>::read(node).map(|rounds| own.work.rounds_max = Some(rounds)),
             "background" => Switch::read(node).map(|is| own.background = is),
-            "effort" => values::effort(node).map(|effort| own.effort = Some(effort)),
+            "effort" => values::effort(node).map(|effort| own.work.effort = Some(effort)),
             "memory" => return self.memory(node),
             "isolation" => values::isolation(node).map(|isolation| own.isolation = isolation),
             "cache" => return self.cache(node),
@@ -247,8 +248,8 @@ impl Maker<'_> {
         }
     }
 
-    /// A value of another kind. A limit that nobody can read is no limit, so then there is no definition; anything else
-    /// is only left out itself.
+    /// Reports a value of the wrong type. An unreadable limit rejects the whole definition, since the agent would run
+    /// without that limit; any other key is dropped with a warning.
     fn unfit(&mut self, key: &str, node: &Node, wanted: &str) {
         if LIMITING.contains(&key) {
             return self.reader.expected(node, key, wanted);
@@ -271,7 +272,7 @@ impl Maker<'_> {
             self.reader.rule(spot, words);
         }
         match values::budget(node) {
-            Some(budget) => self.card.member.definition.budget = budget,
+            Some(budget) => self.card.member.definition.work.budget = budget,
             None => self.unfit("budget", node, values::wanted("budget")),
         }
     }
@@ -338,7 +339,7 @@ impl Maker<'_> {
             Some(Memory::User) if self.reader.is_strange() => {
                 self.warn(node.spot, format!("`memory: user` is held back: {}", trust::MEMORY));
             }
-            Some(memory) => self.card.member.definition.memory = Some(memory),
+            Some(memory) => self.card.member.definition.work.memory = Some(memory),
         }
     }
 
@@ -388,7 +389,7 @@ impl Maker<'_> {
         let Some(words) = values::spotted(node) else { return self.unfit(key, node, values::wanted("owns")) };
         let globs = self.reader.globs_of(key, words);
         match key {
-            "owns" => self.card.member.definition.owns = Some(globs),
+            "owns" => self.card.member.definition.work.owns = Some(globs),
             _ => self.card.member.constraints.write_patterns = Some(globs),
         }
     }

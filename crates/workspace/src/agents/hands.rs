@@ -1,7 +1,8 @@
-//! Which tool is whose: the lead's, the members', or nobody's yet.
+//! Which tools belong to the lead, which to members, and which do not exist yet.
 //!
-//! The lead plans and asks and has no hands, by construction: no prompt can be talked out of that. Tools that the
-//! product will have later are known by name, so that a file written for them loads today.
+//! The lead plans and asks and never gets a tool that reads or changes files: this is enforced here, so that no prompt
+//! can change it. Tools that the product will have later are known by name, so that a file written for them loads
+//! today.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -17,14 +18,15 @@ use max_team_tools::Registry;
 use crate::config::quote;
 
 /// What a lead works with.
-const TEAM: [&str; 6] = ["submit_plan", "task_create", "task_update", "task_query", "dispatch_task", "ask_user"];
-/// What calls others: for a lead, and for whoever has hands and lists it.
+const TEAM: [&str; 3] = ["submit_plan", "dispatch_task", "ask_user"];
+/// Tools that start agents: for a lead, and for a member that lists them.
 const CALLING: [&str; 3] = SPAWNING;
 /// What every member has, listed or not.
 const CLARIFY: &str = "need_clarify";
 /// Names that will mean something; a `*` at the end stands for any ending.
 const LATER: [&str; 2] = ["mcp__*", "web_*"];
-/// What everybody may have, and by what other name files know it. Having it is not being allowed to write.
+/// Tools that a lead and all members may list, with the alias that files use. Whether an agent may write memory is
+/// decided elsewhere.
 const MEMORY: [(&str, &str); 2] = [(MEMORY_READ, "memory.read"), (MEMORY_WRITE, "memory.write")];
 
 /// What becomes of a tool that a member lists.
@@ -36,7 +38,7 @@ pub(super) enum Hand {
     Anyway,
     /// It does not exist yet.
     Later,
-    /// Nobody knows it.
+    /// There is no such tool.
     Unknown,
     /// It cannot be meant; why, and what would do.
     Wrong(String),
@@ -58,7 +60,8 @@ pub(super) fn lead_tools(definition: &Definition) -> Vec<String> {
     for_leads().filter(has).filter(|tool| !is_among(disallowed_tools, tool)).map(str::to_owned).collect()
 }
 
-/// What a member has besides what its file lists: the list of tasks that everybody shares, as far as nothing is taken away.
+/// The tools that a member gets without listing them: those of the shared task list, unless its definition disallows
+/// them.
 pub fn given(definition: &Definition) -> Vec<String> {
     let Definition { tools, disallowed_tools, .. } = definition;
     let is_new = |tool: &&str| !is_among(tools, tool) && !is_among(disallowed_tools, tool);
@@ -73,7 +76,7 @@ pub(super) fn known() -> &'static Registry {
 
 /// Judges one tool of the lead's or of a member's.
 pub(super) fn hand(known: &Registry, tool: &str, is_lead: bool) -> Hand {
-    // Know-how and the shared list are for everybody: they give nobody a hand.
+    // A lead may have skills and the shared task list, too: neither reads or changes files.
     if tool == SKILL || tasks::TOOLS.contains(&tool) {
         return Hand::Has(tool.to_owned());
     }
@@ -104,14 +107,14 @@ pub(super) fn hand(known: &Registry, tool: &str, is_lead: bool) -> Hand {
     }
 }
 
-/// The tools that somebody could have meant.
+/// The tools that an unknown name could stand for.
 fn names(is_lead: bool) -> Vec<&'static str> {
     let is_members = |name: &&str| !TEAM.contains(name) && *name != CLARIFY;
     let members = || known().specs().map(|spec| spec.name.as_str()).filter(is_members).collect();
     if is_lead { for_leads().collect::<BTreeSet<_>>().into_iter().collect() } else { members() }
 }
 
-/// Words about a tool that nobody knows: the nearest, or all there are.
+/// The error for an unknown tool: names the nearest tool, or lists all.
 pub(super) fn unknown(tool: &str, is_lead: bool) -> String {
     let near = near(tool, is_lead);
     let rest = if near.is_empty() { format!("; the tools are {}", list(names(is_lead).into_iter())) } else { near };

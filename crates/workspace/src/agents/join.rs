@@ -1,8 +1,9 @@
-//! Definitions in folders join the team of the agents file.
+//! Merges definitions in folders with the team of the agents file.
 //!
-//! Whoever is written in an agents file stays as it is; the built-in team gives way, name by name. One definition may
-//! name the lead, who still has no hands. Everybody else who does not say otherwise is an expert. Nobody sees what no
-//! member of the team sees, unless a definition that the user answers for says what its agent does not see.
+//! Members of an agents file win over a definition of the same name; members of the built-in team are replaced by it.
+//! One definition may be the lead, which still has no tools for files or commands. A definition without a `type`
+//! becomes an expert. Patterns that are blocked for all members are blocked for these agents, too, unless a trusted
+//! definition sets its own.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +31,7 @@ pub struct Desk {
     builtin: Vec<String>,
 }
 
-/// A team with everybody on it.
+/// A team with all its agents.
 #[derive(Debug)]
 pub struct Joined {
     pub lead: Member,
@@ -60,7 +61,7 @@ impl Desk {
         self.scope == Scope::Builtin
     }
 
-    /// Whether somebody of the built-in team has given way to another of that name.
+    /// Whether the built-in team has a member of that name, which a definition replaces.
     pub(super) fn is_replaced(&self, name: &str) -> bool {
         self.builtin.iter().any(|builtin| builtin == name)
     }
@@ -114,7 +115,8 @@ impl Desk {
         joined
     }
 
-    /// One of them to talk to, without the team around it; none where the agents file has somebody of that name.
+    /// One agent of the roster to chat with alone. `is_taken`: the agents file has its own member of that name, which
+    /// wins.
     pub(super) fn alone(&self, roster: &Roster, name: &str, is_taken: bool) -> Option<(Member, Vec<String>)> {
         let found = roster.ranked().into_iter().find(|ranked| ranked.entry.name() == name && !is_taken)?;
         let mut warnings = found.entry.card.warnings.clone();
@@ -122,7 +124,7 @@ impl Desk {
         Some((self.member(&found), warnings))
     }
 
-    /// Experts as the roster has them now, but those whose names somebody else has.
+    /// The experts in the roster now, without those whose name is in `taken`.
     pub fn experts(&self, roster: &Roster, taken: &[String]) -> Vec<Member> {
         let ranked = roster.ranked();
         let mates = ranked.iter().map(|ranked| self.member(ranked));
@@ -130,8 +132,8 @@ impl Desk {
         mates.filter(|member| is_free(&member.definition)).collect()
     }
 
-    /// What is said where a project's definition takes the place of what comes with the program: everybody knows what to
-    /// expect of that, and nobody looks for a stranger behind its name.
+    /// A warning where a project's definition replaces a built-in agent: users know what the built-in one does and
+    /// would not expect different instructions under its name.
     fn replaced(&self, ranked: &Ranked<'_>) -> Option<String> {
         let entry = &ranked.entry;
         let is_replaced = ranked.built_in().is_some() || self.is_replaced(entry.name());
@@ -139,12 +141,13 @@ impl Desk {
         (is_replaced && entry.scope == Scope::Project).then(words)
     }
 
-    /// A definition under what holds for everybody.
+    /// A definition with the constraints that apply to all agents.
     fn member(&self, ranked: &Ranked<'_>) -> Member {
         let entry = &ranked.entry;
         let mut member = entry.card.member.clone();
         member.definition.trusted = entry.standing() == Standing::Trusted;
-        // Whoever calls one that only looks relies on that, whoever wrote the one that comes.
+        // Callers rely on a built-in agent being read-only, so a definition that replaces it stays read-only unless
+        // the user trusts it.
         let only_looks = ranked.built_in().is_some_and(|built_in| built_in.card.member.constraints.read_only);
         member.constraints.read_only |= only_looks && entry.standing() != Standing::Trusted;
         let blocked = &mut member.constraints.blocked_patterns;
@@ -164,7 +167,7 @@ fn led(old: &Member, new: Member) -> Member {
     Member { definition, model, constraints, mcp_servers: Vec::new() }
 }
 
-/// Somebody who owns tasks: with a role, and with tools by name.
+/// Turns a definition into a member that owns tasks: it gets a role and an explicit list of tools.
 fn owner(mut member: Member, role: Option<&str>) -> Member {
     let own = &mut member.definition;
     own.tools = alone_tools(own);
@@ -179,7 +182,7 @@ fn owner(mut member: Member, role: Option<&str>) -> Member {
     member
 }
 
-/// The tools of somebody who works by itself.
+/// The tools of an agent that works by itself.
 pub(super) fn alone_tools(definition: &Definition) -> Vec<String> {
     let known = Registry::builtin();
     let mut tools = definition.tools.clone();
@@ -188,7 +191,7 @@ pub(super) fn alone_tools(definition: &Definition) -> Vec<String> {
         tools = known.specs().map(|spec| spec.name.clone()).chain(shared).collect();
     }
     let is_taken = |tool: &str| definition.disallowed_tools.iter().any(|taken| taken == tool || taken == "*");
-    // Whoever lists them may call others.
+    // An agent that lists the tools of `SPAWNING` may call others.
     let is_there = |tool: &str| {
         let is_shared = [SKILL, MEMORY_READ].contains(&tool) || tasks::TOOLS.contains(&tool);
         known.get(tool).is_some() || is_shared || SPAWNING.contains(&tool)

@@ -1,10 +1,10 @@
-//! Who is on the team: the members of an agents file, or of the one that is built in, and everybody who is a Markdown
-//! file in a folder of definitions.
+//! Who is on the team: the members of an agents file or of the built-in one, and the agents that are defined by
+//! Markdown files in folders.
 //!
-//! `source` finds the agents file, `read` takes it apart member by member, `roll` finds the lead, `hands` knows which
-//! tool is whose. Such a file is checked as a whole and everything that is wrong with it is said at once, each with its
-//! place. `shelf` and `roster` find definitions in folders, `card` reads one, leniently, and `join` brings both together.
-//! Nothing here starts an agent or a server.
+//! `source` finds the agents file, `read` parses its members, `roll` finds the lead, `hands` knows which tools the
+//! lead and members may have. The file is checked as a whole, and all errors are reported at once with their lines.
+//! `shelf` and `roster` find definitions in folders, `card` reads one leniently, and `join` merges both. Nothing here
+//! starts an agent or a server.
 
 mod card;
 mod compose;
@@ -87,8 +87,8 @@ pub struct Team {
     pub lead_at: Option<String>,
 }
 
-/// Reads the team: from `--agents FILE`, else from the project's own file, else the built-in one; with everybody whose
-/// definition lies in a folder.
+/// Reads the team: from `--agents FILE`, else from the project's own file, else the built-in one; together with the
+/// agents that are defined in folders.
 pub fn team(path: Option<&Path>, place: &Place) -> Result<Team, Stop> {
     let wrong = |error: crate::config::ConfigError| Stop::new(Exit::Config, error.to_string());
     let (found, given) = source::find(path, place).map_err(wrong)?;
@@ -110,7 +110,7 @@ pub fn again(path: Option<&Path>, place: &Place, roster: &Roster) -> Result<(Joi
 /// Members with the tools they list that do not exist yet.
 type Later = Vec<(String, Vec<String>)>;
 
-/// The team of a file with everybody whose definition lies in a folder.
+/// The team of a file, merged with the agents that are defined in folders.
 fn joined(
     found: &source::Found,
     is_named: bool,
@@ -201,13 +201,13 @@ pub struct Agent {
     pub model: Option<String>,
     /// The model it would like, where the session has it.
     pub wish: Option<String>,
-    /// Whom it may call.
+    /// The agents that it may call.
     pub crew: Crew,
     pub constraints: Constraints,
 }
 
-/// What no member of the team sees, for whoever is none. A file that came with the project may close more than we do,
-/// but opens nothing; one that the user names says all.
+/// The patterns that are blocked for all members; they also apply to agents outside the team. A project's file can add
+/// patterns to the built-in ones but remove none; a file that the user names replaces them.
 fn unseen(roll: &roll::Roll, is_named: bool, place: &Place) -> Result<Vec<String>, crate::config::ConfigError> {
     let mut patterns = roll.unseen_by_all();
     if !is_named && !roll.is_builtin {
@@ -247,7 +247,7 @@ pub fn choose(selection: &Selection, place: &Place) -> Result<Agent, Stop> {
     };
     warnings.iter().for_each(|warning| place.tell(warning));
     let Member { mut definition, model, constraints, .. } = member;
-    // Alone it has nobody to lead: what only works in a team is left out.
+    // An agent that works alone has no team, so it does not get the tools that need one.
     definition.tools = join::alone_tools(&definition);
     if definition.inherits_tools {
         definition.hidden_tools = hidden_from(&definition.tools, &definition.prompt);

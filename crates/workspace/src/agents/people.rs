@@ -1,4 +1,4 @@
-//! Everybody on a team with where they come from: what `agents list` and `agents show` tell.
+//! All agents of a team with the files that define them, for `agents list` and `agents show`.
 
 use max_team_core::calling::hands::{self as calling, Caller, Hands, Layer};
 use max_team_core::team::{Member, Place as Position};
@@ -26,7 +26,7 @@ pub struct Person<'a> {
     pub notes: Vec<String>,
 }
 
-/// Everybody: the lead, the members, the experts.
+/// The lead, the members and the experts.
 pub fn people(team: &Team) -> Vec<Person<'_>> {
     let ranked = team.roster.ranked();
     let all = std::iter::once(&team.lead).chain(&team.members).chain(&team.experts);
@@ -41,7 +41,7 @@ fn person<'a>(team: &'a Team, member: &'a Member, ranked: &[Ranked<'_>]) -> Pers
     };
     let listed = team.models.get(name).map_or(team.source.as_str(), String::as_str);
     match found {
-        // The place of whoever counts is that of the definition that was used.
+        // The team uses this definition, so its place and warnings are shown.
         Some(ranked) if ranked.entry.place() == listed => {
             let mut shadows = written(ranked);
             shadows.extend(team.desk.is_replaced(name).then(|| team.source.clone()));
@@ -64,7 +64,7 @@ fn person<'a>(team: &'a Team, member: &'a Member, ranked: &[Ranked<'_>]) -> Pers
             Person {
                 member,
                 scope: team.desk.scope,
-                // Nobody can go to a line of what is built in.
+                // The built-in file is not on disk, so a line number would not help.
                 place: if team.desk.is_builtin() { team.source.clone() } else { in_line(listed) },
                 shadows,
                 left_out: later.unwrap_or_default(),

@@ -24,7 +24,7 @@ pub(super) const LIST_MAX: usize = 256;
 const NAME_BYTES_MAX: usize = 32;
 /// Problems, and warnings, that one reading tells.
 pub(super) const TOLD_MAX: usize = 20;
-/// Names that mean somebody else.
+/// Reserved names.
 pub(super) const TAKEN: [&str; 1] = ["user"];
 
 const TOP: [&str; 1] = ["agents"];
@@ -41,7 +41,7 @@ pub(super) const LIMITS: [&str; 8] = [
 ];
 const SERVER: [&str; 4] = ["name", "command", "args", "env"];
 
-/// Reads everybody.
+/// Reads all agents of a file.
 pub(super) fn roll(source: &Found, env: &Env) -> Result<Roll, ConfigError> {
     let mut reader = Reader::new(&source.file, env);
     let rows = reader.rows(&source.node);
@@ -68,7 +68,7 @@ pub(super) struct Reader<'a> {
 }
 
 type Fields<'n> = BTreeMap<&'n str, &'n Node>;
-/// A key that nobody knows: where, and what is said of it.
+/// The place of an unknown key, and the warning about it.
 type Strange = (Spot, String);
 
 impl<'a> Reader<'a> {
@@ -147,7 +147,7 @@ impl Reader<'_> {
             let (place, found) = (self.file.place(spot), format!("`{}`", quote(name)));
             self.problems.push(Problem::Value { place, key: "name".to_owned(), wanted, found });
         } else if TAKEN.contains(&name) {
-            self.rule(spot, format!("`{name}` means somebody else; choose another name"));
+            self.rule(spot, format!("`{name}` is a reserved name; choose another name"));
         }
     }
 
@@ -167,7 +167,7 @@ impl Reader<'_> {
         built_in
     }
 
-    /// What somebody may never do; `called` is what it is written under.
+    /// Reads an agent's constraints; `called` is the key that holds them.
     pub(super) fn constraints(&mut self, called: &str, node: &Node) -> Constraints {
         let mut made = Constraints::default();
         let Some((fields, strange)) = self.sorted(called, node, &LIMITS) else { return made };
@@ -436,7 +436,7 @@ fn blank(node: &Node) -> Vec<(&str, Spot)> {
     blank.map(|(name, _)| (name.text.as_str(), name.spot)).collect()
 }
 
-/// Whether somebody who owns tasks may be called so.
+/// Whether this is a valid name for a member.
 pub(super) fn is_name(name: &str) -> bool {
     let letters = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "_-".contains(letter);
     let is_word = name.starts_with(|first: char| first.is_ascii_lowercase()) && name.chars().all(letters);

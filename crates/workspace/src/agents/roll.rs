@@ -1,7 +1,7 @@
-//! Everybody in a file, who of them leads, and what each works with.
+//! All agents of a file: which of them leads, and the tools of each.
 //!
-//! Which tools somebody may have depends on who leads, so this comes after the whole file was read. It reads nothing
-//! itself.
+//! The tools that an agent may have depend on whether it leads, so they are judged after the whole file was read.
+//! Reads no files itself.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::read::{TOLD_MAX, plain};
 use crate::config::yaml::Spot;
 use crate::config::{ConfigError, File, Problem};
 
-/// Everybody in the file, in its order, before it is known who leads.
+/// All agents of the file, in its order, before the lead is known.
 pub(super) struct Roll {
     pub(super) file: File,
     pub(super) rows: Vec<Row>,
@@ -49,12 +49,11 @@ impl Roll {
         self.rows.iter().map(|row| row.member.definition.name.clone()).collect()
     }
 
-    /// Whether somebody is called so.
     pub(super) fn has(&self, name: &str) -> bool {
         self.rows.iter().any(|row| row.member.definition.name == name)
     }
 
-    /// The patterns that are blocked for everybody who has hands.
+    /// The patterns that are blocked for every agent but the lead, which reads no files.
     pub(super) fn unseen_by_all(&self) -> Vec<String> {
         let leads = self.leads();
         let mut hands = self.rows.iter().enumerate().filter(|(at, _)| !leads.contains(at));
@@ -151,7 +150,7 @@ impl Roll {
         member
     }
 
-    /// Those whose role says that they lead; where nobody's does, whoever is called `max`.
+    /// The agents with a lead's role; if there is none, the one called `max`.
     fn leads(&self) -> Vec<usize> {
         let of = |is: &dyn Fn(&Definition) -> bool| -> Vec<usize> {
             let rows = self.rows.iter().enumerate();

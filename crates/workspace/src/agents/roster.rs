@@ -1,8 +1,9 @@
-//! Every definition that can be found, the strongest first, and which of two with one name counts.
+//! All definitions in folders, the strongest first, and which one counts if several have the same name.
 //!
-//! Where to look: the machine's folder, what `--agents` brings, the project's folders from where we stand up to the
-//! repository's root, the user's folders, and what is built in. Of two with one name the first counts; the other is
-//! remembered, so that nobody has to wonder. [`Roster::refresh`] looks again; it is cheap where nothing has changed.
+//! Where to look, in this order: the machine's folder, what `--agents` brings, the project's folders from the current
+//! directory up to the repository's root, the user's folders, and the built-in ones. The first definition of a name
+//! counts; the others are kept to be listed as shadowed. [`Roster::refresh`] looks again; it is cheap if nothing has
+//! changed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -47,7 +48,6 @@ pub struct Roster {
 pub struct Entry<'a> {
     pub(super) card: &'a Card,
     pub scope: Scope,
-    /// The file.
     pub shown: &'a str,
 }
 
@@ -82,7 +82,7 @@ impl<'a> Ranked<'a> {
 }
 
 impl Roster {
-    /// Looks everywhere.
+    /// Reads the definitions of all folders.
     pub fn read(place: &Place, given: Option<&Given>) -> Self {
         let mut roster = Self {
             env: place.env.clone(),
@@ -96,11 +96,11 @@ impl Roster {
 
     /// Looks again at everything that may have changed. Says whether it has.
     pub fn refresh(&mut self) -> bool {
-        // Every folder is looked at, whatever the ones before it say.
+        // `|` and not `||`: every folder is refreshed, also after one has changed.
         self.shelves.iter_mut().fold(false, |changed, shelf| shelf.refresh(&self.env) | changed)
     }
 
-    /// Everybody, the strongest first.
+    /// All definitions, the strongest first.
     fn all(&self) -> impl Iterator<Item = Entry<'_>> {
         let on = |wanted: fn(Scope) -> bool| {
             let shelves = self.shelves.iter().filter(move |shelf| wanted(shelf.scope));

@@ -21,7 +21,7 @@ use crate::config::{Env, File, Standing};
 const DEPTH_MAX: usize = 6;
 /// Definitions of one folder.
 const FILES_MAX: usize = 2_000;
-/// Names that are looked at in one folder, whatever they are.
+/// Directory entries of any kind that are looked at in one folder.
 const NAMES_MAX: usize = 10_000;
 /// Texts that lie beside definitions and are none.
 const BESIDE: [&str; 4] = ["readme.md", "agents.md", "claude.md", "changelog.md"];
@@ -64,7 +64,7 @@ impl Stamp {
 
 impl From<&fs::Metadata> for Stamp {
     fn from(meta: &fs::Metadata) -> Self {
-        // The time of the change itself: nobody sets it back.
+        // The inode's change time: unlike the modification time, programs cannot set it back.
         Self { node: (meta.dev(), meta.ino()), bytes: meta.len(), changed: (meta.ctime(), meta.ctime_nsec()) }
     }
 }
@@ -97,7 +97,7 @@ impl Leaf {
     }
 }
 
-/// A folder.
+/// A folder of definitions, as last read.
 #[derive(Debug)]
 pub(super) struct Shelf {
     path: PathBuf,
@@ -121,7 +121,8 @@ impl Shelf {
         Self { path, shown, standing, within: None, scope, folders, leaves: Vec::new(), over: None }
     }
 
-    /// The same for one that came with a project, whose root this is.
+    /// Marks the folder as part of a project with this root: if a link on its path leads elsewhere, nothing in it is
+    /// read.
     pub(super) fn within(self, root: &Path) -> Self {
         Self { within: Some(root.to_owned()), ..self }
     }

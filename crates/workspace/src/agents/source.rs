@@ -1,9 +1,9 @@
-//! Where the team is written down, and how far the file is trusted.
+//! Finds the agents file and decides how far it is trusted.
 //!
-//! `--agents` was given by the user: a file with a whole team, or definitions that join whatever team there is (JSON, or
-//! one file of Markdown). `config/agents.yaml` and `.max-team/agents.yaml` came with the project,
-//! perhaps from a stranger, and the first of these names belongs to other programs too: a file that does not look
-//! like ours is passed over. Without any, there is the built-in team.
+//! `--agents` was given by the user: a file with a whole team, or definitions that join the current team (JSON, or one
+//! Markdown file). `config/agents.yaml` and `.max-team/agents.yaml` came with the project, perhaps from a stranger,
+//! and other programs use the first of these names, too: a file that does not look like ours is ignored. Without any
+//! file, the built-in team is used.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ const PLACES: [(&str, Standing); 2] =
 pub(super) struct Found {
     pub(super) file: File,
     pub(super) node: Node,
-    /// Whether it is our own: nobody needs to be told what it asks for in vain.
+    /// Whether this is the built-in team: its tools that do not exist yet are not reported.
     pub(super) is_builtin: bool,
 }
 

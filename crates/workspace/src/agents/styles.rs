@@ -122,7 +122,7 @@ fn an_empty_list_allows_nothing() {
         assert_eq!(read(line).member.constraints.write_patterns, none, "{line}");
     }
     assert_eq!(read("constraints: {allowed_dirs: []}").member.constraints.allowed_dirs, none);
-    assert_eq!(read("owns: []").member.definition.owns, none);
+    assert_eq!(read("owns: []").member.definition.work.owns, none);
     assert_eq!(read("tools: [Read, Agent()]").member.definition.may_call, none);
     // A limit without a value could mean either: it is refused.
     for key in ["allowed_dirs", "allowed_commands", "write_patterns", "allowed_hosts"] {

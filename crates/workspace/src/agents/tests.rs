@@ -328,7 +328,7 @@ fn mistakes_are_placed_and_plain() {
         (&with("{name: leo, role: x, system_prompt: '@builtin/bob'}"), "there is no prompt `@builtin/bob`"),
         (&with("{name: max, role: x, system_prompt: x}"), "a.yaml:3:10: there is another `max` in line 2"),
         (&with("{name: Leo, role: x, system_prompt: x}"), "`name`: expected a short name of small letters"),
-        (&with("{name: user, role: x, system_prompt: x}"), "`user` means somebody else"),
+        (&with("{name: user, role: x, system_prompt: x}"), "`user` is a reserved name"),
         (&with("{name: bob, role: lead, system_prompt: x}"), "a.yaml:3:10: `bob` is a second lead beside `max`"),
         (&with("leo"), "a.yaml:3:3: `agent`: expected a map with `name`, `role`"),
         (

@@ -1,6 +1,6 @@
-//! Single values of a definition, each from whatever people write for it.
+//! Parses single values of a definition, in all forms that users write.
 //!
-//! Everything here is a function of one node; whoever asks tells what was not understood.
+//! Every function takes one node; the caller reports what could not be parsed.
 
 use std::str::FromStr as _;
 
@@ -123,7 +123,7 @@ pub(super) fn place(node: &Node) -> Option<Place> {
     named(node, &[("main", Place::Lead), ("sub", Place::Expert), ("subagent", Place::Expert)])
 }
 
-/// Keys of a map that nobody knows: where, and what is said of each.
+/// The unknown keys of a map: the place of each, and the warning about it.
 pub(super) fn strange(node: &Node, key: &str, known: &[&'static str]) -> Vec<(Spot, String)> {
     let unknown = entries(node).iter().filter(|(name, _)| !known.contains(&name.text.as_str()));
     let told = |name: &Name| {

@@ -1,7 +1,7 @@
 //! Settings that are one word of a closed set.
 //!
-//! Each set is an enum, and the words that users write for it stand in one table beside it, for files, flags and
-//! messages alike. What a choice means is decided by whoever acts on it.
+//! Each set is an enum, and the words that users write for it are in one table beside it, for files, flags and
+//! messages alike. What a choice means is decided by the code that uses it.
 
 use max_team_core::policy;
 
@@ -23,7 +23,6 @@ impl Choice for policy::Mode {
 /// What starts when no command is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Face {
-    /// The terminal.
     Cli,
     /// The web page.
     Web,
@@ -36,13 +35,11 @@ impl Choice for Face {
 /// How important an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Everything.
     Debug,
     /// What was done.
     Info,
     /// What went wrong and was mended.
     Warn,
-    /// What failed.
     Error,
 }
 
@@ -67,7 +64,6 @@ impl Choice for Strength {
 /// When what is worth remembering is taken from conversations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extract {
-    /// Never.
     Never,
     /// In a chat.
     Chat,
@@ -102,9 +98,7 @@ impl Choice for WhileBusy {
 pub enum Language {
     /// What the system says.
     Auto,
-    /// English.
     En,
-    /// Chinese.
     Zh,
 }
 

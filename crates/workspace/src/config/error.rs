@@ -14,22 +14,12 @@ pub use max_team_core::text::quote;
 pub enum Problem {
     /// The file is there, or was asked for, but cannot be read.
     #[error("{file}: cannot be read: {cause}")]
-    Unreadable {
-        /// Which.
-        file: String,
-        /// Why.
-        cause: io::Error,
-    },
+    Unreadable { file: String, cause: io::Error },
     /// Far too long for a configuration.
     #[error("{file}: larger than {} KiB", super::files::BYTES_MAX >> 10)]
-    TooLarge {
-        /// Which.
-        file: String,
-    },
-    /// Not text.
+    TooLarge { file: String },
     #[error("{file}:{line}: not valid UTF-8")]
     NotText {
-        /// Which.
         file: String,
         /// The first line that is not.
         line: usize,
@@ -55,7 +45,6 @@ pub enum Problem {
     Value {
         /// `file:line:col` or the flag.
         place: String,
-        /// Whose value.
         key: String,
         /// What would do.
         wanted: String,
@@ -67,9 +56,7 @@ pub enum Problem {
     Unset {
         /// `file:line:col`.
         place: String,
-        /// Whose value.
         key: String,
-        /// Which variable.
         name: String,
     },
     /// A reference that is none.
@@ -77,7 +64,6 @@ pub enum Problem {
     Reference {
         /// `file:line:col`.
         place: String,
-        /// Whose value.
         key: String,
         /// What stands there.
         text: String,
@@ -85,9 +71,7 @@ pub enum Problem {
     /// A flag or a question named a key that does not exist.
     #[error("{place}: unknown key `{key}`{}", did_you_mean(*.near))]
     UnknownKey {
-        /// Who asked.
         place: String,
-        /// For what.
         key: String,
         /// The key that was probably meant.
         near: Option<&'static str>,

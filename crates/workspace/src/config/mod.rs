@@ -1,12 +1,13 @@
 //! Settings: many sources, resolved once, into one typed value.
 //!
-//! From the weakest to the strongest: built-in defaults, the user's files, the project's files (or the one named
-//! with `--config`), flags. [`load`] reads them all, checks every value and says where each one came from
-//! ([`Config::explain`]). Nobody else reads a settings file or the environment. The annotated default file
-//! (`config/config.yaml`) is the manual; `table.rs` is the one place where a key is born.
+//! From the weakest to the strongest: built-in defaults, the user's files, the project's files (or the one named with
+//! `--config`), flags. [`load`] reads them all, checks every value and says where each one came from
+//! ([`Config::explain`]). No other module reads a settings file or the environment. The annotated default file
+//! (`config/config.yaml`) is the manual; `table.rs` is the only place that defines keys.
 //!
-//! It starts nothing, asks no network, and does not follow `llm.api_key_file` or `llm.api_key_helper`: it hands
-//! them over. Files that come with a project are not trusted; `trust.rs` says with what.
+//! It starts nothing, makes no network request, and does not read `llm.api_key_file` or run `llm.api_key_helper`: it
+//! hands them over. Files that come with a project are not trusted; `trust.rs` lists the settings that they may not
+//! choose.
 
 pub mod choice;
 mod env;
@@ -91,9 +92,8 @@ pub struct Config {
     pub tools: Tools,
     /// What keys do.
     pub keys: Keys,
-    /// The terminal.
     pub ui: Ui,
-    /// Rows for the catalogue of providers and models, as written; whoever reads the catalogue checks them.
+    /// Rows for the catalogue of providers and models, as written; they are checked when the catalogue is built.
     pub catalog: serde_json::Value,
     /// What the user should be told: unknown keys and values that were held back.
     pub warnings: Vec<String>,
@@ -103,9 +103,9 @@ pub struct Config {
 /// Who chose a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chooser {
-    /// Nobody: it is the usual one.
+    /// The default.
     Nobody,
-    /// The user, or somebody the user vouches for.
+    /// The user, or a source that the user vouches for.
     User,
     /// A file that came with the project.
     Project,
@@ -158,7 +158,7 @@ impl Config {
         }
     }
 
-    /// Whether a value came with the project, and not from somebody the user vouches for.
+    /// Whether the value came with the project, so that the user has not vouched for it.
     pub fn is_from_project(&self, key: &str) -> bool {
         self.chooser(key) == Chooser::Project
     }
@@ -168,7 +168,7 @@ impl Config {
     fn settle(&mut self, env: &Env, cwd: &Path) {
         // Taking it apart and together again drops the `.` of the default.
         self.project.root = cwd.join(at_home(&self.project.root, env)).components().collect();
-        // Unless somebody says where the audit goes, a run leaves nothing behind in the project.
+        // Without a setting, the audit file lies outside the project, so that a run leaves nothing behind there.
         let audit_base = match self.trail.source("audit.output") {
             None => env.home().map_or_else(|| self.project.root.clone(), |home| cwd.join(home)),
             Some(_) => self.project.root.clone(),

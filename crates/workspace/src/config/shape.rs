@@ -111,7 +111,6 @@ impl Shape for Usd {
     }
 }
 
-/// Any words.
 pub(super) struct Text;
 
 impl Shape for Text {
@@ -147,7 +146,7 @@ impl Shape for Url {
         good.then(|| text.to_owned())
     }
 
-    /// A name and password in front of the host are nobody's business.
+    /// Hides a name and password in front of the host.
     fn show(value: &String) -> String {
         let (scheme, rest) = value.split_once("://").unwrap_or(("", value));
         let host_end = rest.find('/').unwrap_or(rest.len());

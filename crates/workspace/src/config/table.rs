@@ -21,7 +21,6 @@ use super::yaml::Node;
 pub(super) struct Key {
     /// `section.name`.
     pub(super) path: &'static str,
-    /// One sentence.
     pub(super) doc: &'static str,
     /// Whether its value must never be shown.
     pub(super) secret: bool,
@@ -71,7 +70,6 @@ static CATALOG: Key = Key {
     default: || "{}".to_owned(),
 };
 
-/// Reads [`CATALOG`].
 pub(super) fn catalog(values: &Values) -> Json {
     values.get::<Tree>(CATALOG.path).unwrap_or_else(|| Json::Object(serde_json::Map::new()))
 }
@@ -212,7 +210,7 @@ table! {
         recall: bool as Switch = true;
         /// Whether what you say about yourself is remembered: in chats (`true`), never (`false`), or also with -p (`always`).
         extract: Extract as OneOf<Extract> = Extract::Chat;
-        /// Exchanges after which a chat is looked at for something to remember, whatever was said.
+        /// After this many exchanges a chat is looked at for something to remember, in any case.
         every: u32 as Count<1, 100> = limits::MEMORY_EXCHANGES_MAX;
         /// The model that looks; null takes the session's. A small one does.
         model: Option<String> as Maybe<Text> = None;

@@ -65,7 +65,7 @@ pub(super) fn by_value(path: &str, shown: &str, chosen: impl Fn(&str) -> Option<
             keys.iter().any(|key| chosen(key).is_some_and(|value| value != "null")).then_some(KEY)
         }
         "permissions.mode" => {
-            // What nobody chose is the usual, which is no looser than itself.
+            // Without a choice of the user the default counts; a project may repeat or tighten it.
             let own = chosen(path).and_then(|own| Mode::named(&own)).unwrap_or_default();
             let is_tight = Mode::named(shown).is_some_and(|mode| mode == own || mode.is_stricter(own));
             (!is_tight).then_some(FREE)

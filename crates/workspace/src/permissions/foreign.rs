@@ -33,7 +33,6 @@ pub struct Hook {
     pub command: String,
     /// The whole entry, as a yes to going on without it covers it.
     pub entry: String,
-    /// Its line.
     pub line: u32,
 }
 

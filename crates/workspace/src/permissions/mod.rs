@@ -34,13 +34,13 @@ const MANAGED: &str = "/etc/max-team/settings.json";
 pub struct Loaded {
     /// The rules that count.
     pub permissions: Permissions,
-    /// Permissions that the project brought along and nobody has trusted yet.
+    /// Permissions that the project brought along and that the user has not trusted yet.
     pub held: Vec<Rule>,
     /// The mode that the user's settings ask for.
     pub mode: Option<Mode>,
     /// The strictest mode that the project's settings ask for.
     pub foreign: Option<Mode>,
-    /// Whether nobody may turn all questions off.
+    /// Whether the mode that turns all questions off is forbidden.
     pub no_bypass: bool,
     /// Hooks before a tool that are not run here, and that the user has not said to go on without.
     pub hooks: Vec<(Hook, Origin)>,

@@ -1,8 +1,8 @@
 //! Plans as files: YAML that a person writes, reads, compares and runs again.
 //!
-//! [`read`] takes our names and those of other tools, and JSON, which is YAML; [`write()`] writes ours, so that
-//! whatever was written reads back the same. Only `place` touches the disk. Whether the plan is sound is for
-//! `core::plan::Graph` to say; where in the file it is not, [`Read`] knows.
+//! [`read`] takes our names and those of other tools, and JSON, which is YAML; [`write()`] writes ours, so that a
+//! written plan reads back the same. Only `place` touches the disk. `core::plan::Graph` decides whether the plan is
+//! sound; [`Read`] maps its errors to lines of the file.
 
 mod place;
 mod reader;

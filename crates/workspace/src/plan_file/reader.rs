@@ -1,8 +1,8 @@
-//! A plan file's text into a draft.
+//! Parses a plan file into a draft.
 //!
-//! Reading goes on after a mistake, so that one run names them all with their places, together with what is wrong with
-//! the plan as a plan; a wrong type, duration or amount is a mistake, a key that nobody knows is only a warning. A word
-//! is taken as it is written, so an id of `007` stays one.
+//! Reading goes on after a mistake, so that one run reports all mistakes with their places, together with what is
+//! wrong with the plan as a plan. A wrong type, duration or amount is an error, an unknown key only a warning. Scalars
+//! are taken as written, so an id of `007` keeps its zeros.
 
 use max_team_core::near::did_you_mean;
 use max_team_core::plan::{Budget, Draft, Gate, Task};
@@ -354,7 +354,7 @@ impl Reader<'_> {
     }
 }
 
-/// A scalar's text to the letter, whatever YAML makes of it.
+/// A scalar's text as it is written, without YAML's typing.
 fn word(node: &Node) -> Option<String> {
     match &node.value {
         Value::Scalar(scalar) if !scalar.json.is_null() => Some(scalar.text.clone()),

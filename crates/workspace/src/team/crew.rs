@@ -32,7 +32,7 @@ pub(super) struct Source {
     /// As `--agents` says.
     pub(super) path: Option<PathBuf>,
     pub(super) place: Place,
-    /// The model was named by the user and is nobody's to change.
+    /// The user named the lead's model, so a changed definition does not replace it.
     pub(super) model_is_named: bool,
     pub(super) lead: Member,
     pub(super) members: Vec<Member>,
@@ -55,7 +55,7 @@ impl Crew {
         }
     }
 
-    /// All experts under the session's settings. Nobody gets more than the session has.
+    /// All experts under the session's settings, which no expert can exceed.
     pub fn mates(&self, chosen: &Chosen, settings: &Settings) -> Vec<Mate> {
         let mate = |expert: Member| {
             let mut own = narrowed(settings, &expert.definition);
@@ -197,7 +197,7 @@ impl Seen {
         Ok(true)
     }
 
-    /// Everybody as it was last read well.
+    /// All agents as they were last read without errors.
     fn staff(&self) -> Result<Staff, Stop> {
         let Some(source) = &self.crew.team else { return Ok(self.alone()) };
         let members = colleagues(&source.members, &Default::default(), &self.chosen, &self.settings)?;

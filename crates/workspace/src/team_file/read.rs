@@ -129,7 +129,7 @@ impl Reader<'_> {
                 _ => spawn.plan_first = self.switch(key, value).unwrap_or_default(),
             }
         }
-        // Whoever is no map at all was told of.
+        // An entry that is not a map was already reported.
         let is_map = matches!(node.value, Value::Map(_)) || self.faults.len() == before;
         if let Some(why) = misfit(&spawn.name, &self.here.lead).filter(|_| is_map) {
             self.fault(node, why);
@@ -168,7 +168,7 @@ impl Reader<'_> {
         }
         if self.here.mode.is_stricter(mode) && is_loose {
             let (mode, session) = (mode.name(), self.here.mode.name());
-            let words = format!("`mode: {mode}`: nobody is freer than the session, which is `{session}`");
+            let words = format!("`mode: {mode}`: no teammate is freer than the session, which is `{session}`");
             self.warnings.push(self.at(node, words));
         }
         Some(mode)

@@ -27,6 +27,25 @@ phrases! {
     in_background: "has nothing that may need a person", "没有可能需要人来确认的工具";
     memory_word: "memory", "记忆";
     draft_description: "What it is for, and when to call it", "它的用途，以及何时调用";
+    last_good_counts(fault: &str): "{fault}; until it is mended, what was last read there counts",
+        "{fault}；修正之前，沿用上次读取的内容";
+    project_leads(place: &str, name: &str): "{place}: the project's `{name}` leads instead of the built-in lead",
+        "{place}：由项目的 `{name}` 代替内置负责人";
+    more_about_agents(more: usize): "{more} more notes on definitions of agents: `max-team agents list` shows them",
+        "另有 {more} 条关于智能体定义的提示：`max-team agents list` 可查看";
+    agent_exists(path: &str): "`{path}` is there already and stays as it is; choose another name, or edit it",
+        "`{path}` 已存在，保持不变；请换一个名称，或直接编辑它";
+    agent_elsewhere(name: &str, place: &str):
+        "`{name}` is already written in {place}, and of two with one name the first counts; choose another name, \
+             or edit it there",
+        "`{name}` 已写在 {place} 中，同名时以先者为准；请换一个名称，或在那里编辑";
+    agent_shadows(name: &str, place: &str, shadows: &str): "`{name}`: {place} counts, not {shadows}",
+        "`{name}`：以 {place} 为准，不采用 {shadows}";
+    agent_written(path: &str, name: &str): "wrote {path}; edit it, then try `max-team agents test {name} \"…\"`",
+        "已写入 {path}；编辑后可用 `max-team agents test {name} \"…\"` 试用";
+    rounds_each(rounds: u32): "{rounds} rounds per call", "每次调用 {rounds} 轮";
+    mode_at_most(mode: &str): "mode `{mode}` or stricter", "模式 `{mode}` 或更严";
+    cached_by(seconds: u64, keys: &str): "{seconds} s, by {keys}", "{seconds} 秒，依据 {keys}";
 }
 
 impl Lang {
@@ -35,7 +54,7 @@ impl Lang {
         if words.is_empty() { say!(self, "nothing", "无") } else { words.join(", ") }
     }
 
-    /// Why somebody who is called does not have a tool.
+    /// Why a called agent does not have a tool.
     pub fn layer(self, layer: Layer) -> &'static str {
         match (layer, self) {
             (Layer::Meta, Self::En) => "steers the team",
@@ -49,32 +68,6 @@ impl Lang {
             (Layer::Caller, Self::En) => "its caller has none",
             (Layer::Caller, Self::Zh) => "调用者没有",
         }
-    }
-
-    /// A file that was changed while it was used.
-    pub fn last_good_counts(self, fault: &str) -> String {
-        say!(
-            self,
-            "{fault}; until it is mended, what was last read there counts",
-            "{fault}；修正之前，沿用上次读取的内容"
-        )
-    }
-
-    /// The lead comes from a file of the project.
-    pub fn project_leads(self, place: &str, name: &str) -> String {
-        say!(
-            self,
-            "{place}: the project's `{name}` leads instead of the built-in lead",
-            "{place}：由项目的 `{name}` 代替内置负责人"
-        )
-    }
-
-    pub fn more_about_agents(self, more: usize) -> String {
-        say!(
-            self,
-            "{more} more notes on definitions of agents: `max-team agents list` shows them",
-            "另有 {more} 条关于智能体定义的提示：`max-team agents list` 可查看"
-        )
     }
 
     pub fn no_agent(self, name: &str, near: Option<&str>) -> String {
@@ -103,46 +96,5 @@ impl Lang {
             "`{name}` is no name for an agent: small letters, digits, `-` and `_`{near}",
             "`{name}` 不能作为智能体的名称：请用小写字母、数字、`-` 和 `_`{near}"
         )
-    }
-
-    pub fn agent_exists(self, path: &str) -> String {
-        say!(
-            self,
-            "`{path}` is there already and stays as it is; choose another name, or edit it",
-            "`{path}` 已存在，保持不变；请换一个名称，或直接编辑它"
-        )
-    }
-
-    pub fn agent_elsewhere(self, name: &str, place: &str) -> String {
-        say!(
-            self,
-            "`{name}` is already written in {place}, and of two with one name the first counts; choose another name, \
-             or edit it there",
-            "`{name}` 已写在 {place} 中，同名时以先者为准；请换一个名称，或在那里编辑"
-        )
-    }
-
-    pub fn agent_shadows(self, name: &str, place: &str, shadows: &str) -> String {
-        say!(self, "`{name}`: {place} counts, not {shadows}", "`{name}`：以 {place} 为准，不采用 {shadows}")
-    }
-
-    pub fn agent_written(self, path: &str, name: &str) -> String {
-        say!(
-            self,
-            "wrote {path}; edit it, then try `max-team agents test {name} \"…\"`",
-            "已写入 {path}；编辑后可用 `max-team agents test {name} \"…\"` 试用"
-        )
-    }
-
-    pub fn rounds_each(self, rounds: u32) -> String {
-        say!(self, "{rounds} rounds per call", "每次调用 {rounds} 轮")
-    }
-
-    pub fn mode_at_most(self, mode: &str) -> String {
-        say!(self, "mode `{mode}` or stricter", "模式 `{mode}` 或更严")
-    }
-
-    pub fn cached_by(self, seconds: u64, keys: &str) -> String {
-        say!(self, "{seconds} s, by {keys}", "{seconds} 秒，依据 {keys}")
     }
 }

@@ -77,8 +77,8 @@ phrases! {
         "文件：可读项目，只写成员自己的目录，主目录及其余部分不可见";
     wall_within: "files within: .git/hooks, .git/config, agent and permission files stay as they are; blocked files cannot be opened",
         "目录内文件：.git/hooks、.git/config、成员和权限文件保持原样；被屏蔽的文件无法打开";
-    wall_not_within: "files within: nothing in a folder that is written to can be protected or hidden: commands that nobody looks at are refused there",
-        "目录内文件：可写目录中的文件无法保护或隐藏：无人查看的命令会被拒绝";
+    wall_not_within: "files within: nothing in a folder that is written to can be protected or hidden: a command there runs only after you have approved it",
+        "目录内文件：可写目录中的文件无法保护或隐藏：命令须经您批准才会运行";
     wall_network: "network: none, unless the agent has one", "网络：无，除非成员有网络权限";
     wall_hosts: "hosts: an allow-list is kept, by a proxy", "主机：由代理执行允许列表";
     wall_no_hosts: "hosts: an allow-list cannot be kept; such commands are refused", "主机：无法执行允许列表；此类命令会被拒绝";
@@ -89,6 +89,36 @@ phrases! {
     wall_few_limits: "limits: time, output, processor, file size and open files for each process; memory and processes are not counted on macOS",
         "限制：每个进程的时间、输出、处理器、文件大小和打开的文件；macOS 上不统计内存和进程数";
     rebuilt: "lists and mailboxes were made again from the log", "已根据日志重建列表和信箱";
+    headed(what: &str, words: &str): "{what}: {words}", "{what}：{words}";
+    lock_blocks(lock: &str):
+        "`{lock}` blocks commits, and no running git holds it; if you know of none, remove it: rm '{lock}'",
+        "`{lock}` 阻止提交，且没有运行中的 git 持有它；如果您也不知道有，请删除：rm '{lock}'";
+    by_bubblewrap(path: &str): "namespaces made by bubblewrap ({path}), and seccomp",
+        "由 bubblewrap（{path}）创建的命名空间，加 seccomp";
+    no_key_for(provider: &str, variables: &str): "no key for `{provider}`: set {variables}",
+        "没有 `{provider}` 的密钥：请设置 {variables}";
+    no_demo(wanted: &str, names: &str): "there is no demo `{wanted}`; there are {names}", "没有演示 `{wanted}`；有 {names}";
+    command_first(name: &str): "`{name}` is a command and comes first: `max-team {name} …`",
+        "`{name}` 是命令，须写在最前：`max-team {name} …`";
+    few_files(most: u64, least: u64):
+        "only `{most}` files may be open at once here, and at least `{least}` are needed: allow more with `ulimit -n 1024`",
+        "这里最多只能同时打开 `{most}` 个文件，而至少需要 `{least}` 个：请用 `ulimit -n 1024` 放宽限制";
+    did_you_mean(command: &str): "did you mean `max-team {command}`?", "您是否想用 `max-team {command}`？";
+    unreadable(path: &str, error: &str): "`{path}` cannot be read: {error}", "无法读取 `{path}`：{error}";
+    hook_asks(rules: &str):
+        "it is not run: what it covers ({rules}) needs your approval, and headless runs refuse it; `max-team permissions trust` goes on without it",
+        "不会运行：它所涵盖的操作（{rules}）需要您批准，非交互运行会拒绝；用 `max-team permissions trust` 可不经它继续";
+    follows_nothing(why: &str):
+        "what others write from now on may not be seen here, where nothing can be written: {why}",
+        "此处无法写入，别人此后写入的内容可能看不到：{why}";
+    kept_in(home: &str): "journal and settings in {home}", "日志和设置位于 {home}";
+    no_web_page(port: u16): "there is no web page yet; port {port} stays closed, the chat opens",
+        "尚无网页；端口 {port} 不会打开，改为打开对话";
+    leads(lead: &str, members: &str): "{lead} leads {members}", "{lead} 带领 {members}";
+    database_damaged(faults: &str): "the database is damaged: {faults}", "数据库已损坏：{faults}";
+    entries_unchecked(entries: u64): "{entries} entries (max-team audit verify checks every hash)",
+        "{entries} 条记录（用 max-team audit verify 检查所有哈希）";
+    entries_hold(entries: u64): "{entries} entries; every hash, chain and seal holds", "{entries} 条记录；所有哈希、链条和封印均完好";
 }
 
 /// The error in a line of JSON input.
@@ -97,6 +127,8 @@ pub enum LineFault {
     /// It has more megabytes than this.
     TooLong(usize),
     NotJson(String),
+    /// It is not UTF-8.
+    NotText,
     /// It does not say what it is, or something that is not read here.
     Type(String),
     Role(String),
@@ -106,27 +138,6 @@ pub enum LineFault {
 }
 
 impl Lang {
-    /// What was found, under its heading.
-    pub fn headed(self, what: &str, words: &str) -> String {
-        say!(self, "{what}: {words}", "{what}：{words}")
-    }
-
-    pub fn lock_blocks(self, lock: &str) -> String {
-        say!(
-            self,
-            "`{lock}` blocks commits, and no running git holds it; if you know of none, remove it: rm '{lock}'",
-            "`{lock}` 阻止提交，且没有运行中的 git 持有它；如果您也不知道有，请删除：rm '{lock}'"
-        )
-    }
-
-    pub fn by_bubblewrap(self, path: &str) -> String {
-        say!(
-            self,
-            "namespaces made by bubblewrap ({path}), and seccomp",
-            "由 bubblewrap（{path}）创建的命名空间，加 seccomp"
-        )
-    }
-
     /// Why a mechanism is not used: it does not work here, or another one comes first.
     pub fn passed_over(self, engine: Engine, missing: Option<&str>) -> String {
         let name = match engine {
@@ -157,14 +168,15 @@ impl Lang {
         }
     }
 
-    pub fn no_key_for(self, provider: &str, variables: &str) -> String {
-        say!(self, "no key for `{provider}`: set {variables}", "没有 `{provider}` 的密钥：请设置 {variables}")
-    }
-
     pub fn bad_line(self, number: usize, fault: &LineFault) -> String {
         let why = match fault {
             LineFault::TooLong(megabytes) => say!(self, "more than {megabytes} MB", "超过 {megabytes} MB"),
             LineFault::NotJson(detail) => say!(self, "not JSON: {detail}", "不是 JSON：{detail}"),
+            LineFault::NotText => say!(
+                self,
+                "not UTF-8; convert it first, for example with `iconv -t utf-8`",
+                "不是 UTF-8；请先转换，例如用 `iconv -t utf-8`"
+            ),
             LineFault::Type(kind) if kind.is_empty() => say!(
                 self,
                 "`type` is missing; `{{\"type\":\"user\",\"message\":{{\"content\":\"…\"}}}}` is a line",
@@ -193,27 +205,6 @@ impl Lang {
         say!(self, "standard input, line {number}: {why}", "标准输入第 {number} 行：{why}")
     }
 
-    pub fn no_demo(self, wanted: &str, names: &str) -> String {
-        say!(self, "there is no demo `{wanted}`; there are {names}", "没有演示 `{wanted}`；有 {names}")
-    }
-
-    pub fn command_first(self, name: &str) -> String {
-        say!(
-            self,
-            "`{name}` is a command and comes first: `max-team {name} …`",
-            "`{name}` 是命令，须写在最前：`max-team {name} …`"
-        )
-    }
-
-    /// Fewer files may be open than the program needs.
-    pub fn few_files(self, most: u64, least: u64) -> String {
-        say!(
-            self,
-            "only `{most}` files may be open at once here, and at least `{least}` are needed: allow more with `ulimit -n 1024`",
-            "这里最多只能同时打开 `{most}` 个文件，而至少需要 `{least}` 个：请用 `ulimit -n 1024` 放宽限制"
-        )
-    }
-
     /// A folder whose name is not UTF-8, with its bytes; `variable` names it.
     pub fn not_utf8(self, name: &str, variable: Option<&str>) -> String {
         match variable {
@@ -229,11 +220,6 @@ impl Lang {
                 "此目录的名称不是 UTF-8：`{name}`。请重命名该目录，或换一个目录"
             ),
         }
-    }
-
-    /// Words that are nearly a command.
-    pub fn did_you_mean(self, command: &str) -> String {
-        say!(self, "did you mean `max-team {command}`?", "您是否想用 `max-team {command}`？")
     }
 
     /// A bare word that is no command.
@@ -252,10 +238,6 @@ impl Lang {
                  （`max-team --help` 列出所有命令）"
             ),
         }
-    }
-
-    pub fn unreadable(self, path: &str, error: &str) -> String {
-        say!(self, "`{path}` cannot be read: {error}", "无法读取 `{path}`：{error}")
     }
 
     pub fn no_space(self, folder: &str, free: u64) -> String {
@@ -301,38 +283,9 @@ impl Lang {
         )
     }
 
-    /// What hooks cover, where they are not run.
-    pub fn hook_asks(self, rules: &str) -> String {
-        say!(
-            self,
-            "it is not run: what it covers ({rules}) needs your approval, and headless runs refuse it; `max-team permissions trust` goes on without it",
-            "不会运行：它所涵盖的操作（{rules}）需要您批准，非交互运行会拒绝；用 `max-team permissions trust` 可不经它继续"
-        )
-    }
-
-    pub fn follows_nothing(self, why: &str) -> String {
-        say!(
-            self,
-            "what others write from now on may not be seen here, where nothing can be written: {why}",
-            "此处无法写入，别人此后写入的内容可能看不到：{why}"
-        )
-    }
-
     pub fn little_space(self, free: u64) -> String {
         let free = bytes(usize::try_from(free).unwrap_or(usize::MAX));
         say!(self, "only {free} are left on its disk", "所在磁盘只剩 {free}")
-    }
-
-    pub fn kept_in(self, home: &str) -> String {
-        say!(self, "journal and settings in {home}", "日志和设置位于 {home}")
-    }
-
-    pub fn no_web_page(self, port: u16) -> String {
-        say!(
-            self,
-            "there is no web page yet; port {port} stays closed, the chat opens",
-            "尚无网页；端口 {port} 不会打开，改为打开对话"
-        )
     }
 
     pub fn server_with(self, provider: &str, models: usize) -> String {
@@ -349,30 +302,6 @@ impl Lang {
         say!(self, "{model} (key: {key}){price}", "{model}（密钥：{key}）{price}")
     }
 
-    pub fn leads(self, lead: &str, members: &str) -> String {
-        say!(self, "{lead} leads {members}", "{lead} 带领 {members}")
-    }
-
-    pub fn database_damaged(self, faults: &str) -> String {
-        say!(self, "the database is damaged: {faults}", "数据库已损坏：{faults}")
-    }
-
-    pub fn entries_unchecked(self, entries: u64) -> String {
-        say!(
-            self,
-            "{entries} entries (max-team audit verify checks every hash)",
-            "{entries} 条记录（用 max-team audit verify 检查所有哈希）"
-        )
-    }
-
-    pub fn entries_hold(self, entries: u64) -> String {
-        say!(
-            self,
-            "{entries} entries; every hash, chain and seal holds",
-            "{entries} 条记录；所有哈希、链条和封印均完好"
-        )
-    }
-
     /// An audit file that cannot be written.
     pub fn audit_failure(self, failure: &AuditFailure) -> String {
         let AuditFailure { path, detail } = failure;
@@ -384,18 +313,18 @@ impl Lang {
         }
     }
 
-    /// A failure of the runtime. In Chinese those that users meet; the rest is for whoever mends the program.
+    /// A failure of the runtime. Chinese texts exist for those that users meet; the others are for developers.
     pub fn runtime_failure(self, error: &RuntimeError) -> String {
         let told = || error.to_string();
         if self == Self::En {
             return match error {
                 RuntimeError::Tasks(refusal) => self.list_refusal(refusal),
-                error if error.is_anothers() => "a letter could not be stored; what was said is kept".to_owned(),
+                error if error.is_anothers() => "a message could not be stored; the conversation is kept".to_owned(),
                 _ => told(),
             };
         }
         match error {
-            error if error.is_anothers() => "有一封信未能保存；已说过的话都在".to_owned(),
+            error if error.is_anothers() => "有一条消息未能保存；对话内容都在".to_owned(),
             RuntimeError::Journal(error) => self.journal_failure(error),
             RuntimeError::Audit(failure) => self.audit_failure(failure),
             RuntimeError::Untaken { failed, why, read } => self.letter_untaken(failed, why, read),
@@ -515,7 +444,7 @@ fn chinese_refusal(error: &RuntimeError) -> Option<String> {
         }
         RuntimeError::Gone { name, by, .. } => format!("`{name}` 已结束（{by}）；未发送任何内容"),
         RuntimeError::MailFull { name, max } => {
-            format!("`{name}` 有 {max} 封未读信件；未发送任何内容：请等它读完")
+            format!("`{name}` 有 {max} 条未读消息；未发送任何内容：请等它读完")
         }
         _ => return None,
     })

@@ -7,8 +7,9 @@ use max_team_core::id::{PlanId, SessionId};
 use max_team_core::plan::Status;
 use max_team_core::plan::event::{About, PlanEnd, Tally};
 use max_team_core::policy::{Reach, Until};
+use max_team_core::status::{Reason, Standing};
 use max_team_runtime::storage::WorkerInfo;
-use max_team_runtime::{Person, PersonReply, Reason, SpanKind, Standing};
+use max_team_runtime::{Person, PersonReply, SpanKind};
 use max_team_tools::shell::Job;
 
 use super::{Lang, plural};
@@ -37,6 +38,7 @@ phrases! {
     for_server: "the model server", "模型服务";
     for_answer: "your answer", "您的答复";
     stop_not_read: "ends when next opened", "下次打开时结束";
+    plan_held: "/continue or -c -p \"\" resumes it", "用 /continue 或 -c -p \"\" 继续";
     why_word: "WHY", "原因";
     session_word: "session", "会话";
     done_word: "done", "已完成";
@@ -51,6 +53,33 @@ phrases! {
     answer_with_words: "this is a question: answer it with -m TEXT", "这是一个提问：请用 -m 内容 回答";
     changes_too_late: "--changes is for a plan that has not begun; stop this one with `max-team stop`",
         "--changes 只用于尚未开始的计划；请用 `max-team stop` 停止此计划";
+    unknown_outcome(money: &str): "≈: {money} of it is estimated, for calls whose usage the provider did not report",
+        "≈：其中 {money} 为估算：服务商未报告这些调用的用量";
+    used(input: &str, output: &str, money: &str): "{input} in, {output} out, {money}", "输入 {input}，输出 {output}，{money}";
+    more_trace(left: usize, limit: usize): "… and {left} more lines (--limit {limit})",
+        "… 还有 {left} 行（--limit {limit}）";
+    model_failed(detail: &str): "model failed: {detail}", "模型失败：{detail}";
+    answered_too(id: &str, who: &str, asked: &str): "{id} yes, with it: {who}: {asked}", "{id} 随之同意：{who}：{asked}";
+    which_question(count: usize): "{count} questions wait: say which one by its id", "有 {count} 个问题在等待：请用 ID 指定";
+    answered_already(by: &str, said: &str, at: &str): "this was already answered: `{said}` by {by}, {at}",
+        "已有答复：`{said}`（{by}，{at}）";
+    taken_back(by: &str, said: &str, at: &str): "taken back unread: `{said}` by {by}, {at}",
+        "已收回（尚无人读取）：`{said}`（{by}，{at}）";
+    rule_stays(rules: &str, path: &str):
+        "its rule stays and allows the next one like it: {rules} in `{path}`; take it out there to be asked again",
+        "其规则仍保留，下次同类动作仍会被允许：`{path}` 中的 {rules}；如要再次被询问，请从中删除";
+    always_means(id: &str, rules: &str): "max-team approve {id} --always   allows for this session: {rules}",
+        "max-team approve {id} --always   在本会话中允许：{rules}";
+    which_plan(ids: &str): "several plans are open: {ids}; say which, or --all", "有多个进行中的计划：{ids}；请指定一个，或用 --all";
+    unknown_plan(id: &str): "there is no plan `{id}`; `max-team plans list` shows those there are",
+        "没有计划 `{id}`；用 `max-team plans list` 查看";
+    no_plan_or_session(id: &str):
+        "there is no plan, session or agent `{id}`; see `max-team plans list`, `max-team sessions list` and `max-team ps`",
+        "没有计划、会话或智能体 `{id}`；请看 `max-team plans list`、`max-team sessions list` 和 `max-team ps`";
+    does_nothing(session: SessionId): "session {session} does nothing", "会话 {session} 没有在做任何事";
+    agent_rests(name: &str): "{name} does nothing", "{name} 没有在做任何事";
+    no_task_in_it(name: &str, names: &str): "there is no task `{name}` in it; there are {names}",
+        "其中没有任务 `{name}`；有 {names}";
 }
 
 /// The column by which costs are added up.
@@ -145,14 +174,6 @@ impl Lang {
         }
     }
 
-    pub fn unknown_outcome(self, money: &str) -> String {
-        say!(
-            self,
-            "≈: {money} of it is estimated, for calls whose usage the provider did not report",
-            "≈：其中 {money} 为估算：服务商未报告这些调用的用量"
-        )
-    }
-
     pub fn cost_heads(self, by: CostBy) -> [&'static str; 6] {
         let (en, zh) = match by {
             CostBy::Agent => ("AGENT", "成员"),
@@ -178,7 +199,7 @@ impl Lang {
         }
     }
 
-    /// Why somebody does nothing.
+    /// Why an agent does nothing.
     pub fn reason(self, person: &Person) -> Option<String> {
         let reason = person.reason.as_ref()?;
         let is_parked = person.pid.is_none() && person.state == Standing::Stopped;
@@ -186,7 +207,7 @@ impl Lang {
             let parked = format!("没有进程运行此会话：max-team -r {}", person.session);
             let first = why.split("; ").next().unwrap_or_default();
             return Some(match (first.strip_prefix(Reason::LETTERS), first.strip_prefix(Reason::CLAIMS)) {
-                (Some(count), _) => format!("有 {count} 封信在等待；{parked}"),
+                (Some(count), _) => format!("有 {count} 条消息在等待；{parked}"),
                 (None, Some(name)) => format!("{}；{parked}", self.takes_none(name)),
                 (None, None) if [Reason::STOPPED, Reason::TEAM].contains(&first) => {
                     format!("{}；{parked}", self.phrase(first))
@@ -209,7 +230,7 @@ impl Lang {
                 let behind = [Reason::DECISION, Reason::LETTERS, Reason::CLAIMS].map(|front| what.strip_prefix(front));
                 match behind {
                     [Some(error), ..] => say!(self, "a decision: {error}", "需要决定：{error}"),
-                    [_, Some(count), _] => say!(self, "letters wait: {count}", "有 {count} 封信在等待"),
+                    [_, Some(count), _] => say!(self, "messages wait: {count}", "有 {count} 条消息在等待"),
                     [.., Some(name)] => self.takes_none(name),
                     [None, None, None] => self.phrase(what).to_owned(),
                 }
@@ -218,7 +239,7 @@ impl Lang {
         }
     }
 
-    /// Somebody who takes tasks by itself was stopped.
+    /// A teammate that takes tasks by itself was stopped.
     fn takes_none(self, name: &str) -> String {
         say!(self, "it was stopped and takes no tasks: /continue {name}", "已被停止，不再领取任务：/continue {name}")
     }
@@ -277,18 +298,6 @@ impl Lang {
         if self == Self::En { en } else { zh }
     }
 
-    pub fn used(self, input: &str, output: &str, money: &str) -> String {
-        say!(self, "{input} in, {output} out, {money}", "输入 {input}，输出 {output}，{money}")
-    }
-
-    pub fn more_trace(self, left: usize, limit: usize) -> String {
-        say!(self, "… and {left} more lines (--limit {limit})", "… 还有 {left} 行（--limit {limit}）")
-    }
-
-    pub fn model_failed(self, detail: &str) -> String {
-        say!(self, "model failed: {detail}", "模型失败：{detail}")
-    }
-
     pub fn call_failed(self, key: &str, ending: Ending) -> String {
         let how = match ending {
             Ending::Refused => self.refused(),
@@ -337,7 +346,7 @@ impl Lang {
         )
     }
 
-    /// What somebody has answered, in a word or two.
+    /// An answer, in a word or two.
     pub fn reply(self, reply: &PersonReply) -> String {
         match (self, reply) {
             (Self::En, reply) => reply.word().to_owned(),
@@ -348,11 +357,11 @@ impl Lang {
         }
     }
 
-    /// The rules that hold with an answer, for how long and for whom.
+    /// The rules that were allowed with an answer, how long they hold, and for which agents.
     pub fn allowed_from_now_on(self, rules: &str, until: Until, names: &[String]) -> String {
         let (names, others) = (names.join(", "), until == Until::Repository);
         let later = match self {
-            Self::En if others => "; for everybody here from the next start on",
+            Self::En if others => "; for all agents in this repository from the next start on",
             Self::Zh if others => "；从下次启动起对此处所有人有效",
             _ => "",
         };
@@ -374,7 +383,7 @@ impl Lang {
         }
     }
 
-    /// A question that stood before the user and was answered by somebody or something else.
+    /// A question on the user's screen was answered elsewhere.
     pub fn answered_elsewhere(self, allow: bool, asked: &str, by: &str) -> String {
         match allow {
             true => say!(self, "answered elsewhere: yes ({by}): {asked}", "已在别处答复：同意（{by}）：{asked}"),
@@ -386,11 +395,6 @@ impl Lang {
     pub fn and_allowed(self, rules: &str, until: Until) -> String {
         let long = self.how_long(until);
         say!(self, "; allowed from now on, {long}: {rules}", "；从现在起{long}允许：{rules}")
-    }
-
-    /// A question that was answered with another.
-    pub fn answered_too(self, id: &str, who: &str, asked: &str) -> String {
-        say!(self, "{id} yes, with it: {who}: {asked}", "{id} 随之同意：{who}：{asked}")
     }
 
     /// What a plan asks, in one line.
@@ -405,37 +409,6 @@ impl Lang {
             }
             About::Budget => say!(self, "the budget is used up; is there more?", "预算已用完：是否追加？"),
         }
-    }
-
-    pub fn which_question(self, count: usize) -> String {
-        say!(self, "{count} questions wait: say which one by its id", "有 {count} 个问题在等待：请用 ID 指定")
-    }
-
-    pub fn answered_already(self, by: &str, said: &str, at: &str) -> String {
-        say!(self, "this was already answered: `{said}` by {by}, {at}", "已有答复：`{said}`（{by}，{at}）")
-    }
-
-    /// What was said and nobody had read does not count any more.
-    pub fn taken_back(self, by: &str, said: &str, at: &str) -> String {
-        say!(self, "taken back unread: `{said}` by {by}, {at}", "已收回（尚无人读取）：`{said}`（{by}，{at}）")
-    }
-
-    /// What a yes that was taken back goes on allowing.
-    pub fn rule_stays(self, rules: &str, path: &str) -> String {
-        say!(
-            self,
-            "its rule stays and allows the next one like it: {rules} in `{path}`; take it out there to be asked again",
-            "其规则仍保留，下次同类动作仍会被允许：`{path}` 中的 {rules}；如要再次被询问，请从中删除"
-        )
-    }
-
-    /// What a yes for longer would be remembered as.
-    pub fn always_means(self, id: &str, rules: &str) -> String {
-        say!(
-            self,
-            "max-team approve {id} --always   allows for this session: {rules}",
-            "max-team approve {id} --always   在本会话中允许：{rules}"
-        )
     }
 
     /// What is said where no process runs the session.
@@ -471,7 +444,7 @@ impl Lang {
         )
     }
 
-    /// What is said where somebody runs it and has not listened.
+    /// A command was stored, but the process that runs the session has not read it yet.
     pub fn unheard(self, owner: &WorkerInfo) -> String {
         let (pid, what) = (owner.pid, &owner.what);
         say!(
@@ -493,45 +466,9 @@ impl Lang {
         }
     }
 
-    pub fn which_plan(self, ids: &str) -> String {
-        say!(
-            self,
-            "several plans are open: {ids}; say which, or --all",
-            "有多个进行中的计划：{ids}；请指定一个，或用 --all"
-        )
-    }
-
     pub fn plan_over(self, plan: PlanId, end: PlanEnd) -> String {
         let end = self.plan_end(end);
         say!(self, "plan {plan} is over: {end}", "计划 {plan} 已结束：{end}")
-    }
-
-    pub fn unknown_plan(self, id: &str) -> String {
-        say!(
-            self,
-            "there is no plan `{id}`; `max-team plans list` shows those there are",
-            "没有计划 `{id}`；用 `max-team plans list` 查看"
-        )
-    }
-
-    pub fn no_plan_or_session(self, id: &str) -> String {
-        say!(
-            self,
-            "there is no plan, session or agent `{id}`; see `max-team plans list`, `max-team sessions list` and `max-team ps`",
-            "没有计划、会话或智能体 `{id}`；请看 `max-team plans list`、`max-team sessions list` 和 `max-team ps`"
-        )
-    }
-
-    pub fn does_nothing(self, session: SessionId) -> String {
-        say!(self, "session {session} does nothing", "会话 {session} 没有在做任何事")
-    }
-
-    pub fn agent_rests(self, name: &str) -> String {
-        say!(self, "{name} does nothing", "{name} 没有在做任何事")
-    }
-
-    pub fn no_task_in_it(self, name: &str, names: &str) -> String {
-        say!(self, "there is no task `{name}` in it; there are {names}", "其中没有任务 `{name}`；有 {names}")
     }
 
     pub fn task_over(self, name: &str, status: Status) -> String {

@@ -14,33 +14,23 @@ phrases! {
     rows_uncompared: "what follows from so many entries is compared by `max-team audit verify` and by `doctor --rebuild`",
         "记录较多，由其推导的数据行由 `max-team audit verify` 和 `doctor --rebuild` 比较";
     audit_title: "What happened, and who allowed it", "发生了什么，由谁允许";
+    verified(entries: u64, streams: u64, seals: u64, erased: u64):
+        "{entries} entries in {streams} streams, {seals} seals, {erased} erased payloads",
+        "{streams} 个流共 {entries} 条记录，{seals} 个封印，{erased} 份内容已清除";
+    seal_written(last: u64, file: &str):
+        "`{file}` seals entries 1 to {last}; keep it outside this machine and check with `max-team audit verify --seal FILE`",
+        "`{file}` 封印了第 1 至 {last} 条；请保存在本机之外，并用 `max-team audit verify --seal 文件` 检查";
+    no_seal(file: &str, detail: &str):
+        "`{file}` cannot be read as a seal: {detail}; name a file that `max-team audit seal` made",
+        "`{file}` 不是可读的封印：{detail}；请指定由 `max-team audit seal` 生成的文件";
+    page_cut(why: &str): "The log goes on here and cannot be read: {why}", "日志在此之后无法读取：{why}";
+    goes_on_behind(last: u64): "; `max-team audit export --after {last}` goes on behind the damage",
+        "；`max-team audit export --after {last}` 输出损坏之后的内容";
+    made_at(now: &str): "Made from the journal at {now}. `max-team audit verify` proves the chain of hashes.",
+        "由日志生成于 {now}。`max-team audit verify` 可验证哈希链。";
 }
 
 impl Lang {
-    pub fn verified(self, entries: u64, streams: u64, seals: u64, erased: u64) -> String {
-        say!(
-            self,
-            "{entries} entries in {streams} streams, {seals} seals, {erased} erased payloads",
-            "{streams} 个流共 {entries} 条记录，{seals} 个封印，{erased} 份内容已清除"
-        )
-    }
-
-    pub fn seal_written(self, last: u64, file: &str) -> String {
-        say!(
-            self,
-            "`{file}` seals entries 1 to {last}; keep it outside this machine and check with `max-team audit verify --seal FILE`",
-            "`{file}` 封印了第 1 至 {last} 条；请保存在本机之外，并用 `max-team audit verify --seal 文件` 检查"
-        )
-    }
-
-    pub fn no_seal(self, file: &str, detail: &str) -> String {
-        say!(
-            self,
-            "`{file}` cannot be read as a seal: {detail}; name a file that `max-team audit seal` made",
-            "`{file}` 不是可读的封印：{detail}；请指定由 `max-team audit seal` 生成的文件"
-        )
-    }
-
     /// One fault of the journal.
     pub fn fault(self, fault: &Fault) -> String {
         let Fault { seq, stream, .. } = fault;
@@ -138,11 +128,6 @@ impl Lang {
         )
     }
 
-    /// What is told below a page that ends in the middle of the log.
-    pub fn page_cut(self, why: &str) -> String {
-        say!(self, "The log goes on here and cannot be read: {why}", "日志在此之后无法读取：{why}")
-    }
-
     pub fn no_kind(self, kind: &str, there: &[String]) -> String {
         let there = self.there(there);
         say!(self, "no event is called `{kind}`; there is {there}", "没有名为 `{kind}` 的事件；现有：{there}")
@@ -203,15 +188,6 @@ impl Lang {
         words
     }
 
-    /// How to get at what lies behind damage.
-    pub fn goes_on_behind(self, last: u64) -> String {
-        say!(
-            self,
-            "; `max-team audit export --after {last}` goes on behind the damage",
-            "；`max-team audit export --after {last}` 输出损坏之后的内容"
-        )
-    }
-
     /// The copies that lie beside the journal.
     pub fn copies_beside(self, copies: &[String]) -> String {
         if copies.is_empty() {
@@ -265,14 +241,6 @@ impl Lang {
             Self::En => ["#", "Time", "Session", "Who", "Task", "Event", "What", "Allowed", "Hash"],
             Self::Zh => ["#", "时间", "会话", "谁", "任务", "事件", "内容", "依据", "哈希"],
         }
-    }
-
-    pub fn made_at(self, now: &str) -> String {
-        say!(
-            self,
-            "Made from the journal at {now}. `max-team audit verify` proves the chain of hashes.",
-            "由日志生成于 {now}。`max-team audit verify` 可验证哈希链。"
-        )
     }
 
     /// On whose word something happened.
@@ -372,7 +340,9 @@ impl Lang {
             },
             By::Rule(rule) => say!(self, "`{said}` by the rule {rule}, at {at}", "规则 {rule} 于 {at} 答复 `{said}`"),
             By::Lead(lead) => say!(self, "`{said}` by the lead {lead}, at {at}", "负责人 {lead} 于 {at} 答复 `{said}`"),
-            By::Nobody(why) => say!(self, "`{said}` by nobody ({why}), at {at}", "于 {at} 无人答复（{why}）：`{said}`"),
+            By::Nobody(why) => {
+                say!(self, "`{said}` automatically ({why}), at {at}", "于 {at} 无人答复（{why}）：`{said}`")
+            }
         }
     }
 }

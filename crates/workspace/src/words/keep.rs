@@ -21,6 +21,22 @@ phrases! {
         "请指定会话或时间：`max-team sessions forget --older-than 90d`；或设置 `journal.keep_days`";
     forget_needs_yes: "there is no terminal to ask: pass --yes to confirm, or --dry-run to list them",
         "此处无法询问：确认请加 --yes，只查看请加 --dry-run";
+    held_unread(bytes: u64): "{bytes} bytes that cannot be read as they are", "{bytes} 字节，目前无法读取";
+    would_replace(now: &str, file: &str, with: &str):
+        "The journal ({now}) is to be replaced by `{file}` ({with}); the one of before is kept beside it.",
+        "现有日志（{now}）将被替换为 `{file}`（{with}）；此前的日志会保存在旁边。";
+    no_backup(path: &str, detail: &str): "`{path}` is no whole journal: {detail}; nothing was changed",
+        "`{path}` 不是完整的日志：{detail}；未作任何改动";
+    lines_in(lines: u64, file: &str): "{lines} lines are in `{file}`", "`{file}` 共 {lines} 行";
+    file_is_there(path: &str): "`{path}` is already there and was left as it is: name another file",
+        "`{path}` 已存在，未作改动：请换一个文件名";
+    cannot_write(path: &str, detail: &str): "cannot write `{path}`: {detail}", "无法写入 `{path}`：{detail}";
+    session_runs(session: &str, what: &str, pid: u32):
+        "`{session}` is run by `{what}` (process {pid}): stop it first with `max-team stop {session}`",
+        "`{session}` 正由 `{what}`（进程 {pid}）运行：请先用 `max-team stop {session}` 停止";
+    not_all_forgotten(left: usize): "; stopped: {left} more would be forgotten", "；已停止：还有 {left} 个会话未清除";
+    not_forgotten(error: &str): "what is older than `journal.keep_days` could not be forgotten: {error}",
+        "未能清除早于 `journal.keep_days` 的会话：{error}";
 }
 
 impl Lang {
@@ -32,7 +48,7 @@ impl Lang {
         let counts = [
             (found.agents, "agent", "位成员"),
             (found.tasks, "task", "项任务"),
-            (found.mail, "letter", "封信件"),
+            (found.mail, "message", "条消息"),
             (found.teams, "team", "个团队"),
             (found.approvals, "question for you", "个待您答复的问题"),
             (found.unknown, "call", "次调用"),
@@ -72,7 +88,7 @@ impl Lang {
         )
     }
 
-    /// A session that somebody asks for and that is no more.
+    /// The user asks for a session that was erased.
     pub fn was_forgotten(self, gone: &Gone) -> String {
         let Gone { session, seq, by, .. } = gone;
         let (at, by) = (local(gone.at_ms), self.told(by));
@@ -95,18 +111,6 @@ impl Lang {
         words
     }
 
-    pub fn held_unread(self, bytes: u64) -> String {
-        say!(self, "{bytes} bytes that cannot be read as they are", "{bytes} 字节，目前无法读取")
-    }
-
-    pub fn would_replace(self, now: &str, file: &str, with: &str) -> String {
-        say!(
-            self,
-            "The journal ({now}) is to be replaced by `{file}` ({with}); the one of before is kept beside it.",
-            "现有日志（{now}）将被替换为 `{file}`（{with}）；此前的日志会保存在旁边。"
-        )
-    }
-
     pub fn restored(self, file: &str, entries: u64, kept: Option<&str>) -> String {
         let mut words =
             say!(self, "`{file}` ({entries} entries) is the journal now", "日志现为 `{file}`（{entries} 条记录）");
@@ -114,38 +118,6 @@ impl Lang {
             words.push_str(&say!(self, "; the one of before is `{kept}`", "；此前的日志保存在 `{kept}`"));
         }
         words
-    }
-
-    pub fn no_backup(self, path: &str, detail: &str) -> String {
-        say!(
-            self,
-            "`{path}` is no whole journal: {detail}; nothing was changed",
-            "`{path}` 不是完整的日志：{detail}；未作任何改动"
-        )
-    }
-
-    pub fn lines_in(self, lines: u64, file: &str) -> String {
-        say!(self, "{lines} lines are in `{file}`", "`{file}` 共 {lines} 行")
-    }
-
-    pub fn file_is_there(self, path: &str) -> String {
-        say!(
-            self,
-            "`{path}` is already there and was left as it is: name another file",
-            "`{path}` 已存在，未作改动：请换一个文件名"
-        )
-    }
-
-    pub fn cannot_write(self, path: &str, detail: &str) -> String {
-        say!(self, "cannot write `{path}`: {detail}", "无法写入 `{path}`：{detail}")
-    }
-
-    pub fn session_runs(self, session: &str, what: &str, pid: u32) -> String {
-        say!(
-            self,
-            "`{session}` is run by `{what}` (process {pid}): stop it first with `max-team stop {session}`",
-            "`{session}` 正由 `{what}`（进程 {pid}）运行：请先用 `max-team stop {session}` 停止"
-        )
     }
 
     pub fn would_forget(self, count: usize) -> String {
@@ -157,10 +129,10 @@ impl Lang {
         let sessions = plural(count, "session");
         say!(
             self,
-            "What was said and done in {sessions} is erased for good, with the answers of experts and the letters to you that \
+            "What was said and done in {sessions} is erased for good, with the answers of experts and the messages to you that \
              came of it. What is remembered, forks, the audit file (which cannot be rewritten), recordings and backups stay. \
              Go on?",
-            "{count} 个会话的内容将被永久清除，包括由此产生的专家答案和寄给您的信件。记忆、分支会话、审计文件（无法改写）、录制和备份仍会\
+            "{count} 个会话的内容将被永久清除，包括由此产生的专家答案和发给您的消息。记忆、分支会话、审计文件（无法改写）、录制和备份仍会\
              保留。继续吗？"
         )
     }
@@ -173,10 +145,6 @@ impl Lang {
             "forks that go on from there stay, with what was said until then: {en}",
             "由此分出的会话仍会保留，包括分支之前的内容：{zh}"
         )
-    }
-
-    pub fn not_all_forgotten(self, left: usize) -> String {
-        say!(self, "; stopped: {left} more would be forgotten", "；已停止：还有 {left} 个会话未清除")
     }
 
     pub fn forgot(self, sessions: usize, entries: u64, freed: u64, beside: bool) -> String {
@@ -192,14 +160,6 @@ impl Lang {
             say!(self, "; {space} given back", "；已释放 {space}")
         });
         words
-    }
-
-    pub fn not_forgotten(self, error: &str) -> String {
-        say!(
-            self,
-            "what is older than `journal.keep_days` could not be forgotten: {error}",
-            "未能清除早于 `journal.keep_days` 的会话：{error}"
-        )
     }
 }
 
@@ -220,7 +180,7 @@ mod tests {
         let said = |lang: Lang, found| lang.recovered(&found, session);
         assert_eq!(said(Lang::En, Recovered::default()), None);
         let work = Recovered { agents: 2, tasks: 1, mail: 1, teams: 1, ..Recovered::default() };
-        assert_eq!(said(Lang::En, work).unwrap(), "going on where it was left: 2 agents, 1 task, 1 letter, 1 team");
+        assert_eq!(said(Lang::En, work).unwrap(), "going on where it was left: 2 agents, 1 task, 1 message, 1 team");
         let asked = Recovered { approvals: 2, unknown: 1, ..Recovered::default() };
         assert_eq!(
             said(Lang::En, asked).unwrap(),

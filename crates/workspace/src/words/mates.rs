@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Lang;
 
 phrases! {
-    no_letters: "no letters; `--all` shows also what only keeps the team going", "没有信件；`--all` 还会列出只用于协调的信件";
+    no_letters: "no messages; `--all` also lists control messages", "没有消息；`--all` 还会列出控制消息";
     no_teams: "no team is written down; `max-team team save NAME` writes the one of a session",
         "还没有写下的团队；用 `max-team team save 名称` 写下某个会话的团队";
     nobody_joined: "no teammates", "没有队友";
@@ -16,11 +16,53 @@ phrases! {
     is_gone: "ended", "已结束";
     read_soon: "an agent at work reads it at its next step; an idle one starts a turn", "正在工作的在下一步得知；休息的会被唤醒";
     asked_to_end: "asked; it ends once its work and its mail are done, unless it says no; --now ends it at once",
-        "已请求；完成手头工作和信件后结束，除非它拒绝；--now 立即结束";
+        "已请求；完成手头工作和消息后结束，除非它拒绝；--now 立即结束";
     stopped_to_end: "Stopped: it was told to end.", "已停止：被要求结束。";
     you_word: "you", "您";
     load_which: "/team load NAME: the name of a team that is written down", "/team load 名称：已写下的团队的名称";
-    send_whom: "/send NAME WORDS, or @NAME WORDS: say whom, and what", "/send 姓名 内容，或 @姓名 内容：请写明对象和内容";
+    send_whom: "/send NAME WORDS, or @NAME WORDS: give a name and a message", "/send 姓名 内容，或 @姓名 内容：请写明对象和内容";
+    unread(count: usize): "{count} unread", "{count} 封未读";
+    resting(names: &str): "at rest: {names}", "休息中：{names}";
+    resting_stopped(names: &str): "stopped: {names}", "已停止：{names}";
+    team_elsewhere(words: &str):
+        "`max-team team {words}` is for another terminal; here `/team` shows who is there, and `/team load NAME` lets a written team \
+             begin",
+        "`max-team team {words}` 请在另一个终端执行；此处 `/team` 显示成员，`/team load 名称` 让写下的团队开始";
+    left_in_background(whose: &str): "in the background: {whose} · /stop stops it", "后台命令：{whose} · /stop 可停止";
+    making_copies(made: usize, of: usize): "making copies of the project for the team: {made} of {of} · /stop stops it",
+        "正在为团队制作项目副本：{made} / {of} · /stop 可停止";
+    put_off(who: &str, tool: &str): "⏸ {who} goes on waiting for your answer ({tool}); /inbox brings the question back",
+        "⏸ {who} 继续等待您的答复（{tool}）；用 /inbox 重新打开该问题";
+    letter_taken_back(to: &str): "✉ taken back: {to} has not read it", "✉ 已收回：{to} 还没有读";
+    nearly_to(name: &str): "For {name}? Write `@{name} WORDS`, with a space behind the name.",
+        "是写给 {name} 的吗？请写成 `@{name} 内容`，名字后面加空格。";
+    letter_was_read(to: &str): "✉ {to} has it already: what you send now is another message", "✉ {to} 已经收到：现在发送的是另一条消息";
+    command_lost(who: &str, command: &str): "■ {who}: ended with the program: {command}", "■ {who}：随程序终止：{command}";
+    command_stopped(who: &str, command: &str): "■ {who}: stopped in the background: {command}",
+        "■ {who}：已停止后台命令 {command}";
+    no_letter(id: &str): "there is no message `{id}` in this session; `max-team mail list --all` shows those there are",
+        "此会话中没有消息 `{id}`；用 `max-team mail list --all` 查看";
+    sent_to(names: &str): "sent to {names}", "已发送给 {names}";
+    nobody_has(name: &str):
+        "no agent is called `{name}` in a running session or in the last one here; name the session with --session",
+        "正在运行的会话和此处最近的会话中都没有 `{name}`；请用 --session 指定会话";
+    several_have(name: &str, sessions: &str): "`{name}` is in several sessions: {sessions}; say which with --session",
+        "多个会话中都有 `{name}`：{sessions}；请用 --session 指定";
+    mode_set(names: &str, mode: &str): "{names}: {mode}, from the next decision on", "{names}：从下一个决定起为 {mode}";
+    mode_wanted(names: &str, mode: &str): "{names}: {mode} once it is read; no teammate is freer than the session",
+        "{names}：读到后为 {mode}；队友不能比会话更自由";
+    joined(names: &str): "{names}: begun", "{names}：已开始";
+    there_already(names: &str): "{names}: there already or about to begin", "{names}：已在团队中或即将开始";
+    not_joined(why: &str): "none of these teammates has started: {why}", "这些成员均未开始：{why}";
+    team_written(file: &str, name: &str): "{file} is written; `max-team --team {name}` starts with it",
+        "已写入 {file}；用 `max-team --team {name}` 从它开始";
+    team_exists(file: &str): "`{file}` is there already; --force replaces it", "`{file}` 已存在；用 --force 替换";
+    no_team_name(name: &str): "`{name}` cannot be the name of a team: use letters, digits, `-`, `_` and `.`",
+        "`{name}` 不能作为团队名称：请使用字母、数字、`-`、`_` 和 `.`";
+    exported(file: &str): "{file} is written, with an inbox for each", "已写入 {file}，每位成员各有一个收件箱";
+    other_lead(wanted: &str, lead: &str): "this team was written for the lead `{wanted}`; `{lead}` leads here",
+        "此团队是为负责人 `{wanted}` 写的；这里由 `{lead}` 负责";
+    wrote(name: &str, text: &str): "{name}: {text}", "{name}：{text}";
 }
 
 impl Lang {
@@ -123,7 +165,7 @@ impl Lang {
         if member.is_active() { self.person_state(member.person.state) } else { self.is_gone() }
     }
 
-    /// Why somebody stands as it does.
+    /// Why a teammate is in its state.
     pub fn member_why(self, member: &Enrolled) -> Option<String> {
         if let Some(gone) = &member.gone {
             return Some(self.ended_by(&gone.by, &gone.reason));
@@ -133,11 +175,10 @@ impl Lang {
         (!whys.is_empty()).then(|| whys.join(if self == Self::Zh { "；" } else { "; " }))
     }
 
-    /// Somebody who was asked to end does not.
+    /// A teammate that was asked to shut down refuses.
     pub fn will_not_end(self, letter: &Envelope) -> Option<String> {
-        let at = |key: &str| letter.body.get(key).and_then(Value::as_str).unwrap_or_default();
-        let name = at("from");
-        let why = if at("text").is_empty() { String::new() } else { format!(": {}", at("text")) };
+        let (name, text) = (letter.author(), letter.text());
+        let why = if text.is_empty() { String::new() } else { format!(": {text}") };
         let is_it = letter.kind == Kind::ShutdownRejected && letter.to.starts_with("user/");
         is_it.then(|| {
             say!(
@@ -148,44 +189,7 @@ impl Lang {
         })
     }
 
-    pub fn unread(self, count: usize) -> String {
-        say!(self, "{count} unread", "{count} 封未读")
-    }
-
-    /// Those who have nothing to do.
-    pub fn resting(self, names: &str) -> String {
-        say!(self, "at rest: {names}", "休息中：{names}")
-    }
-
-    /// Those who have nothing to do because they were stopped.
-    pub fn resting_stopped(self, names: &str) -> String {
-        say!(self, "stopped: {names}", "已停止：{names}")
-    }
-
-    pub fn team_elsewhere(self, words: &str) -> String {
-        say!(
-            self,
-            "`max-team team {words}` is for another terminal; here `/team` shows who is there, and `/team load NAME` lets a written team \
-             begin",
-            "`max-team team {words}` 请在另一个终端执行；此处 `/team` 显示成员，`/team load 名称` 让写下的团队开始"
-        )
-    }
-
-    /// Those who have left commands running, each with how many.
-    pub fn left_in_background(self, whose: &str) -> String {
-        say!(self, "in the background: {whose} · /stop stops it", "后台命令：{whose} · /stop 可停止")
-    }
-
-    /// Copies of the project are being made for those who are about to begin.
-    pub fn making_copies(self, made: usize, of: usize) -> String {
-        say!(
-            self,
-            "making copies of the project for the team: {made} of {of} · /stop stops it",
-            "正在为团队制作项目副本：{made} / {of} · /stop 可停止"
-        )
-    }
-
-    /// The same where nobody types.
+    /// Worktrees are being made, in a headless run.
     pub fn copies_begun(self, of: usize) -> String {
         let copies = if of == 1 { "a copy" } else { "copies" };
         say!(
@@ -195,42 +199,21 @@ impl Lang {
         )
     }
 
-    /// Letters wait since somebody was stopped; without a name, the lead.
+    /// Messages wait because the agent was stopped; without a name, the lead.
     pub fn letters_wait(self, who: Option<&str>, count: usize) -> String {
-        let (letters, wait) = if count == 1 { ("letter", "waits") } else { ("letters", "wait") };
+        let (letters, wait) = if count == 1 { ("message", "waits") } else { ("messages", "wait") };
         match who {
             None => say!(
                 self,
                 "✉ {count} {letters} {wait}; write or /continue",
-                "✉ 有 {count} 封信在等待；写点什么或输入 /continue"
+                "✉ 有 {count} 条消息在等待；写点什么或输入 /continue"
             ),
             Some(who) => say!(
                 self,
                 "✉ {who}: {count} {letters} {wait}; write to {who} or /continue {who}",
-                "✉ {who}：有 {count} 封信在等待；给 {who} 写信或输入 /continue {who}"
+                "✉ {who}：有 {count} 条消息在等待；给 {who} 发消息或输入 /continue {who}"
             ),
         }
-    }
-
-    /// A question was put off.
-    pub fn put_off(self, who: &str, tool: &str) -> String {
-        say!(
-            self,
-            "⏸ {who} goes on waiting for your answer ({tool}); /inbox brings the question back",
-            "⏸ {who} 继续等待您的答复（{tool}）；用 /inbox 重新打开该问题"
-        )
-    }
-
-    pub fn letter_taken_back(self, to: &str) -> String {
-        say!(self, "✉ taken back: {to} has not read it", "✉ 已收回：{to} 还没有读")
-    }
-
-    pub fn nearly_to(self, name: &str) -> String {
-        say!(
-            self,
-            "For {name}? Write `@{name} WORDS`, with a space behind the name.",
-            "是写给 {name} 的吗？请写成 `@{name} 内容`，名字后面加空格。"
-        )
     }
 
     pub fn letter_taken_back_but(self, names: &[String]) -> String {
@@ -241,111 +224,30 @@ impl Lang {
     /// In Chinese: the error itself says it in English.
     pub fn letter_untaken(self, failed: &[String], why: &str, read: &[String]) -> String {
         let read = if read.is_empty() { String::new() } else { format!("；{} 已经读到", read.join("、")) };
-        format!("未能从 {} 收回：{why}{read}；其他人已没有这封信", failed.join("、"))
+        format!("未能从 {} 收回：{why}{read}；其他人已没有这条消息", failed.join("、"))
     }
 
-    pub fn letter_was_read(self, to: &str) -> String {
-        say!(
-            self,
-            "✉ {to} has it already: what you send now is another letter",
-            "✉ {to} 已经收到：现在发送的是另一封信"
-        )
-    }
-
-    pub fn command_lost(self, who: &str, command: &str) -> String {
-        say!(self, "■ {who}: ended with the program: {command}", "■ {who}：随程序终止：{command}")
-    }
-
-    pub fn command_stopped(self, who: &str, command: &str) -> String {
-        say!(self, "■ {who}: stopped in the background: {command}", "■ {who}：已停止后台命令 {command}")
-    }
-
-    /// Why somebody is no more.
+    /// Why a teammate has ended.
     pub fn ended_by(self, by: &str, reason: &str) -> String {
         let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
         say!(self, "by {by}{why}", "由 {by} 结束{why}")
     }
 
-    pub fn no_letter(self, id: &str) -> String {
-        say!(
-            self,
-            "there is no letter `{id}` in this session; `max-team mail list --all` shows those there are",
-            "此会话中没有信件 `{id}`；用 `max-team mail list --all` 查看"
-        )
-    }
-
-    pub fn sent_to(self, names: &str) -> String {
-        say!(self, "sent to {names}", "已发送给 {names}")
-    }
-
-    pub fn nobody_has(self, name: &str) -> String {
-        say!(
-            self,
-            "no agent is called `{name}` in a running session or in the last one here; name the session with --session",
-            "正在运行的会话和此处最近的会话中都没有 `{name}`；请用 --session 指定会话"
-        )
-    }
-
-    pub fn several_have(self, name: &str, sessions: &str) -> String {
-        say!(
-            self,
-            "`{name}` is in several sessions: {sessions}; say which with --session",
-            "多个会话中都有 `{name}`：{sessions}；请用 --session 指定"
-        )
-    }
-
-    pub fn mode_set(self, names: &str, mode: &str) -> String {
-        say!(self, "{names}: {mode}, from the next decision on", "{names}：从下一个决定起为 {mode}")
-    }
-
-    /// Something is stricter than what somebody was to be: the session, or what it is itself.
+    /// The mode that was asked for is freer than allowed: by the session, or by the teammate's own definition.
     pub fn mode_bounded(self, name: &str, mode: &str, changed: bool, by_session: bool) -> String {
         let words = match changed {
             true => self.mode_set(name, mode),
             false => say!(self, "{name}: stays at {mode}", "{name}：仍为 {mode}"),
         };
         match by_session {
-            true => say!(self, "{words}; nobody is freer than the session", "{words}；没有人比会话更自由"),
+            true => say!(self, "{words}; no teammate is freer than the session", "{words}；队友不能比会话更自由"),
             false => words,
         }
-    }
-
-    /// Nobody has read it yet.
-    pub fn mode_wanted(self, names: &str, mode: &str) -> String {
-        say!(
-            self,
-            "{names}: {mode} once it is read; nobody is freer than the session",
-            "{names}：读到后为 {mode}；没有人比会话更自由"
-        )
-    }
-
-    pub fn joined(self, names: &str) -> String {
-        say!(self, "{names}: begun", "{names}：已开始")
-    }
-
-    pub fn there_already(self, names: &str) -> String {
-        say!(self, "{names}: there already or about to begin", "{names}：已在团队中或即将开始")
     }
 
     pub fn they_go_on(self, names: &[String]) -> String {
         let names = names.join(", ");
         say!(self, "{names}: going on", "{names}：继续")
-    }
-
-    pub fn not_joined(self, why: &str) -> String {
-        say!(self, "none of these teammates has started: {why}", "这些成员均未开始：{why}")
-    }
-
-    pub fn team_written(self, file: &str, name: &str) -> String {
-        say!(
-            self,
-            "{file} is written; `max-team --team {name}` starts with it",
-            "已写入 {file}；用 `max-team --team {name}` 从它开始"
-        )
-    }
-
-    pub fn team_exists(self, file: &str) -> String {
-        say!(self, "`{file}` is there already; --force replaces it", "`{file}` 已存在；用 --force 替换")
     }
 
     pub fn no_team_file(self, name: &str, names: &str) -> String {
@@ -355,33 +257,8 @@ impl Lang {
         }
     }
 
-    pub fn no_team_name(self, name: &str) -> String {
-        say!(
-            self,
-            "`{name}` cannot be the name of a team: use letters, digits, `-`, `_` and `.`",
-            "`{name}` 不能作为团队名称：请使用字母、数字、`-`、`_` 和 `.`"
-        )
-    }
-
     pub fn nothing_to_save(self) -> String {
         say!(self, "this session has no teammates to write down", "此会话没有可写下的队友")
-    }
-
-    pub fn exported(self, file: &str) -> String {
-        say!(self, "{file} is written, with an inbox for each", "已写入 {file}，每位成员各有一个收件箱")
-    }
-
-    pub fn other_lead(self, wanted: &str, lead: &str) -> String {
-        say!(
-            self,
-            "this team was written for the lead `{wanted}`; `{lead}` leads here",
-            "此团队是为负责人 `{wanted}` 写的；这里由 `{lead}` 负责"
-        )
-    }
-
-    /// What somebody has written to whoever reads this.
-    pub fn wrote(self, name: &str, text: &str) -> String {
-        say!(self, "{name}: {text}", "{name}：{text}")
     }
 
     /// What is said of a letter that tells people that something of theirs came to nothing; `None`: it is another.
@@ -389,7 +266,7 @@ impl Lang {
         self.came_back(letter).or_else(|| self.will_not_end(letter))
     }
 
-    /// What people wrote to somebody and nobody read; `None`: the letter says nothing of the kind.
+    /// A message of the user that a teammate did not read. `None` for messages of any other kind.
     fn came_back(self, letter: &Envelope) -> Option<String> {
         if letter.kind != Kind::Undelivered || !letter.to.starts_with("user/") {
             return None;
@@ -400,14 +277,14 @@ impl Lang {
         if why.is_empty() {
             return Some(at("text").to_owned());
         }
-        let words = say!(self, "your letter to {name} came back ({why})", "您写给 {name} 的信被退回（{why}）");
+        let words = say!(self, "your message to {name} came back ({why})", "您写给 {name} 的消息被退回（{why}）");
         Some(match said {
             "" => words,
             said => say!(self, "{words}: {said}", "{words}：{said}"),
         })
     }
 
-    /// What somebody is told about the one that ended.
+    /// A teammate has ended.
     pub fn mate_ended(self, name: &str, by: &str, reason: &str) -> String {
         let how = self.ended_by(by, reason);
         say!(self, "{name} has ended ({how})", "{name} 已结束（{how}）")

@@ -24,6 +24,23 @@ phrases! {
     words_behind: "from the words", "依据原话";
     said_in: "said in", "来自会话";
     file_behind: "from the file", "来自文件";
+    nothing_under(key: &str): "nothing is remembered under `{key}`; `max-team memory list` shows what is",
+        "`{key}` 下没有记忆；用 `max-team memory list` 查看";
+    erased(entries: u64): "its text is erased from {entries} entries of the memory's log",
+        "已从记忆日志的 {entries} 条记录中抹去其内容";
+    still_said_in(session: &str): "what was said in session {session} is still in that session",
+        "会话 {session} 中说过的话仍保留在该会话中";
+    still_told_in(session: &str): "a prompt in session {session} was told of it; that is still in that session",
+        "会话 {session} 的提示中曾提到它，仍保留在该会话中";
+    not_exported(facts: usize):
+        "what belongs to this project ({facts}) is not among it: `max-team memory export --scope project` writes that",
+        "不包含属于本项目的 {facts} 条记忆：用 `max-team memory export --scope project` 导出";
+    no_room(count: usize): "({count} more found no room)", "（另有 {count} 条因篇幅未使用）";
+    unknown_memory_file(name: &str):
+        "`{name}`: only SOUL.md, USER.md, MEMORY.md (or other .md files) and .json are read",
+        "`{name}`：只能读取 SOUL.md、USER.md、MEMORY.md（或其他 .md 文件）和 .json";
+    memory_file_exists(path: &str): "`{path}` is there already; --force replaces it", "`{path}` 已存在；用 --force 覆盖";
+    bad_memory_file(path: &str, why: &str): "`{path}` cannot be read: {why}", "无法读取 `{path}`：{why}";
 }
 
 impl Lang {
@@ -32,50 +49,6 @@ impl Lang {
             Self::En => ["KEY", "SCOPE", "BY", "WHEN", "VALUE"],
             Self::Zh => ["键", "范围", "记录者", "时间", "内容"],
         }
-    }
-
-    pub fn nothing_under(self, key: &str) -> String {
-        say!(
-            self,
-            "nothing is remembered under `{key}`; `max-team memory list` shows what is",
-            "`{key}` 下没有记忆；用 `max-team memory list` 查看"
-        )
-    }
-
-    pub fn erased(self, entries: u64) -> String {
-        say!(
-            self,
-            "its text is erased from {entries} entries of the memory's log",
-            "已从记忆日志的 {entries} 条记录中抹去其内容"
-        )
-    }
-
-    pub fn still_said_in(self, session: &str) -> String {
-        say!(
-            self,
-            "what was said in session {session} is still in that session",
-            "会话 {session} 中说过的话仍保留在该会话中"
-        )
-    }
-
-    pub fn still_told_in(self, session: &str) -> String {
-        say!(
-            self,
-            "a prompt in session {session} was told of it; that is still in that session",
-            "会话 {session} 的提示中曾提到它，仍保留在该会话中"
-        )
-    }
-
-    pub fn not_exported(self, facts: usize) -> String {
-        say!(
-            self,
-            "what belongs to this project ({facts}) is not among it: `max-team memory export --scope project` writes that",
-            "不包含属于本项目的 {facts} 条记忆：用 `max-team memory export --scope project` 导出"
-        )
-    }
-
-    pub fn no_room(self, count: usize) -> String {
-        say!(self, "({count} more found no room)", "（另有 {count} 条因篇幅未使用）")
     }
 
     pub fn told_because(self, why: &Why) -> String {
@@ -125,21 +98,5 @@ impl Lang {
             (Self::Zh, Refusal::Key(error)) => self.no_key(error),
             _ => refusal.to_string(),
         }
-    }
-
-    pub fn unknown_memory_file(self, name: &str) -> String {
-        say!(
-            self,
-            "`{name}`: only SOUL.md, USER.md, MEMORY.md (or other .md files) and .json are read",
-            "`{name}`：只能读取 SOUL.md、USER.md、MEMORY.md（或其他 .md 文件）和 .json"
-        )
-    }
-
-    pub fn memory_file_exists(self, path: &str) -> String {
-        say!(self, "`{path}` is there already; --force replaces it", "`{path}` 已存在；用 --force 覆盖")
-    }
-
-    pub fn bad_memory_file(self, path: &str, why: &str) -> String {
-        say!(self, "`{path}` cannot be read: {why}", "无法读取 `{path}`：{why}")
     }
 }

@@ -11,6 +11,8 @@ phrases! {
     online_word: "online", "联机";
     untested_word: "not tested", "未检查";
     clock_word: "clock", "时钟";
+    clock_wrong(time: &str): "it says {time}: set it, or secure connections fail and times in the journal are wrong",
+        "现在显示 {time}：请校准，否则安全连接会失败，日志中的时间也不正确";
 }
 
 /// The part that needs a fix.
@@ -55,15 +57,6 @@ impl Lang {
             self,
             "whether key, server and model work (`max-team doctor --online` sends one small request), {others}",
             "密钥、服务器和模型是否可用（`max-team doctor --online` 会发送一个很小的请求）、{others}"
-        )
-    }
-
-    /// The clock says a time that cannot be.
-    pub fn clock_wrong(self, time: &str) -> String {
-        say!(
-            self,
-            "it says {time}: set it, or secure connections fail and times in the journal are wrong",
-            "现在显示 {time}：请校准，否则安全连接会失败，日志中的时间也不正确"
         )
     }
 

@@ -29,14 +29,55 @@ phrases! {
     as_kept: "All of it is byte for byte what was kept.", "全部与保存的内容逐字节一致。";
     run_goes_on: "The run goes on while it is looked at: what is kept of it was not compared.",
         "该运行仍在进行：未与保存的内容比较。";
+    no_run(run: &str): "`{run}` is neither a file nor a session; `max-team sessions list` shows those there are",
+        "`{run}` 既不是文件也不是会话；用 `max-team sessions list` 查看现有会话";
+    bad_tape(path: &str, why: &str): "`{path}` is no recorded run: {why}", "`{path}` 不是录制的运行：{why}";
+    tape_exists(path: &str):
+        "`{path}` is there already; name another file, or give --force with `max-team replay RUN --record`",
+        "`{path}` 已存在；请换一个文件名，或使用 `max-team replay RUN --record FILE --force`";
+    tape_unwritten(path: &str, why: &str): "the run was not recorded in `{path}`: {why}", "运行未能录制到 `{path}`：{why}";
+    tape_written(path: &str, entries: usize, redacted: usize):
+        "recorded in `{path}`: {entries} entries, {redacted} of them with something taken out that looked like a secret",
+        "已录制到 `{path}`：{entries} 条记录，其中 {redacted} 条去除了疑似密钥的内容";
+    replay_begins(session: &str, cwd: &str): "replay of {session} in {cwd}: no model is called, nothing is written",
+        "回放 {session}（{cwd}）：不调用模型，不写入任何内容";
+    replayed(entries: usize, calls: usize):
+        "played {entries} entries; {calls} model calls are in them, and none was made",
+        "已回放 {entries} 条记录；其中有 {calls} 次模型调用，本次一次也未发起";
+    strict_begins(session: &str, calls: usize):
+        "{session}: {calls} recorded model calls, held against today's prompts, tools, definitions and rules; none was made",
+        "{session}：{calls} 次录制的模型调用，与当前的提示词、工具、定义和规则对照；未发起任何调用";
+    diverged_at(agent: &str, calls: &str, piece: &str): "{agent}, call {calls}: {piece}",
+        "{agent}，第 {calls} 次调用：{piece}";
+    more_diff(lines: usize): "… {lines} more lines; `--json` has all of them", "……还有 {lines} 行；用 `--json` 查看全部";
+    diverged(diverged: usize, calls: usize):
+        "diverged: {diverged} of {calls} recorded calls would be other ones today; if that is meant, record the run again",
+        "已偏离：{calls} 次录制的调用中有 {diverged} 次如今会不同；如属预期，请重新录制";
+    skill_gone(name: &str, why: &str):
+        "diverged: the run carried out the skill `{name}`, which cannot be carried out today: {why}",
+        "已偏离：这次运行执行的是技能 `{name}`，如今它无法执行：{why}";
+    made_elsewhere(then: &str, here: &str):
+        "The run was made in {then}, and this is {here}: its instructions, definitions and rules are looked for here. \
+             Run it in its project.",
+        "这次运行是在 {then} 进行的，而这里是 {here}：指令、定义与规则都取自这里。请在它的项目中执行。";
+    fork_file_left(path: &str, why: &str): "as it is now: {path} ({why})", "保持现状：{path}（{why}）";
+    fork_more_left(more: usize): "as they are now: {more} more", "保持现状：另有 {more} 个";
+    no_fork_copy(why: &str): "there is no copy of the project to go on in: {why}; --here goes on in the project itself",
+        "无法建立项目副本：{why}；用 --here 直接在项目中继续";
+    shared_past(seq: u64): "One goes on from the other: what both share, up to entry {seq}, is left out.",
+        "其中一次从另一次分出：两者共有的部分（到第 {seq} 条记录）不计。";
+    parted_at(agent: &str, step: usize): "They part at step {step} of {agent}:", "两次运行在 {agent} 的第 {step} 步分开：";
+    not_as_kept(count: usize):
+        "{count} of them are not what was kept; `max-team audit verify` checks the log, `max-team doctor --rebuild` makes the rows again",
+        "其中 {count} 项与保存的内容不一致；`max-team audit verify` 检查日志，`max-team doctor --rebuild` 重建记录";
 }
 
 impl Lang {
-    pub fn no_run(self, run: &str) -> String {
+    pub fn folded_counts(self, [turns, ledgers, plans, tasks, mail, rows]: [usize; 6]) -> String {
         say!(
             self,
-            "`{run}` is neither a file nor a session; `max-team sessions list` shows those there are",
-            "`{run}` 既不是文件也不是会话；用 `max-team sessions list` 查看现有会话"
+            "folded again: {turns} turn histories, {ledgers} ledgers, {plans} plans, {tasks} task rows, {mail} mailboxes, {rows} other rows",
+            "重新折叠：{turns} 份对话历史、{ledgers} 份账目、{plans} 个计划、{tasks} 条任务、{mail} 个信箱、{rows} 条其他记录"
         )
     }
 
@@ -74,62 +115,6 @@ impl Lang {
         }
     }
 
-    pub fn bad_tape(self, path: &str, why: &str) -> String {
-        say!(self, "`{path}` is no recorded run: {why}", "`{path}` 不是录制的运行：{why}")
-    }
-
-    pub fn tape_exists(self, path: &str) -> String {
-        say!(
-            self,
-            "`{path}` is there already; name another file, or give --force with `max-team replay RUN --record`",
-            "`{path}` 已存在；请换一个文件名，或使用 `max-team replay RUN --record FILE --force`"
-        )
-    }
-
-    pub fn tape_unwritten(self, path: &str, why: &str) -> String {
-        say!(self, "the run was not recorded in `{path}`: {why}", "运行未能录制到 `{path}`：{why}")
-    }
-
-    pub fn tape_written(self, path: &str, entries: usize, redacted: usize) -> String {
-        say!(
-            self,
-            "recorded in `{path}`: {entries} entries, {redacted} of them with something taken out that looked like a secret",
-            "已录制到 `{path}`：{entries} 条记录，其中 {redacted} 条去除了疑似密钥的内容"
-        )
-    }
-
-    pub fn replay_begins(self, session: &str, cwd: &str) -> String {
-        say!(
-            self,
-            "replay of {session} in {cwd}: no model is called, nothing is written",
-            "回放 {session}（{cwd}）：不调用模型，不写入任何内容"
-        )
-    }
-
-    pub fn replayed(self, entries: usize, calls: usize) -> String {
-        say!(
-            self,
-            "played {entries} entries; {calls} model calls are in them, and none was made",
-            "已回放 {entries} 条记录；其中有 {calls} 次模型调用，本次一次也未发起"
-        )
-    }
-
-    pub fn folded_counts(self, [turns, ledgers, plans, tasks, mail, rows]: [usize; 6]) -> String {
-        say!(
-            self,
-            "folded again: {turns} turn histories, {ledgers} ledgers, {plans} plans, {tasks} task rows, {mail} mailboxes, {rows} other rows",
-            "重新折叠：{turns} 份对话历史、{ledgers} 份账目、{plans} 个计划、{tasks} 条任务、{mail} 个信箱、{rows} 条其他记录"
-        )
-    }
-
-    pub fn strict_begins(self, session: &str, calls: usize) -> String {
-        say!(
-            self,
-            "{session}: {calls} recorded model calls, held against today's prompts, tools, definitions and rules; none was made",
-            "{session}：{calls} 次录制的模型调用，与当前的提示词、工具、定义和规则对照；未发起任何调用"
-        )
-    }
-
     pub fn verdict(self, verdict: Verdict) -> &'static str {
         let (en, zh) = match verdict {
             Verdict::Allow => ("allowed", "允许"),
@@ -142,41 +127,6 @@ impl Lang {
     pub fn judged_by(self, verdict: Verdict, rule: &str) -> String {
         let word = self.verdict(verdict);
         say!(self, "{word}, by {rule}", "{word}，依据：{rule}")
-    }
-
-    pub fn diverged_at(self, agent: &str, calls: &str, piece: &str) -> String {
-        say!(self, "{agent}, call {calls}: {piece}", "{agent}，第 {calls} 次调用：{piece}")
-    }
-
-    pub fn more_diff(self, lines: usize) -> String {
-        say!(self, "… {lines} more lines; `--json` has all of them", "……还有 {lines} 行；用 `--json` 查看全部")
-    }
-
-    pub fn diverged(self, diverged: usize, calls: usize) -> String {
-        say!(
-            self,
-            "diverged: {diverged} of {calls} recorded calls would be other ones today; if that is meant, record the run again",
-            "已偏离：{calls} 次录制的调用中有 {diverged} 次如今会不同；如属预期，请重新录制"
-        )
-    }
-
-    /// Whoever carried a skill out would have none to carry out today.
-    pub fn skill_gone(self, name: &str, why: &str) -> String {
-        say!(
-            self,
-            "diverged: the run carried out the skill `{name}`, which cannot be carried out today: {why}",
-            "已偏离：这次运行执行的是技能 `{name}`，如今它无法执行：{why}"
-        )
-    }
-
-    /// What was recorded somewhere else follows from what lies there.
-    pub fn made_elsewhere(self, then: &str, here: &str) -> String {
-        say!(
-            self,
-            "The run was made in {then}, and this is {here}: its instructions, definitions and rules are looked for here. \
-             Run it in its project.",
-            "这次运行是在 {then} 进行的，而这里是 {here}：指令、定义与规则都取自这里。请在它的项目中执行。"
-        )
     }
 
     pub fn forked(self, session: &str, seq: u64, copy: Option<&str>, root: &str) -> String {
@@ -205,8 +155,8 @@ impl Lang {
             let (en, zh) = (others.join(", "), others.join("、"));
             words.push_str(&say!(
                 self,
-                ": {en}, and their plans, tasks and letters, stay in the old session",
-                "：{zh} 及其计划、任务和信件留在原会话中"
+                ": {en}, and their plans, tasks and messages, stay in the old session",
+                "：{zh} 及其计划、任务和消息留在原会话中"
             ));
         }
         words
@@ -219,34 +169,6 @@ impl Lang {
             "what was changed behind that point is there as it was then ({en}); the project itself is not touched",
             "该时间点之后改动过的 {files} 个文件在副本中已恢复原样；项目本身未作改动"
         )
-    }
-
-    pub fn fork_file_left(self, path: &str, why: &str) -> String {
-        say!(self, "as it is now: {path} ({why})", "保持现状：{path}（{why}）")
-    }
-
-    pub fn fork_more_left(self, more: usize) -> String {
-        say!(self, "as they are now: {more} more", "保持现状：另有 {more} 个")
-    }
-
-    pub fn no_fork_copy(self, why: &str) -> String {
-        say!(
-            self,
-            "there is no copy of the project to go on in: {why}; --here goes on in the project itself",
-            "无法建立项目副本：{why}；用 --here 直接在项目中继续"
-        )
-    }
-
-    pub fn shared_past(self, seq: u64) -> String {
-        say!(
-            self,
-            "One goes on from the other: what both share, up to entry {seq}, is left out.",
-            "其中一次从另一次分出：两者共有的部分（到第 {seq} 条记录）不计。"
-        )
-    }
-
-    pub fn parted_at(self, agent: &str, step: usize) -> String {
-        say!(self, "They part at step {step} of {agent}:", "两次运行在 {agent} 的第 {step} 步分开：")
     }
 
     /// What a step of an agent was.
@@ -281,14 +203,6 @@ impl Lang {
             self,
             "{things} not what was recorded: the file was changed, or another version made it; record the run again",
             "有 {count} 项与录制时的结果不一致：文件被改动过，或由其他版本录制；请重新录制"
-        )
-    }
-
-    pub fn not_as_kept(self, count: usize) -> String {
-        say!(
-            self,
-            "{count} of them are not what was kept; `max-team audit verify` checks the log, `max-team doctor --rebuild` makes the rows again",
-            "其中 {count} 项与保存的内容不一致；`max-team audit verify` 检查日志，`max-team doctor --rebuild` 重建记录"
         )
     }
 }

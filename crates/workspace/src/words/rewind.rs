@@ -29,6 +29,20 @@ phrases! {
     rewind_list_hint: "`/rewind N` shows what it would put back to before your N-th message; `/rewind undo` takes the last time back",
         "`/rewind N` 查看恢复到您第 N 条消息之前的改动；`/rewind undo` 撤销上一次恢复";
     rewind_yes_hint: "`/rewind yes` puts these files back", "`/rewind yes` 恢复这些文件";
+    bad_rewind_point(text: &str):
+        "`{text}` is no point: it is `last-turn`, `turn:N`, the number of an event, or a time such as 14:05 or \
+             2026-05-01T14:05; `max-team rewind --list` shows the points",
+        "`{text}` 不是有效的时间点：可用 `last-turn`、`turn:N`、事件编号，或时间，例如 14:05 或 2026-05-01T14:05；\
+             用 `max-team rewind --list` 查看";
+    rewind_untouched(word: &str):
+        "nothing in this session has touched `{word}`; `max-team rewind --list` shows what was changed",
+        "此会话没有改动过 `{word}`；用 `max-team rewind --list` 查看有哪些改动";
+    rewind_no_session(word: &str): "there is no session `{word}`; `max-team sessions list` shows them",
+        "没有会话 `{word}`；用 `max-team sessions list` 查看";
+    rewind_owned(by: &str):
+        "the session is open in another process ({by}); put files back there with `/rewind`, or close it first",
+        "会话正在另一个进程中打开（{by}）；请在那里用 `/rewind` 恢复文件，或先关闭它";
+    rewind_times(times: usize): "(files were put back here)", "（此后恢复过文件，{times} 次）";
 }
 
 impl Lang {
@@ -65,41 +79,6 @@ impl Lang {
     /// Why nothing is put back.
     pub fn nothing_put_back(self, plan: &Plan) -> &'static str {
         if plan.is_complete() { self.nothing_to_rewind() } else { self.nothing_can_be_rewound() }
-    }
-
-    pub fn bad_rewind_point(self, text: &str) -> String {
-        say!(
-            self,
-            "`{text}` is no point: it is `last-turn`, `turn:N`, the number of an event, or a time such as 14:05 or \
-             2026-05-01T14:05; `max-team rewind --list` shows the points",
-            "`{text}` 不是有效的时间点：可用 `last-turn`、`turn:N`、事件编号，或时间，例如 14:05 或 2026-05-01T14:05；\
-             用 `max-team rewind --list` 查看"
-        )
-    }
-
-    /// A word that is neither a file that was touched nor a session.
-    pub fn rewind_untouched(self, word: &str) -> String {
-        say!(
-            self,
-            "nothing in this session has touched `{word}`; `max-team rewind --list` shows what was changed",
-            "此会话没有改动过 `{word}`；用 `max-team rewind --list` 查看有哪些改动"
-        )
-    }
-
-    pub fn rewind_no_session(self, word: &str) -> String {
-        say!(
-            self,
-            "there is no session `{word}`; `max-team sessions list` shows them",
-            "没有会话 `{word}`；用 `max-team sessions list` 查看"
-        )
-    }
-
-    pub fn rewind_owned(self, by: &str) -> String {
-        say!(
-            self,
-            "the session is open in another process ({by}); put files back there with `/rewind`, or close it first",
-            "会话正在另一个进程中打开（{by}）；请在那里用 `/rewind` 恢复文件，或先关闭它"
-        )
     }
 
     /// A rewind that was begun by a process that did not come to its end.
@@ -175,6 +154,13 @@ impl Lang {
             Why::Slow => say!(self, "looking took too long", "查看耗时过长"),
             Why::Unread => say!(self, "it could not be looked at", "无法查看"),
             Why::Background => say!(self, "a command in the background", "后台命令"),
+            Why::Later => {
+                say!(
+                    self,
+                    "changed after a command was killed; kept as your change",
+                    "在命令被终止之后改动；视为您的改动予以保留"
+                )
+            }
             Why::Cut => {
                 say!(self, "it did not come to its end; what it did is not known", "未运行到结束；做了什么无从得知")
             }
@@ -210,10 +196,5 @@ impl Lang {
             "{en} above 8 MB that came since would be removed whole: an undo cannot bring back what is too large to be kept",
             "此后新建的 {files} 个超过 8 MB 的文件会被整个删除：内容过大未保存，撤销时无法找回"
         )
-    }
-
-    /// How often files were put back after some words.
-    pub fn rewind_times(self, times: usize) -> String {
-        say!(self, "(files were put back here)", "（此后恢复过文件，{times} 次）")
     }
 }

@@ -1,4 +1,4 @@
-//! The phrases of a plan that is left where it stands: by whoever leaves a chat, and by runs that nobody watches.
+//! Phrases about plans that are left unfinished: by a user who leaves the chat, and by headless runs.
 
 use max_team_core::event::{End, TurnEnded};
 use max_team_core::plan::event::{About, Approve};
@@ -21,28 +21,42 @@ phrases! {
         "这是一段录制，已经放完：这里没有录下回答。设置密钥后我就能回答。";
     demo_cannot_answer: "This is a recording: it cannot answer what you write. Watch on, answer its questions, or leave with /quit.",
         "这是一段录制，无法回答您写的内容。可以继续观看、回答它的问题，或用 /quit 离开。";
+    demo_unsandboxed(why: &str):
+        "Skipped here: isolation ({why}). The demo's own scripts run without it, in the scratch project only.",
+        "此处跳过：隔离（{why}）。演示自带的脚本将不加隔离地运行，仅限于这个临时项目。";
+    quote_the_prompt(prompt: &str): "put the prompt in quotes: max-team \"{prompt}\"", "请给提示加上引号：max-team \"{prompt}\"";
+    words_answer(what: &str): "answered with your words: {what}", "已用您的话答复：{what}";
+    call_put_off(what: &str):
+        "not run, your words were passed on instead: {what}; to allow a call, answer it with `max-team approve` first",
+        "未执行，已转告您的话：{what}；如要允许某个调用，请先用 `max-team approve` 答复";
+    more_refused(count: usize): "{count} more calls were refused; `max-team trace` lists them",
+        "另有 {count} 个调用被拒绝；可用 `max-team trace` 查看";
+    waiting_for(model: &str, who: &str, seconds: u64): "waiting for `{model}` to answer {who}: nothing for {seconds} s",
+        "正在等待 `{model}` 回答 {who}：已 {seconds} 秒没有响应";
+    compacted(before: usize, after: usize):
+        "context compacted: {before} → {after} messages; /compact undo takes it back",
+        "上下文已压缩：{before} → {after} 条消息；输入 /compact undo 可撤销";
+    not_compacted(detail: &str): "no summary could be made ({detail}); what is too old is left out instead",
+        "未能生成摘要（{detail}）；改为略去过旧的内容";
+    retrying(who: &str, detail: &str): "retrying for {who}: {detail}", "正在为 {who} 重试：{detail}";
+    unwritable(path: &str, error: &str): "`{path}` cannot be written: {error}", "无法写入 `{path}`：{error}";
+    already_there(path: &str): "`{path}` is there already; `--force` replaces it, or name another file",
+        "`{path}` 已存在；用 `--force` 覆盖，或换一个文件名";
+    plan_written(path: &str): "the plan is in `{path}`: look at it with `max-team run {path} --dry-run`",
+        "计划已写入 `{path}`：用 `max-team run {path} --dry-run` 查看";
+    plan_paused(plan: &str, session: &str):
+        "the plan is paused: go on with `max-team -r {session} -p \"\"`, or give it up with `max-team stop {plan}`",
+        "计划已暂停：用 `max-team -r {session} -p \"\"` 继续，或用 `max-team stop {plan}` 放弃";
+    plan_awaits_server(plan: &str, session: &str):
+        "plan `{plan}` is parked: the model server cannot be reached; nothing is lost, go on with `max-team -c`, \
+             or without a chat with `max-team -r {session} -p \"\"`",
+        "计划 `{plan}` 已暂停：无法连接模型服务；没有丢失任何内容，可用 `max-team -c` 继续，\
+             不用聊天界面时用 `max-team -r {session} -p \"\"`";
+    then_go_on(words: &str, session: &str): "{words}; then go on with `max-team -r {session} -p \"\"`",
+        "{words}；然后用 `max-team -r {session} -p \"\"` 继续";
 }
 
 impl Lang {
-    /// The note of a demo on a machine without a sandbox.
-    pub fn demo_unsandboxed(self, why: &str) -> String {
-        say!(
-            self,
-            "Skipped here: isolation ({why}). The demo's own scripts run without it, in the scratch project only.",
-            "此处跳过：隔离（{why}）。演示自带的脚本将不加隔离地运行，仅限于这个临时项目。"
-        )
-    }
-
-    /// How a prompt of several words is written.
-    pub fn quote_the_prompt(self, prompt: &str) -> String {
-        say!(self, "put the prompt in quotes: max-team \"{prompt}\"", "请给提示加上引号：max-team \"{prompt}\"")
-    }
-
-    /// Why a result says nothing about money and tokens.
-    pub fn cost_not_known(self, error: &str) -> String {
-        say!(self, "the result has no cost and no usage: {error}", "结果中没有费用和用量：{error}")
-    }
-
     /// Names calls that needed an approval in a run without a user.
     pub fn nobody_asked(self, calls: &[(String, Recourse)]) -> Option<String> {
         let ((first, _), more) = calls.split_first()?;
@@ -51,16 +65,16 @@ impl Lang {
         Some(if calls.iter().all(|(_, recourse)| recourse.is_beyond_rules()) {
             say!(
                 self,
-                "needs your approval, and a headless run cannot ask: {first}{others}; go on in a chat (`max-team -c`), or do it \
+                "not done: {first}{others}. It needs your approval, and a headless run cannot ask; go on in a chat (`max-team -c`), or do it \
                  yourself",
-                "需要您批准，而非交互运行无法询问：{first}{others}；请在对话中继续（`max-team -c`），或自行处理"
+                "未执行：{first}{others}。需要您批准，而非交互运行无法询问；请在对话中继续（`max-team -c`），或自行处理"
             )
         } else {
             say!(
                 self,
-                "needs your approval, and a headless run cannot ask: {first}{others}; allow it by a rule (--allowed-tools), or \
+                "not done: {first}{others}. It needs your approval, and a headless run cannot ask; allow it by a rule (--allowed-tools), or \
                  chat",
-                "需要您批准，而非交互运行无法询问：{first}{others}；可用规则允许（--allowed-tools），或改用对话"
+                "未执行：{first}{others}。需要您批准，而非交互运行无法询问；可用规则允许（--allowed-tools），或改用对话"
             )
         })
     }
@@ -70,7 +84,7 @@ impl Lang {
         let others = if more == 0 { String::new() } else { format!(" (+{more})") };
         let words = say!(
             self,
-            "waits for your answer: {first}{others}; answer with `max-team inbox`",
+            "waits for your answer: {first}{others}; `max-team inbox` shows how to answer",
             "等待您的答复：{first}{others}；请用 `max-team inbox` 答复"
         );
         self.then_go_on(&words, session)
@@ -85,29 +99,6 @@ impl Lang {
             (Self::Zh, false) => format!("`max-team approve {id}` 或 `max-team deny {id} -m 原因`"),
         };
         say!(self, "{who} waits for your answer: {what}; {answer}", "{who} 等待您的答复：{what}；{answer}")
-    }
-
-    /// That the user's words have answered a question that waited.
-    pub fn words_answer(self, what: &str) -> String {
-        say!(self, "answered with your words: {what}", "已用您的话答复：{what}")
-    }
-
-    /// That the user's words were passed on instead of a decision about a call.
-    pub fn call_put_off(self, what: &str) -> String {
-        say!(
-            self,
-            "not run, your words were passed on instead: {what}; to allow a call, answer it with `max-team approve` first",
-            "未执行，已转告您的话：{what}；如要允许某个调用，请先用 `max-team approve` 答复"
-        )
-    }
-
-    /// How many refused calls were not named.
-    pub fn more_refused(self, count: usize) -> String {
-        say!(
-            self,
-            "{count} more calls were refused; `max-team trace` lists them",
-            "另有 {count} 个调用被拒绝；可用 `max-team trace` 查看"
-        )
     }
 
     /// Which call was refused by a rule or the permission mode.
@@ -138,7 +129,7 @@ impl Lang {
         ))
     }
 
-    /// Why a turn ended without a plain answer, and what to do next, where nobody chats.
+    /// Why a turn of a headless run ended without a plain answer, and what to do next.
     pub fn ended_because(self, end: &End) -> Option<String> {
         let (en, zh) = match end {
             End::Answered | End::Proposed | End::Interrupted => return None,
@@ -177,54 +168,6 @@ impl Lang {
             }
         };
         Some(if self == Self::En { en } else { zh }.to_owned())
-    }
-
-    pub fn waiting_for(self, model: &str, who: &str, seconds: u64) -> String {
-        say!(
-            self,
-            "waiting for `{model}` to answer {who}: nothing for {seconds} s",
-            "正在等待 `{model}` 回答 {who}：已 {seconds} 秒没有响应"
-        )
-    }
-
-    pub fn compacted(self, before: usize, after: usize) -> String {
-        say!(
-            self,
-            "context compacted: {before} → {after} messages; /compact undo takes it back",
-            "上下文已压缩：{before} → {after} 条消息；输入 /compact undo 可撤销"
-        )
-    }
-
-    pub fn not_compacted(self, detail: &str) -> String {
-        say!(
-            self,
-            "no summary could be made ({detail}); what is too old is left out instead",
-            "未能生成摘要（{detail}）；改为略去过旧的内容"
-        )
-    }
-
-    pub fn retrying(self, who: &str, detail: &str) -> String {
-        say!(self, "retrying for {who}: {detail}", "正在为 {who} 重试：{detail}")
-    }
-
-    pub fn unwritable(self, path: &str, error: &str) -> String {
-        say!(self, "`{path}` cannot be written: {error}", "无法写入 `{path}`：{error}")
-    }
-
-    pub fn already_there(self, path: &str) -> String {
-        say!(
-            self,
-            "`{path}` is there already; `--force` replaces it, or name another file",
-            "`{path}` 已存在；用 `--force` 覆盖，或换一个文件名"
-        )
-    }
-
-    pub fn plan_written(self, path: &str) -> String {
-        say!(
-            self,
-            "the plan is in `{path}`: look at it with `max-team run {path} --dry-run`",
-            "计划已写入 `{path}`：用 `max-team run {path} --dry-run` 查看"
-        )
     }
 
     /// Where a plan that is not over stands, and what to do about it; nothing for one that is.
@@ -292,15 +235,6 @@ impl Lang {
         }
     }
 
-    /// That a plan is paused, how to go on with it, and how to give it up.
-    pub fn plan_paused(self, plan: &str, session: &str) -> String {
-        say!(
-            self,
-            "the plan is paused: go on with `max-team -r {session} -p \"\"`, or give it up with `max-team stop {plan}`",
-            "计划已暂停：用 `max-team -r {session} -p \"\"` 继续，或用 `max-team stop {plan}` 放弃"
-        )
-    }
-
     /// Who was stopped while others came to an answer; and how to go on with them, where they can.
     pub fn answered_without(self, names: &[&str], session: Option<&str>) -> String {
         let names = names.join(if self == Self::En { ", " } else { "、" });
@@ -316,25 +250,5 @@ impl Lang {
                 "在回答之前被人停止，回答未包含其结果：{names}"
             ),
         }
-    }
-
-    /// That a plan waits for the model server.
-    pub fn plan_awaits_server(self, plan: &str, session: &str) -> String {
-        say!(
-            self,
-            "plan `{plan}` is parked: the model server cannot be reached; nothing is lost, go on with `max-team -c`, \
-             or without a chat with `max-team -r {session} -p \"\"`",
-            "计划 `{plan}` 已暂停：无法连接模型服务；没有丢失任何内容，可用 `max-team -c` 继续，\
-             不用聊天界面时用 `max-team -r {session} -p \"\"`"
-        )
-    }
-
-    /// How to go on with a session without a chat.
-    pub fn then_go_on(self, words: &str, session: &str) -> String {
-        say!(
-            self,
-            "{words}; then go on with `max-team -r {session} -p \"\"`",
-            "{words}；然后用 `max-team -r {session} -p \"\"` 继续"
-        )
     }
 }

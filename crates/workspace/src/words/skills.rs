@@ -20,6 +20,32 @@ phrases! {
     nothing_to_trust: "nothing waits: every skill of this project that can be trusted is",
         "没有待信任的技能：此项目中可信任的技能均已信任";
     trust_needs_yes: "there is no terminal to ask: `--yes` trusts without a question", "此处无人可问：`--yes` 可直接信任";
+    skill_shadowed(name: &str, file: &str, by: &str): "`{name}`: {file} is not used, {by} is",
+        "`{name}`：未使用 {file}，使用的是 {by}";
+    hidden_letters(letters: &str): "invisible characters ({letters}) are left out for the model",
+        "不可见字符（{letters}）不会告知模型";
+    at_line(line: usize, words: &str): "line {line}: {words}", "第 {line} 行：{words}";
+    skill_broken(file: &str, why: &str): "{file} is no skill: {why}", "{file} 不是技能：{why}";
+    skill_skipped(file: &str, why: &str): "{file} is skipped: {why}", "已跳过 {file}：{why}";
+    skill_off_elsewhere(name: &str, file: &str): "skill `{name}` is still off: {file} says so (`skillOverrides`)",
+        "技能 `{name}` 仍为停用：{file} 中有设置（`skillOverrides`）";
+    bad_skill_name(name: &str): "`{name}` cannot be a skill's name: small letters, digits and single `-`, at most 64",
+        "`{name}` 不能作为技能名：只用小写字母、数字和单个 `-`，最多 64 个字符";
+    skill_exists(file: &str): "`{file}` is there already", "`{file}` 已存在";
+    skill_trusted(name: &str, root: &str): "`{name}` is used from now on in {root}", "`{name}` 从现在起在 {root} 中可用";
+    not_a_projects(name: &str, scope: &str): "`{name}` needs no trust: it is {scope}", "`{name}` 无需信任：它属于 {scope}";
+    cannot_be_pinned(name: &str, why: &str): "`{name}` cannot be trusted: {why}", "`{name}` 无法被信任：{why}";
+    no_contract(name: &str): "`{name}` has no contract and cannot be run by itself; say `/{name}` in a chat",
+        "`{name}` 没有约定，不能单独运行；请在聊天中输入 `/{name}`";
+    trust_first(name: &str): "not trusted yet: `max-team skills trust {name}`", "尚未信任：`max-team skills trust {name}`";
+    skill_unusable(name: &str, why: &str): "the skill `{name}` cannot be used: {why}", "技能 `{name}` 无法使用：{why}";
+    skill_has_its_form(name: &str):
+        "this session carries out `{name}`, whose contract says what its answer looks like: leave --json-schema out, or say \
+             something to it",
+        "此会话执行的是 `{name}`，其答案的格式由约定规定：请去掉 --json-schema，或对它说些什么";
+    skill_timed_out(name: &str, seconds: u64):
+        "`{name}` was stopped after {seconds} s, the time that its contract gives it",
+        "`{name}` 已在 {seconds} 秒后停止，这是其约定的时限";
 }
 
 impl Lang {
@@ -68,26 +94,6 @@ impl Lang {
         }
     }
 
-    pub fn skill_shadowed(self, name: &str, file: &str, by: &str) -> String {
-        say!(self, "`{name}`: {file} is not used, {by} is", "`{name}`：未使用 {file}，使用的是 {by}")
-    }
-
-    pub fn hidden_letters(self, letters: &str) -> String {
-        say!(self, "invisible characters ({letters}) are left out for the model", "不可见字符（{letters}）不会告知模型")
-    }
-
-    pub fn at_line(self, line: usize, words: &str) -> String {
-        say!(self, "line {line}: {words}", "第 {line} 行：{words}")
-    }
-
-    pub fn skill_broken(self, file: &str, why: &str) -> String {
-        say!(self, "{file} is no skill: {why}", "{file} 不是技能：{why}")
-    }
-
-    pub fn skill_skipped(self, file: &str, why: &str) -> String {
-        say!(self, "{file} is skipped: {why}", "已跳过 {file}：{why}")
-    }
-
     pub fn skill_switched(self, name: &str, is_on: bool) -> String {
         match is_on {
             true => say!(self, "skill `{name}` is on", "技能 `{name}` 已启用"),
@@ -99,14 +105,6 @@ impl Lang {
         }
     }
 
-    pub fn skill_off_elsewhere(self, name: &str, file: &str) -> String {
-        say!(
-            self,
-            "skill `{name}` is still off: {file} says so (`skillOverrides`)",
-            "技能 `{name}` 仍为停用：{file} 中有设置（`skillOverrides`）"
-        )
-    }
-
     pub fn skill_made(self, file: &str, name: &str, is_project: bool) -> String {
         match is_project {
             true => say!(
@@ -116,46 +114,6 @@ impl Lang {
             ),
             false => say!(self, "made {file}; fill it in", "已创建 {file}；请填写"),
         }
-    }
-
-    pub fn bad_skill_name(self, name: &str) -> String {
-        say!(
-            self,
-            "`{name}` cannot be a skill's name: small letters, digits and single `-`, at most 64",
-            "`{name}` 不能作为技能名：只用小写字母、数字和单个 `-`，最多 64 个字符"
-        )
-    }
-
-    pub fn skill_exists(self, file: &str) -> String {
-        say!(self, "`{file}` is there already", "`{file}` 已存在")
-    }
-
-    pub fn skill_trusted(self, name: &str, root: &str) -> String {
-        say!(self, "`{name}` is used from now on in {root}", "`{name}` 从现在起在 {root} 中可用")
-    }
-
-    pub fn not_a_projects(self, name: &str, scope: &str) -> String {
-        say!(self, "`{name}` needs no trust: it is {scope}", "`{name}` 无需信任：它属于 {scope}")
-    }
-
-    pub fn cannot_be_pinned(self, name: &str, why: &str) -> String {
-        say!(self, "`{name}` cannot be trusted: {why}", "`{name}` 无法被信任：{why}")
-    }
-
-    pub fn no_contract(self, name: &str) -> String {
-        say!(
-            self,
-            "`{name}` has no contract and cannot be run by itself; say `/{name}` in a chat",
-            "`{name}` 没有约定，不能单独运行；请在聊天中输入 `/{name}`"
-        )
-    }
-
-    pub fn trust_first(self, name: &str) -> String {
-        say!(self, "not trusted yet: `max-team skills trust {name}`", "尚未信任：`max-team skills trust {name}`")
-    }
-
-    pub fn skill_unusable(self, name: &str, why: &str) -> String {
-        say!(self, "the skill `{name}` cannot be used: {why}", "技能 `{name}` 无法使用：{why}")
     }
 
     /// A skill that has not come to its end is talked to.
@@ -173,24 +131,6 @@ impl Lang {
             "this session carried out `{name}`, which has not come to its end: from here on it is a plain talk, without the time and the \
              form of its contract{back}",
             "此会话执行的 `{name}` 尚未完成：从这里起是普通的谈话，不受其约定的时限和格式限制{back}"
-        )
-    }
-
-    /// A skill is to go on, and something else than its contract says is to give its answer a form.
-    pub fn skill_has_its_form(self, name: &str) -> String {
-        say!(
-            self,
-            "this session carries out `{name}`, whose contract says what its answer looks like: leave --json-schema out, or say \
-             something to it",
-            "此会话执行的是 `{name}`，其答案的格式由约定规定：请去掉 --json-schema，或对它说些什么"
-        )
-    }
-
-    pub fn skill_timed_out(self, name: &str, seconds: u64) -> String {
-        say!(
-            self,
-            "`{name}` was stopped after {seconds} s, the time that its contract gives it",
-            "`{name}` 已在 {seconds} 秒后停止，这是其约定的时限"
         )
     }
 }

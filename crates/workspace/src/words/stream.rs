@@ -9,20 +9,16 @@ phrases! {
     budget_reached: "the budget is used up", "预算已用完";
     budget_raised: "there is more to spend", "预算已追加";
     maybe_paid: "a call was lost and may have been paid", "一次调用丢失，可能已计费";
-    mail_word: "mail", "信件";
+    mail_word: "mail", "消息";
     task_word: "task", "任务";
     cut_word: "(cut)", "（已截断）";
+    no_such_agent(text: &str): "no agent here is called `{text}`; `max-team ps --all` shows who is there",
+        "没有名为 `{text}` 的成员；用 `max-team ps --all` 查看";
+    by_whom(by: &str): "by {by}", "由 {by}";
+    try_number(attempt: u32): "attempt {attempt}", "第 {attempt} 次";
 }
 
 impl Lang {
-    pub fn no_such_agent(self, text: &str) -> String {
-        say!(
-            self,
-            "no agent here is called `{text}`; `max-team ps --all` shows who is there",
-            "没有名为 `{text}` 的成员；用 `max-team ps --all` 查看"
-        )
-    }
-
     pub fn plan_step(self, step: PlanStep) -> &'static str {
         let (en, zh) = match step {
             PlanStep::Proposed => ("proposed", "已提出"),
@@ -56,6 +52,7 @@ impl Lang {
             TaskStep::Changed => ("changed", "已更改"),
             TaskStep::Paused => ("paused", "已暂停"),
             TaskStep::Done => ("done", "已完成"),
+            TaskStep::Corrected => ("corrected", "已更正"),
             TaskStep::Failed => ("failed", "失败"),
             TaskStep::Ruled => ("decided", "已决定"),
             TaskStep::Skipped => ("skipped", "已跳过"),
@@ -72,14 +69,6 @@ impl Lang {
             BudgetStep::Reached => self.budget_reached(),
             BudgetStep::Raised => self.budget_raised(),
         }
-    }
-
-    pub fn by_whom(self, by: &str) -> String {
-        say!(self, "by {by}", "由 {by}")
-    }
-
-    pub fn try_number(self, attempt: u32) -> String {
-        say!(self, "attempt {attempt}", "第 {attempt} 次")
     }
 
     pub fn so_many_tasks(self, count: usize) -> String {

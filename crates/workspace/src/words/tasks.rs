@@ -17,6 +17,9 @@ phrases! {
     list_waits_word: "waits for", "等待";
     list_blocks_word: "before", "先于";
     list_metadata_word: "beside it", "附带";
+    list_added(id: &str, subject: &str): "#{id} added: {subject}", "已添加 #{id}：{subject}";
+    list_written(id: &str): "#{id} changed", "已修改 #{id}";
+    list_progress(done: usize, all: usize): "{done} of {all} completed", "已完成 {done}/{all}";
 }
 
 impl Lang {
@@ -37,22 +40,14 @@ impl Lang {
         }
     }
 
-    pub fn list_added(self, id: &str, subject: &str) -> String {
-        say!(self, "#{id} added: {subject}", "已添加 #{id}：{subject}")
-    }
-
-    /// Everybody who takes tasks by itself was stopped with one in hand.
+    /// All teammates that take tasks by themselves were stopped while they had one.
     pub fn nobody_takes(self, stopped: &[String]) -> String {
         let (names, first) = (stopped.join(", "), stopped.first().map(String::as_str).unwrap_or_default());
         say!(
             self,
-            "nobody takes it by itself: stopped, and at another task: {names} (`/continue {first}` in the chat goes on)",
+            "no teammate takes it by itself: {names} stopped with another task (`/continue {first}` in the chat resumes)",
             "无人自行领取：{names} 已被停止，手中还有任务（在对话中用 `/continue {first}` 继续）"
         )
-    }
-
-    pub fn list_written(self, id: &str) -> String {
-        say!(self, "#{id} changed", "已修改 #{id}")
     }
 
     pub fn list_moved(self, moved: &ItemMoved) -> String {
@@ -73,16 +68,11 @@ impl Lang {
         }
     }
 
-    /// How far a list is.
-    pub fn list_progress(self, done: usize, all: usize) -> String {
-        say!(self, "{done} of {all} completed", "已完成 {done}/{all}")
-    }
-
     /// Why a list stays as it is.
     pub fn list_refusal(self, refusal: &Refusal) -> String {
         if self == Self::En {
             // What a model is told by the names of its tools, people know by the command's.
-            return refusal.to_string().replace("`TaskList`", "`max-team tasks list`");
+            return refusal.to_string().replace("`task_query`", "`max-team tasks list`");
         }
         match refusal {
             Refusal::Unknown { id, was_deleted: true, .. } => format!("任务 `{id}` 已删除"),

@@ -3,11 +3,15 @@
 //! Words that a member, a file or an error says are passed through as they are.
 
 use max_team_core::calling::cache::Age;
-use max_team_core::plan::event::{Outcome, PlanEnd, Proof, Ruling, Say, Tally, TaskFiles, TaskResult};
+use max_team_core::ledger::dollars;
+use max_team_core::plan::event::{
+    Correction, Evidence, Outcome, PlanEnd, Proof, Recheck, Ruling, Say, Tally, TaskFiles, TaskResult,
+};
 use max_team_core::plan::{PlanState, Status};
 use max_team_core::rewind::MovedFile;
 
 use super::{Lang, plural};
+use crate::figures::spent;
 
 /// Files of a stopped task that a line names.
 const FILES_SHOWN_MAX: usize = 12;
@@ -19,8 +23,6 @@ phrases! {
     reply_keys_options: "A digit picks one, or write your own · Enter sends · Esc: no answer",
         "按数字选择，或自行输入 · Enter 发送 · Esc 不作答复";
     reply_here: "Your answer", "您的答复";
-    plain_reply: "Your answer (a number picks one, an empty line gives none): ",
-        "您的答复（数字选择一项，空行表示不答复）：";
     plan: "Plan", "计划";
     plan_word: "plan", "计划";
     no_plan: "no plan", "没有计划";
@@ -67,6 +69,7 @@ phrases! {
     skip_word: "skip", "跳过";
     fixed: "fixed by hand", "已手动修好";
     accept_answer: "accept", "接受";
+    correction: "correction", "更正";
     decision: "decision", "决定";
     may_run: "may it run?", "是否执行？";
     ask_rest: "The first wave is done. Go on with the rest?", "第一波已完成，是否继续？";
@@ -98,24 +101,40 @@ phrases! {
     team_busy_first: "The team is at work: /stop it first, or leave with Ctrl-D; it goes on when you come back.",
         "团队正在工作：请先用 /stop 停止，或按 Ctrl-D 离开；回来后会继续。";
     changed_plan: "The plan was changed.", "计划已修改。";
-    plain_gate: "Approve the plan? y = yes, 1 = first wave only, c WORDS = ask for changes, n [WHY] = reject, i = all instructions, l = later: ",
-        "是否批准计划？y = 批准，1 = 只批准第一波，c 内容 = 要求改动，n [原因] = 拒绝，i = 全部说明，l = 稍后：";
-    plain_go_on: "Go on? y = yes, n = no, l = later: ", "是否继续？y = 是，n = 否，l = 稍后：";
-    plain_failure: "r = retry, o MEMBER = retry by another, s = skip, f = fixed by hand, a = accept the answer, g = give up, l = later: ",
-        "r = 重试，o 成员 = 换人重试，s = 跳过，f = 已手动修好，a = 接受其回答，g = 放弃，l = 稍后：";
-    plain_gate_unclear: "Please begin with one of these letters.", "请以其中一个字母开头。";
+    at_task(name: &str, task: &str): "{name} (task {task})", "{name}（任务 {task}）";
+    more_tasks(count: usize): "{count} more", "还有 {count} 个";
+    forecast_budget(money: &str): "; the budget stops it at {money}", "；预算上限 {money}";
+    waits_for(tasks: &str): "waits for {tasks}", "等待 {tasks}";
+    asks_what(question: &str): "asks: {question}", "提问：{question}";
+    again_in(time: &str): "tried again in {time}", "{time} 后重试";
+    begun(attempt: u32): "begun (attempt {attempt})", "已开始（第 {attempt} 次）";
+    done_with(proof: &str): "done, {proof}", "完成，{proof}";
+    left_out(detail: &str): "skipped: {detail}", "跳过：{detail}";
+    paused_by(by: &str): "paused by {by}", "由 {by} 暂停";
+    checked_again_after(tasks: &str): "its checks failed while others changed files; they run again after {tasks}",
+        "检查失败时其他任务正在修改文件；将在 {tasks} 之后重新检查";
+    task_changed_by(by: &str): "note added by {by}", "{by} 添加了备注";
+    note_of(by: &str): "Note of {by}", "{by} 的备注";
+    revision_ended(by: &str): "plan {by} was not approved: this one goes on", "计划 {by} 未获批准：本计划继续";
+    cannot_change(why: &str): "it cannot be changed so: {why}", "无法这样改动：{why}";
+    at_work(count: usize): "{count} at work", "{count} 人在工作";
+    may_start(task: &str): "May task {task} start?", "任务 {task} 可以开始吗？";
+    more_money(session: &str): "To spend more: leave with Ctrl-D, then `max-team -r {session} --max-budget-usd USD`",
+        "如需追加预算：按 Ctrl-D 退出，然后运行 `max-team -r {session} --max-budget-usd 金额`";
+    write_retry_by(members: &str): "Which member? {members} (Enter sends, Esc goes back)", "换谁？{members}（Enter 发送，Esc 返回）";
+    write_field(field: &str, task: &str): "New {field} of {task} (Enter sends, Esc goes back)",
+        "{task} 的新{field}（Enter 发送，Esc 返回）";
+    no_member(name: &str, members: &str): "there is no member `{name}`; there are {members}",
+        "没有成员 `{name}`；现有：{members}";
+    no_model(name: &str): "there is no model `{name}` here; /model lists them", "没有模型 `{name}`；用 /model 查看列表";
+    no_task(name: &str): "There is no open task `{name}`; /plan shows them.", "没有进行中的任务 `{name}`；用 /plan 查看。";
+    plan_parked(goal: &str): "plan waits for you: {goal}", "计划等待您处理：{goal}";
+    nobody_called(name: &str): "no agent here is called `{name}`", "这里没有名为 `{name}` 的成员";
+    so_many_tokens(tokens: &str): "{tokens} tokens", "{tokens} 个 token";
+    with_calls(name: &str): "{name}, with those it called", "{name}（含其调用）";
 }
 
 impl Lang {
-    /// A member and the task it is at.
-    pub fn at_task(self, name: &str, task: &str) -> String {
-        say!(self, "{name} (task {task})", "{name}（任务 {task}）")
-    }
-
-    pub fn more_tasks(self, count: usize) -> String {
-        say!(self, "{count} more", "还有 {count} 个")
-    }
-
     pub fn shape(self, tasks: usize, waves: usize, path: &str) -> String {
         let counts = self.counts(tasks, waves);
         say!(self, "{counts}, critical path: {path}", "{counts}，关键路径：{path}")
@@ -136,10 +155,6 @@ impl Lang {
         }
     }
 
-    pub fn forecast_budget(self, money: &str) -> String {
-        say!(self, "; the budget stops it at {money}", "；预算上限 {money}")
-    }
-
     pub fn forecast_samples(self, tasks: u64) -> String {
         let s = if tasks == 1 { "" } else { "s" };
         say!(self, "; from {tasks} earlier task{s}", "；依据此前 {tasks} 个任务")
@@ -151,24 +166,26 @@ impl Lang {
         say!(self, "… {rows} more {word} ({how})", "……还有 {rows} 行（{how}）")
     }
 
-    pub fn waits_for(self, tasks: &str) -> String {
-        say!(self, "waits for {tasks}", "等待 {tasks}")
-    }
-
-    pub fn asks_what(self, question: &str) -> String {
-        say!(self, "asks: {question}", "提问：{question}")
-    }
-
-    pub fn again_in(self, time: &str) -> String {
-        say!(self, "tried again in {time}", "{time} 后重试")
-    }
-
-    pub fn begun(self, attempt: u32) -> String {
-        say!(self, "begun (attempt {attempt})", "已开始（第 {attempt} 次）")
-    }
-
-    pub fn done_with(self, proof: &str) -> String {
-        say!(self, "done, {proof}", "完成，{proof}")
+    /// The last correction of a task: what the checks say now, and what it cost.
+    pub fn corrected(self, correction: &Correction, result: &TaskResult) -> String {
+        let done = match (correction.not_done, correction.checks) {
+            (true, _) => say!(self, "the correction is not done", "更正未完成"),
+            (false, Recheck::Unneeded) => say!(self, "asked again", "已再次询问"),
+            (false, _) => say!(self, "corrected", "已更正"),
+        };
+        let mark = |evidence: &Evidence| format!("{} {}", if evidence.ok { "✓" } else { "✗" }, evidence.what);
+        let marks: Vec<String> = result.evidence.iter().map(mark).collect();
+        let outcome = format!("{}: {}", self.outcome(result), marks.join(", "));
+        let (en, zh) = match correction.checks {
+            Recheck::Ran if marks.is_empty() => ("it has no checks", "没有检查"),
+            Recheck::Ran => (outcome.as_str(), outcome.as_str()),
+            Recheck::Unneeded => ("it answered and changed nothing", "已答复，没有改动"),
+            Recheck::Worktree => ("not checked: its changes are in a worktree", "未检查：改动在工作树中"),
+            Recheck::Stopped => ("not checked: the plan was stopped", "未检查：计划已停止"),
+            Recheck::Interrupted => ("not checked: it was stopped", "未检查：已停止"),
+        };
+        let money = format!("${:.4}", dollars(correction.spent.nano));
+        say!(self, "{done}; {en}; {money}", "{done}；{zh}；{money}")
     }
 
     pub fn failed_with(self, error: &str, again: bool) -> String {
@@ -188,10 +205,6 @@ impl Lang {
         say!(self, "{by} decides: {ruling}", "{by} 决定：{ruling}")
     }
 
-    pub fn left_out(self, detail: &str) -> String {
-        say!(self, "skipped: {detail}", "跳过：{detail}")
-    }
-
     pub fn given_up(self, detail: &str) -> String {
         let detail = self.task_error(detail);
         say!(self, "given up: {detail}", "放弃：{detail}")
@@ -207,30 +220,6 @@ impl Lang {
         say!(self, "stopped by {by}", "由 {by} 停止")
     }
 
-    /// Says who paused a plan by leaving.
-    pub fn paused_by(self, by: &str) -> String {
-        say!(self, "paused by {by}", "由 {by} 暂停")
-    }
-
-    /// That the checks of a task failed beside others, and when they run again.
-    pub fn checked_again_after(self, tasks: &str) -> String {
-        say!(
-            self,
-            "its checks failed while others changed files; they run again after {tasks}",
-            "检查失败时其他任务正在修改文件；将在 {tasks} 之后重新检查"
-        )
-    }
-
-    /// Says that the lead rewrote a task.
-    pub fn task_changed_by(self, by: &str) -> String {
-        say!(self, "note added by {by}", "{by} 添加了备注")
-    }
-
-    /// What stands before a note that the lead has added to a task.
-    pub fn note_of(self, by: &str) -> String {
-        say!(self, "Note of {by}", "{by} 的备注")
-    }
-
     /// That another plan was proposed, and the tasks that wait for the decision about it.
     pub fn plan_revised(self, by: &str, held: &[String]) -> String {
         if held.is_empty() {
@@ -242,11 +231,6 @@ impl Lang {
             "plan {by} was proposed in its place; until you decide, these tasks wait: {held}",
             "已提出计划 {by} 取代它；在您决定之前，以下任务等待：{held}"
         )
-    }
-
-    /// That the plan in its place was not approved.
-    pub fn revision_ended(self, by: &str) -> String {
-        say!(self, "plan {by} was not approved: this one goes on", "计划 {by} 未获批准：本计划继续")
     }
 
     /// The files that a stopped task had changed, as many as fit a line.
@@ -304,7 +288,7 @@ impl Lang {
         )
     }
 
-    /// What somebody said about a plan.
+    /// A decision about a plan.
     pub fn said(self, say: &Say) -> String {
         let (en, zh) = match say {
             Say::Approve => ("approved", "已批准"),
@@ -326,10 +310,6 @@ impl Lang {
     pub fn answered_by(self, say: &Say, by: &str) -> String {
         let said = self.said_by(say, by);
         say!(self, "answered: {said}", "已答复：{said}")
-    }
-
-    pub fn cannot_change(self, why: &str) -> String {
-        say!(self, "it cannot be changed so: {why}", "无法这样改动：{why}")
     }
 
     pub fn ruling(self, ruling: &Ruling) -> String {
@@ -384,11 +364,10 @@ impl Lang {
         say!(self, "state: {state}", "状态：{state}")
     }
 
-    pub fn came_to(self, end: PlanEnd, tally: &Tally, money: &str) -> String {
-        let end = self.plan_end(end);
-        let bound = if tally.spent.unknown_nano > 0 { "≈ " } else { "" };
+    pub fn came_to(self, end: PlanEnd, tally: &Tally) -> String {
+        let (end, money) = (self.plan_end(end), spent(tally.spent.nano, tally.spent.unknown_nano));
         let tally = self.tally(tally);
-        say!(self, "{end}: {tally}, {bound}{money}", "{end}：{tally}，{bound}{money}")
+        say!(self, "{end}: {tally}, {money}", "{end}：{tally}，{money}")
     }
 
     /// The counts of a plan's tasks.
@@ -416,7 +395,7 @@ impl Lang {
         if self == Self::En { en } else { zh }
     }
 
-    /// Whether a result is proven, and where it is from if nobody was asked for it.
+    /// Whether a result is proven, and where a cached one comes from.
     pub fn outcome(self, result: &TaskResult) -> String {
         let proof = self.proof(result.proof);
         match &result.cached {
@@ -462,14 +441,6 @@ impl Lang {
         }
     }
 
-    pub fn at_work(self, count: usize) -> String {
-        say!(self, "{count} at work", "{count} 人在工作")
-    }
-
-    pub fn may_start(self, task: &str) -> String {
-        say!(self, "May task {task} start?", "任务 {task} 可以开始吗？")
-    }
-
     pub fn task_failed(self, task: &str, member: &str, attempt: u32) -> String {
         let times = if attempt == 1 { "attempt" } else { "attempts" };
         say!(
@@ -477,53 +448,6 @@ impl Lang {
             "Task {task} ({member}) failed after {attempt} {times}",
             "任务 {task}（{member}）尝试 {attempt} 次后失败"
         )
-    }
-
-    pub fn more_money(self, session: &str) -> String {
-        say!(
-            self,
-            "To spend more: leave with Ctrl-D, then `max-team -r {session} --max-budget-usd USD`",
-            "如需追加预算：按 Ctrl-D 退出，然后运行 `max-team -r {session} --max-budget-usd 金额`"
-        )
-    }
-
-    pub fn write_retry_by(self, members: &str) -> String {
-        say!(self, "By whom? {members} (Enter sends, Esc goes back)", "换谁？{members}（Enter 发送，Esc 返回）")
-    }
-
-    pub fn write_field(self, field: &str, task: &str) -> String {
-        say!(self, "New {field} of {task} (Enter sends, Esc goes back)", "{task} 的新{field}（Enter 发送，Esc 返回）")
-    }
-
-    pub fn no_member(self, name: &str, members: &str) -> String {
-        say!(self, "there is no member `{name}`; there are {members}", "没有成员 `{name}`；现有：{members}")
-    }
-
-    pub fn no_model(self, name: &str) -> String {
-        say!(self, "there is no model `{name}` here; /model lists them", "没有模型 `{name}`；用 /model 查看列表")
-    }
-
-    pub fn no_task(self, name: &str) -> String {
-        say!(self, "There is no open task `{name}`; /plan shows them.", "没有进行中的任务 `{name}`；用 /plan 查看。")
-    }
-
-    pub fn plan_parked(self, goal: &str) -> String {
-        say!(self, "plan waits for you: {goal}", "计划等待您处理：{goal}")
-    }
-
-    /// Nobody is meant by a name.
-    pub fn nobody_called(self, name: &str) -> String {
-        say!(self, "no agent here is called `{name}`", "这里没有名为 `{name}` 的成员")
-    }
-
-    /// How many tokens.
-    pub fn so_many_tokens(self, tokens: &str) -> String {
-        say!(self, "{tokens} tokens", "{tokens} 个 token")
-    }
-
-    /// Somebody together with whom they called, in a list of costs.
-    pub fn with_calls(self, name: &str) -> String {
-        say!(self, "{name}, with those it called", "{name}（含其调用）")
     }
 
     /// Money and time of a member that was given one thing to do.

@@ -41,7 +41,7 @@ const ENDS: &[(&str, &str)] = &[
     ("failed", "失败"),
     ("refused: {}", "被拒绝：{}"),
     ("refused", "被拒绝"),
-    // What somebody said.
+    // Answers.
     ("yes, always", "允许，并记住"),
     ("no, always", "拒绝，并记住"),
     ("yes: {}", "允许：{}"),
@@ -56,7 +56,7 @@ const ENDS: &[(&str, &str)] = &[
     ("replaced", "被替换"),
     ("decided", "已决定"),
     ("rewound", "恢复了文件"),
-    // Why nobody reads a letter.
+    // Why a message was not read.
     ("it is no more", "对方已结束"),
     ("it cannot work: {}", "对方无法工作：{}"),
     // On whose word.
@@ -193,7 +193,10 @@ const FAULTS: &[(&str, &str)] = &[
     ("there is no colour `{}`; there are {}; it gets one that is free", "没有颜色 `{}`；现有 {}；将取未用的颜色"),
     ("`mode` is one of {}", "`mode` 应为以下之一：{}"),
     ("`mode: {}` is held back: {}", "`mode: {}` 不予采用：{}"),
-    ("`mode: {}`: nobody is freer than the session, which is `{}`", "`mode: {}`：任何人都不比会话更自由，会话为 `{}`"),
+    (
+        "`mode: {}`: no teammate is freer than the session, which is `{}`",
+        "`mode: {}`：队友不能比会话更自由，会话为 `{}`",
+    ),
     ("`isolation` is `none` or `worktree`", "`isolation` 应为 `none` 或 `worktree`"),
     ("`{}` is true or false", "`{}` 应为 true 或 false"),
     ("a teammate needs a name", "队友需要名字"),
@@ -208,7 +211,7 @@ const FAULTS: &[(&str, &str)] = &[
         "`{}` is no name: it mixes Latin, Greek or Cyrillic letters, which look alike",
         "`{}` 不能作名字：混用了形似的拉丁、希腊或西里尔字母",
     ),
-    ("`{}` means somebody else already", "`{}` 已指别人"),
+    ("`{}` is a reserved name", "`{}` 是保留名称"),
     (
         "`{}` is called so already, and works here without being a teammate: choose another name",
         "`{}` 已是此处工作者的名字，但不是队友：请另取名字",
@@ -223,7 +226,7 @@ const NEXT_RULE: &str = "; rule: ";
 const GAP: &str = "{}";
 
 impl Lang {
-    /// How something ended, what somebody said, or who it was.
+    /// Translates how something ended, who ended it, or a fixed phrase about it.
     pub fn told(self, text: &str) -> String {
         self.by_table(ENDS, text)
     }

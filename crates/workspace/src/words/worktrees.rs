@@ -19,8 +19,8 @@ phrases! {
     take_all: "take them", "接受改动";
     drop_all: "drop them", "丢弃改动";
     leave_it: "leave them for later", "稍后决定";
-    plain_merge: "Take them? y = yes, n = drop them, l = leave them for later: ",
-        "是否接受改动？y = 接受，n = 丢弃，l = 稍后决定：";
+    copy_in_use(id: &str): "an agent works in the worktree `{id}`; wait for it, or stop it with `max-team stop`",
+        "副本 `{id}` 中有成员正在工作；请等待，或用 `max-team stop` 停止";
 }
 
 impl Lang {
@@ -42,7 +42,7 @@ impl Lang {
         say!(self, "{en} taken into the project; nothing is committed", "已将 {files} 个文件纳入项目；未提交")
     }
 
-    /// Files that git ignores and nobody has asked for.
+    /// Files that git ignores: a merge takes one only if the user names it.
     pub fn copy_ignored(self, ignored: &Ignored, id: &str) -> String {
         let (files, all) = (named(ignored.files.iter()), ignored.count());
         let en = if all == 1 { "1 file is ignored by git and was" } else { "files are ignored by git and were" };
@@ -68,7 +68,7 @@ impl Lang {
         )
     }
 
-    /// What a merge had taken of a copy that somebody says no to.
+    /// What a merge had already taken of a worktree that the user then rejects.
     pub fn copy_stays(self, taken: &[String]) -> String {
         let files = named(taken.iter());
         say!(
@@ -126,15 +126,6 @@ impl Lang {
             self,
             "{en} for a decision: `max-team worktrees show {id}`",
             "还有 {open} 个文件待决定：`max-team worktrees show {id}`"
-        )
-    }
-
-    /// Somebody is in a copy.
-    pub fn copy_in_use(self, id: &str) -> String {
-        say!(
-            self,
-            "an agent works in the worktree `{id}`; wait for it, or stop it with `max-team stop`",
-            "副本 `{id}` 中有成员正在工作；请等待，或用 `max-team stop` 停止"
         )
     }
 

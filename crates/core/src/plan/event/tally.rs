@@ -9,7 +9,6 @@ use super::Spent;
 /// The number of tasks of each outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Tally {
-    /// All tasks.
     pub tasks: usize,
     /// Those that were begun.
     pub ran: usize,
@@ -19,12 +18,12 @@ pub struct Tally {
     pub verified: usize,
     /// Those that failed for good.
     pub failed: usize,
-    /// Those of them that another task made up for.
+    /// Failed tasks that another task made up for.
     #[serde(default)]
     pub mended: usize,
-    /// Those that were left out.
+    /// Tasks that were skipped.
     pub skipped: usize,
-    /// Those that were given up.
+    /// Tasks that were cancelled.
     pub cancelled: usize,
     /// Those that were answered from the cache: they ended well without being begun.
     #[serde(default)]
@@ -36,7 +35,7 @@ pub struct Tally {
 /// A count that a summary shows behind the number of tasks that are done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Done without work: an earlier answer counted.
+    /// Done without work: answered from the cache.
     Cached,
     /// Done and proven by a check.
     Verified,
@@ -44,9 +43,7 @@ pub enum Outcome {
     Failed,
     /// Failed, and another task made up for it.
     Mended,
-    /// Left out.
     Skipped,
-    /// Given up.
     GivenUp,
 }
 

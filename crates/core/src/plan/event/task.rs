@@ -1,4 +1,4 @@
-//! What can happen to one task of a plan.
+//! Events of one task of a plan.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,115 +9,121 @@ use crate::id::{AgentId, EnvelopeId};
 use crate::plan::Budget;
 use crate::policy::By;
 
-/// A task is in its owner's mailbox.
+/// A task was put into its owner's mailbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskAssigned {
-    /// The task.
     pub task: String,
     /// Counts its assignments from 1.
     pub attempt: u32,
-    /// The agent that has it.
+    /// The agent that does it.
     pub agent: AgentId,
-    /// The member it is.
+    /// The member of the team that this agent is.
     pub member: String,
     /// The model it uses, if not the member's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// When it is given up.
+    /// When the attempt times out.
     pub deadline_ms: i64,
-    /// What the last attempt came to, for this one to know.
+    /// What the owner should know about earlier attempts.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
-    /// Hashes of its declared files then; `None` for one that was not there.
+    /// Hashes of its declared files at that time; `None` for a missing file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<Option<Hash>>,
-    /// Blob: how the working tree was then, if it will be asked what changed.
+    /// Blob: snapshot of the working tree at that time, if a diff will be needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<Hash>,
-    /// The tasks that are worked on beside it, as many as its owner is told of.
+    /// Tasks that run at the same time, as far as the owner is told about them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<String>,
 }
 
-/// Its owner has begun.
+/// The owner has begun the task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskStarted {
-    /// The task.
     pub task: String,
-    /// Which attempt.
     pub attempt: u32,
 }
 
-/// What was seen before its owner could change anything: the working tree, or checks.
+/// The state before the owner could change anything: the working tree, or checks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskMarked {
-    /// The task.
     pub task: String,
-    /// Blob: how the tree was.
+    /// Blob: snapshot of the working tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<Hash>,
-    /// Checks that passed.
+    /// Checks that passed already.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passed: Vec<String>,
 }
 
-/// Its owner needs to know something.
+/// The owner has a question about the task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskAsked {
-    /// The task.
     pub task: String,
-    /// Which attempt.
     pub attempt: u32,
     /// What they ask.
     pub question: String,
-    /// The letter that asked.
+    /// The message that asked.
     pub letter: EnvelopeId,
-    /// When.
+    /// When the owner asked.
     pub at_ms: i64,
 }
 
-/// Its owner waits for a person, or for a model server that cannot be reached: its time stands still until that is over.
+/// The owner waits for a person, or for a model server that cannot be reached: the task's time does not run meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskHeld {
-    /// The task.
     pub task: String,
-    /// Which attempt.
     pub attempt: u32,
-    /// Since when.
+    /// When the wait began.
     pub at_ms: i64,
-    /// Why the model server cannot be reached, if it waits for that and not for a person.
+    /// Why the model server cannot be reached; `None` if the owner waits for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<String>,
 }
 
-/// They were told.
+/// The owner of a task gets an answer, or is told that the lead has none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskAnswered {
-    /// The task.
     pub task: String,
-    /// What they were told.
     pub answer: String,
-    /// By whom.
+    /// The name of the agent or person that answered.
     pub by: String,
+    /// Whether the lead had no answer: the owner then asks the user.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unanswered: bool,
 }
 
-/// A task that had asked, or whose time stood still, works again.
+impl TaskAnswered {
+    /// The name that older entries give for a missing answer, which they do not mark otherwise.
+    const NOBODY: &str = "nobody";
+
+    /// The record that the lead had no answer.
+    pub(crate) fn missing(task: String) -> Self {
+        let answer = "The lead has no answer; it is the user's to give.".to_owned();
+        Self { task, answer, by: Self::NOBODY.to_owned(), unanswered: true }
+    }
+
+    /// Whether the lead had no answer.
+    pub fn is_missing(&self) -> bool {
+        self.unanswered || self.by == Self::NOBODY
+    }
+}
+
+/// A task that waited for an answer, a person or a model server continues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskResumed {
-    /// The task.
     pub task: String,
-    /// When it is given up now.
+    /// When the attempt times out now.
     pub deadline_ms: i64,
 }
 
-/// Its owner says that it is done. Nothing is proven yet.
+/// The owner reports that the task is done. Nothing is verified yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskReported {
-    /// The task.
     pub task: String,
-    /// Which attempt.
     pub attempt: u32,
-    /// What they say.
+    /// The owner's answer.
     pub output: String,
     /// What it used.
     pub spent: Spent,
@@ -126,28 +132,26 @@ pub struct TaskReported {
     pub unknown: Vec<String>,
 }
 
-/// A task ended well.
+/// The task succeeded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskDone {
-    /// The task.
     pub task: String,
-    /// Which attempt.
     pub attempt: u32,
     /// What came of it.
     pub result: TaskResult,
 }
 
-/// What came of a task.
+/// The result of a task.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct TaskResult {
-    /// What its owner says.
+    /// The owner's answer.
     pub output: String,
-    /// What was collected.
+    /// The outputs that were collected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
-    /// Whether it is proven.
+    /// Whether it is verified.
     pub proof: Proof,
-    /// By what.
+    /// The checks behind `proof`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
     /// What it used, over all attempts.
@@ -156,12 +160,17 @@ pub struct TaskResult {
     /// Commands that a crash interrupted: their outcome is unknown, and files that they left prove nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
-    /// Nobody was asked: it had been answered before.
+    /// The task was not run: the cache had an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<Cached>,
 }
 
 impl TaskResult {
+    /// Whether a check proves it. The existence of files alone does not.
+    pub(in crate::plan) fn is_verified(&self) -> bool {
+        self.proof == Proof::Verified && !self.is_only_files()
+    }
+
     /// Whether nothing was verified except that declared files exist.
     pub fn is_only_files(&self) -> bool {
         let is_file = |what: &str| {
@@ -172,24 +181,24 @@ impl TaskResult {
     }
 }
 
-/// The answer that a task was given instead of being done.
+/// The cached answer that a task got instead of being run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cached {
-    /// What it was filed under, among what is kept of the owner's answers.
+    /// Key of the cache entry.
     pub key: String,
-    /// How old it was then.
+    /// Age of the entry when it was used.
     pub age_ms: u64,
 }
 
 impl Cached {
-    /// Where a result is from, for whoever asks.
+    /// The origin of the result, for display.
     pub fn words(&self) -> String {
         format!("from the cache, {}", Age::of(self.age_ms))
     }
 }
 
 impl TaskResult {
-    /// What an attempt that failed leaves: the owner's answer, and what was seen of its work. `None`: no answer came.
+    /// The result that a failed attempt leaves: the owner's answer and the evidence. `None` if there was no answer.
     pub fn of_failure(failed: &TaskFailed, unknown: &[String]) -> Option<Self> {
         if failed.output.trim().is_empty() {
             return None;
@@ -211,27 +220,27 @@ impl TaskResult {
     }
 }
 
-/// Whether a result is proven. A model's word never is.
+/// Whether a result is verified. A model's own statement never is a verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Proof {
-    /// Everything that was declared was there and passed.
+    /// All declared outputs exist and all checks passed.
     Verified,
-    /// Nothing was declared that could prove it.
+    /// No output or check was declared.
     #[default]
     Unverified,
-    /// Something was missing or did not pass.
+    /// A declared output is missing, or a check failed.
     Failed,
 }
 
-/// One thing that was looked at.
+/// One file, command or merge that was checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
     /// The file or the command.
     pub what: String,
-    /// Whether it speaks for the result.
+    /// Whether it supports the result.
     pub ok: bool,
-    /// What was seen.
+    /// What the check found.
     pub detail: String,
     /// The exit code, if a command ran and exited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -262,15 +271,13 @@ impl Evidence {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ArtifactType {
-    /// Words.
     Text,
     /// The path of a file in the project.
     FilePath,
-    /// JSON.
     Json,
 }
 
-/// Something that a task leaves to those that build on it.
+/// An output of a task for the tasks that build on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Artifact {
     /// `design_doc`, `code_diff`, `test_report` …
@@ -278,22 +285,20 @@ pub struct Artifact {
     /// How to read the content.
     #[serde(rename = "type")]
     pub kind: ArtifactType,
-    /// The content.
     pub content: String,
 }
 
-/// What something used.
+/// Money, tokens and time that some work used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Spent {
     /// Nano-dollars, as far as prices are known.
     pub nano: u64,
-    /// How much of them is for calls whose outcome nobody knows: it may have been paid, or not.
+    /// The part for calls whose outcome is unknown: they may have been charged.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown_nano: u64,
-    /// Tokens.
     #[serde(default)]
     pub usage: Usage,
-    /// Milliseconds of work.
+    /// Milliseconds of working time.
     pub ms: u64,
 }
 
@@ -302,147 +307,137 @@ fn is_zero(nano: &u64) -> bool {
     *nano == 0
 }
 
-/// Why an attempt failed.
+/// Why an attempt at a task failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// Its time ran out.
     Timeout,
-    /// Its owner could not do it.
+    /// The owner could not do it.
     Agent,
-    /// Its owner said it was done, and the checks say otherwise.
+    /// The owner reported success, but the checks failed.
     Checks,
-    /// Its owner said it was done, and a check cannot be started on this machine.
+    /// The owner reported success, but a check cannot be started on this machine.
     Environment,
-    /// Its owner ended it as not done, and said why.
+    /// The owner ended it as not done, with a reason.
     NotDone,
 }
 
-/// An attempt failed.
+/// An attempt at a task failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskFailed {
-    /// The task.
     pub task: String,
-    /// Which attempt.
     pub attempt: u32,
-    /// Why, typed.
+    /// The kind of failure.
     pub cause: Cause,
-    /// Why, in words.
+    /// The failure for people.
     pub error: String,
     /// The evidence so far.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
-    /// What its owner said.
+    /// The owner's answer.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub output: String,
-    /// What was collected, if code has looked.
+    /// The outputs that were collected, if the checks got that far.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
     /// What it used.
     #[serde(default)]
     pub spent: Spent,
-    /// When it will be tried again, if it will by itself.
+    /// When it is tried again, if that happens automatically.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at_ms: Option<i64>,
-    /// Whether its owner is still at it, and was told to stop.
+    /// Whether the owner still works on it and was told to stop.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopping: bool,
 }
 
-/// Whoever was told to stop has: nobody is at it any more.
+/// An owner that was told to stop has stopped: no agent works on the task any more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskStopped {
-    /// The task.
     pub task: String,
-    /// Which attempt.
     pub attempt: u32,
     /// What it had used.
     pub spent: Spent,
-    /// The files that it had changed, from the project's folder.
+    /// The files that it had changed, relative to the project's folder.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
 }
 
-/// Its checks failed while other tasks changed files of the same project: they run again once those are through.
+/// The checks failed while other tasks changed files of the same project: they run again when those tasks have ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskDeferred {
-    /// The task.
     pub task: String,
-    /// Which attempt.
     pub attempt: u32,
     /// The tasks that it waits for.
     pub after: Vec<String>,
-    /// What was looked at.
+    /// The results of the checks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
 }
 
-/// The lead adds a note to a task that has not begun. The approved words stay.
+/// The lead added a note to a task that has not begun. The approved text stays.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskChanged {
-    /// The task.
     pub task: String,
-    /// What its owner is told besides the approved words.
+    /// A note for the owner besides the approved text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Only in older entries, where the lead replaced the approved words: the new title.
+    /// Only in older entries, where the lead replaced the approved text: the new title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Only in older entries: the new description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Who said so.
+    /// Name of the agent that added it.
     pub by: String,
 }
 
-/// A task that had failed may be tried again.
+/// A failed task may be tried again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskQueued {
-    /// The task.
     pub task: String,
 }
 
-/// What to do about a task that failed for good.
+/// Decision about a task that failed for good.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ruling {
-    /// Go on without it.
+    /// Continue the plan without it.
     Skip,
-    /// Try again: by whom, with which model, knowing what.
+    /// Try again: with which member and model, and with which note.
     Retry {
-        /// Another member.
+        /// The new owner; `None` for the same.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
-        /// Another model.
+        /// The new model; `None` for the same.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// What to know this time.
+        /// What the owner should know this time.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         note: String,
     },
-    /// It was mended by hand: check it again.
+    /// A person fixed it: run its checks again.
     Fixed,
     /// The owner's last answer counts as the result.
     Accept,
-    /// Leave it failed; what builds on it is given up too.
+    /// Leave it failed; tasks that build on it are cancelled.
     GiveUp,
-    /// Somebody else must say.
+    /// Ask the user.
     Escalate,
 }
 
-/// Somebody said what to do about it.
+/// It was decided what to do about a failed task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskRuled {
-    /// The task.
     pub task: String,
-    /// What to do.
     pub ruling: Ruling,
-    /// Who said so, by name.
+    /// Name of the decider.
     pub by: String,
     /// The decider: a person, the lead or a rule of the code. Older entries lack it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub who: Option<By>,
-    /// The decider's note: it stands beside the owner's answer. The note of a retry is part of the decision.
+    /// The decider's note, shown beside the owner's answer. The note of a retry is part of `ruling`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
@@ -461,58 +456,58 @@ impl Ruling {
     }
 }
 
-/// Why a task was not done.
+/// Why a task was skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SkipReason {
-    /// Its `when` does not hold, or everything it builds on was skipped.
+    /// Its `when` does not hold, or all tasks it builds on were skipped.
     Condition,
-    /// Somebody decided to go on without it.
+    /// A person or the lead decided to continue without it.
     Decision,
 }
 
-/// A task is not going to be done, and that is fine.
+/// A task will not be done, and need not be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskSkipped {
-    /// The task.
     pub task: String,
-    /// Why.
     pub reason: SkipReason,
-    /// Why, in words.
+    /// The reason for people.
     pub detail: String,
 }
 
-/// A task is not going to be done, although it should have been.
+/// A task will not be done, although it should have been.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskCancelled {
-    /// The task.
     pub task: String,
-    /// Why.
+    /// The reason for people.
     pub detail: String,
     /// What it had used.
     #[serde(default)]
     pub spent: Spent,
-    /// Whether its owner is still at it, and was told to stop.
+    /// Whether the owner still works on it and was told to stop.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopping: bool,
-    /// The files that it had changed, from the project's folder; of an owner that is still at it, they come with its end.
+    /// The files that it had changed, relative to the project's folder. If the owner still works on it, `TaskStopped`
+    /// lists them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
 }
 
-/// A task waits for money.
+/// A task waits: for budget, or until the user continues the stopped plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskPaused {
-    /// The task.
     pub task: String,
-    /// What its owner handed back.
+    /// The owner's partial result.
     pub output: String,
     /// What it has used.
     pub spent: Spent,
-    /// What everybody together had left then: too little.
+    /// What the shared budgets had left, which was too little.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<Budget>,
-    /// Whether it was its own budget that was used up.
+    /// Whether the task's own budget was used up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own: bool,
+    /// Whether the user stopped the plan.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
 }

@@ -1,14 +1,14 @@
-//! What members' earlier tasks took: the ground that a forecast stands on.
+//! What earlier tasks of the members used: the basis of a forecast.
 
-/// Tasks of a member that are needed before their 90th percentile says something.
+/// Earlier tasks of a member that are needed for a 90th percentile.
 const SAMPLES_MIN: usize = 3;
 /// The share of earlier tasks, in percent, that cost no more than the high figure.
 const HIGH_PERCENT: usize = 90;
 
-/// A task that was done before.
+/// A finished task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample {
-    /// The member.
+    /// The member that did it.
     pub member: String,
     /// The model that answered.
     pub model: String,
@@ -20,20 +20,20 @@ pub struct Sample {
     pub ms: u64,
 }
 
-/// Earlier tasks.
+/// Finished tasks of earlier plans.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct History(pub Vec<Sample>);
 
-/// What earlier tasks of one member took, on average.
+/// Averages over earlier tasks of one member.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PastTasks {
     /// How many there were.
     pub tasks: u64,
-    /// Model calls.
+    /// Model calls per task.
     pub calls: Option<u64>,
     /// Nano-dollars with the same model: the mean, and the 90th percentile if there were enough of them.
     pub nano: Option<(u64, Option<u64>)>,
-    /// Milliseconds.
+    /// Milliseconds of work per task.
     pub ms: Option<u64>,
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::message::{Principal, Role};
-use event::{Approve, Carried, PlanEdited};
+use event::{Approve, Carried, PlanEdited, RiskyCheck};
 
 fn two() -> Draft {
     draft(vec![task("a"), after("b", &["a"])])
@@ -11,7 +11,7 @@ fn two() -> Draft {
 fn edited(question: QuestionId, draft: Draft) -> Input {
     let by = Principal { door: "cli".into(), user: "u".into(), role: Role::Owner };
     let risks = Some(names(&["it deletes"]));
-    let edited = PlanEdited { draft, forecast: Forecast::default(), risks, by };
+    let edited = PlanEdited { draft, forecast: Forecast::default(), risks, risky_checks: None, by };
     Input::Edited { question, edits: Vec::new(), edited: Box::new(edited) }
 }
 
@@ -222,12 +222,43 @@ fn a_plan_is_as_old_as_the_last_answer_to_it() {
     for (clock_ms, fresh_ms, stopped_ms, is_older) in table {
         let mut plan = Plan::new();
         let proposed = PlanProposed { plan: PlanId::new(at(5).uuid()), ..proposal(two()) };
-        plan.step(Input::Propose(Box::new(proposed)), Now::at(0));
+        plan.step(Input::Propose(Box::new(proposed)), &Now::at(0), 0);
         if let Some(at_ms) = clock_ms {
             let (question, _) = plan.asked().next().unwrap();
             let now = Now { fresh: fresh_ms.map(at), ..Now::at(at_ms) };
-            plan.step(Input::Answered { question, say: Say::Approve, by: person() }, now);
+            plan.step(Input::Answered { question, say: Say::Approve, by: person() }, &now, now.at_ms);
         }
         assert_eq!(plan.turn() < Some(at(stopped_ms)), is_older, "{clock_ms:?} {fresh_ms:?} {stopped_ms}");
+    }
+}
+
+/// A check that needs a person runs if the plan was approved with it; older entries tell that by their words alone.
+#[test]
+fn an_approval_covers_the_checks_that_it_named() {
+    let check = |line: &str| RiskyCheck { task: "a".into(), line: line.into() };
+    let known = |risky_checks| {
+        let risks = vec!["task `a` runs `make` as a check: no rule allows it".to_owned()];
+        PlanProposed { risks, risky_checks, ..proposal(two()) }
+    };
+    for (risky_checks, line, covered) in [
+        (None, "make", true),
+        (None, "make all", false),
+        (Some(vec![check("make all")]), "make all", true),
+        (Some(vec![check("make all")]), "make", false),
+        (Some(Vec::new()), "make", false),
+    ] {
+        assert_eq!(known(risky_checks.clone()).covers(&check(line)), covered, "{risky_checks:?} {line}");
+    }
+}
+
+/// A missing answer is marked; older entries tell it by a name.
+#[test]
+fn a_missing_answer_is_known_in_old_and_new_entries() {
+    for (entry, missing) in [
+        (r#"{"task":"a","answer":"x","by":"nobody"}"#, true),
+        (r#"{"task":"a","answer":"x","by":"max","unanswered":true}"#, true),
+        (r#"{"task":"a","answer":"x","by":"max"}"#, false),
+    ] {
+        assert_eq!(serde_json::from_str::<event::TaskAnswered>(entry).unwrap().is_missing(), missing, "{entry}");
     }
 }

@@ -260,7 +260,7 @@ fn what_comes_late_or_twice_decides_nothing() {
     for input in late(1, 1).into_iter().chain(ends).chain([Input::Recovered { first: Vec::new() }]) {
         assert!(play.step(input.clone()).is_empty(), "{input:?}");
     }
-    assert!(Plan::new().step(Input::Stop { task: None, by: "user".into() }, Now::at(0)).is_empty());
+    assert!(Plan::new().step(Input::Stop { task: None, by: "user".into() }, &Now::at(0), 0).is_empty());
 }
 
 #[test]
@@ -335,4 +335,41 @@ fn a_plan_has_one_state() {
     ] {
         assert_eq!(PlanState::of_end(end), want, "{end:?}");
     }
+}
+
+#[test]
+fn a_stopped_plan_stays_stopped_until_it_is_continued_or_given_up() {
+    let mut play = Play::running(vec![task("a"), task("b"), after("c", &["a"])], 2);
+    play.done("a");
+    assert_eq!(play.at_work(), ["b", "c"]);
+    play.step(Input::Hold { by: "user".into() });
+    assert!(play.step(Input::Hold { by: "user".into() }).is_empty(), "it is stopped once");
+    assert_eq!(play.plan.state(true, false), PlanState::Stopped);
+    play.report("b", Report::Stopped);
+    play.report("c", Report::Stopped);
+    assert_eq!((play.at_work(), play.view("b").waits), (vec![], Waits::Stopped));
+    play.crash();
+    assert_eq!(play.questions(), [], "nobody is asked for money");
+    assert!(play.step(Input::Resume { by: "a larger budget".into() }).is_empty());
+    assert!(play.plan.is_held() && !play.plan.is_moving());
+    let mut given_up = play.plan.clone();
+    play.step(Input::Continue { by: "user".into() });
+    assert_eq!((play.at_work(), play.plan.is_held()), (vec!["b", "c"], false));
+    assert_eq!(play.attempt("b"), 2);
+    assert!(play.step(Input::Continue { by: "user".into() }).is_empty());
+    let now = Now { at_ms: 1, taken: &[], fresh: None, carried: None };
+    given_up.step(Input::Stop { task: None, by: "user".into() }, &now, now.at_ms);
+    assert_eq!(given_up.ended(), Some(PlanEnd::Stopped));
+}
+
+#[test]
+fn the_time_budget_of_a_plan_does_not_count_the_time_in_which_it_is_stopped() {
+    let budget = Budget { wall_ms: Some(1_000), ..Budget::default() };
+    let mut play = Play::of(Draft { budget, ..draft(vec![task("a")]) }, 1);
+    play.step(Input::Hold { by: "user".into() });
+    play.report("a", Report::Stopped);
+    play.wake_at(5_000);
+    assert_eq!(play.plan.ended(), None);
+    play.step(Input::Continue { by: "user".into() });
+    assert_eq!(play.at_work(), ["a"]);
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::limits::RULED_RETRIES_MAX;
-use event::{Artifact, ArtifactType, SkipReason};
+use event::{Artifact, ArtifactType, Correction, PlanEnd, Recheck, SkipReason};
 
 fn once(id: &str) -> Task {
     Task { retry: 0, ..task(id) }
@@ -152,13 +152,25 @@ fn the_result_of_a_task_is_its_newest() {
     play.step(Input::Checked { task: 0, attempt: 1, findings });
     let tally = play.plan.tally();
     assert_eq!((tally.done, tally.verified, play.at_work()), (1, 1, vec!["b"]));
-    let said = "new\n\n(Before a message of the lead it had said:)\n";
+    let said = "new\n\n(Before it was asked again it had said:)\n";
     let seen =
         |proof| Some(Findings { artifacts: vec![text("answer", "new"), text("code_diff", "-2")], ..found(proof) });
-    let table = [(None, 1, "-1", 0), (seen(Proof::Failed), 0, "-2", 1), (seen(Proof::Verified), 1, "-2", 1)];
-    for (findings, verified, diff, evidence) in table {
+    let corrected = |task, output: &str, findings, checks| {
+        let answer = NewAnswer { output: output.into(), findings, checks, spent: used(5) };
+        Input::Corrected { task, answer }
+    };
+    let table = [
+        (None, Recheck::Unneeded, 1, "-1", 0),
+        (seen(Proof::Failed), Recheck::Ran, 0, "-2", 1),
+        (seen(Proof::Verified), Recheck::Ran, 1, "-2", 1),
+        (None, Recheck::Worktree, 0, "-2", 0),
+        (seen(Proof::Verified), Recheck::Ran, 1, "-2", 1),
+    ];
+    for (findings, checks, verified, diff, evidence) in table {
         let before = play.plan.tally().spent.nano;
-        play.step(Input::Corrected { task: 0, output: "new".into(), findings, spent: used(5) });
+        play.step(corrected(0, "new", findings, checks));
+        assert_eq!(play.view("a").correction, Some(Correction { spent: used(5), checks, not_done: false }));
+        assert_eq!(play.plan.newer_needs(1), [0], "b was told of the first result");
         let tally = play.plan.tally();
         assert_eq!(tally.spent.nano, before + 5, "a correction costs what it costs");
         assert_eq!(play.view("a").result.unwrap().evidence.len(), evidence);
@@ -170,8 +182,23 @@ fn the_result_of_a_task_is_its_newest() {
         );
         assert_eq!(artifacts[1].content, diff);
     }
-    // One that is not done has nothing to correct.
-    assert!(play.step(Input::Corrected { task: 2, output: "new".into(), findings: None, spent: used(5) }).is_empty());
+    // One that is not over has nothing to correct.
+    assert!(play.step(corrected(2, "new", None, Recheck::Unneeded)).is_empty());
+    // The plan's end does not end corrections: its counts follow them.
+    play.report("b", Report::Done { output: "b".into(), findings: Some(Findings::default()), unknown: Vec::new() });
+    play.report("c", Report::Done { output: "c".into(), findings: Some(Findings::default()), unknown: Vec::new() });
+    assert_eq!(play.plan.ended(), Some(PlanEnd::Done));
+    let before = play.plan.tally();
+    let events = play.step(corrected(0, "NOT DONE: no.", seen(Proof::Failed), Recheck::Ran));
+    let [Event::TaskCorrected(last)] = &events[..] else { panic!("{events:?}") };
+    assert!(last.correction.not_done && last.result.output.starts_with("NOT DONE: no.\n"), "{last:?}");
+    let ended = last.ended.as_ref().unwrap();
+    assert_eq!((ended.end, ended.tally), (PlanEnd::Done, play.plan.tally()));
+    assert_eq!((ended.tally.verified + 1, ended.tally.spent.nano), (before.verified, before.spent.nano + 5));
+    assert_eq!(play.plan.newer_needs(1), [0]);
+    play.step(corrected(1, "I looked again.", None, Recheck::Unneeded));
+    assert!(play.plan.newer_needs(1).is_empty());
+    play.crash();
 }
 
 #[test]

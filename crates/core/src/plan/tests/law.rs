@@ -15,6 +15,7 @@ pub(super) fn subject(event: &Event) -> Option<&str> {
         Event::TaskResumed(event) => &event.task,
         Event::TaskReported(event) => &event.task,
         Event::TaskDone(event) => &event.task,
+        Event::TaskCorrected(event) => &event.task,
         Event::TaskFailed(event) => &event.task,
         Event::TaskQueued(event) => &event.task,
         Event::TaskRuled(event) => &event.task,
@@ -48,14 +49,16 @@ fn has_place(slot: &Slot) -> bool {
 }
 
 fn is_at_work(slot: &Slot) -> bool {
-    let reported = matches!(slot.state, State::Deferred { .. }) || (slot.state == State::Unchecked && !slot.by_hand);
+    let reported =
+        matches!(slot.state, State::Deferred { .. }) || (slot.state == State::Unchecked && !slot.tries.by_hand);
     has_place(slot) || reported || matches!(slot.state, State::Asking { .. } | State::Answered { .. })
 }
 
 impl Play {
     /// Folds an event and holds it to the laws of single moves.
     pub(super) fn fold(&mut self, event: &Event) {
-        assert!(self.folded.ended.is_none(), "{event:?} after the end");
+        let is_late = matches!(event, Event::TaskCorrected(_));
+        assert!(self.folded.ended().is_none() || is_late, "{event:?} after the end");
         if let Event::TaskAssigned(assigned) = event {
             self.check_assigned(&assigned.task, assigned.attempt);
         }
@@ -79,12 +82,12 @@ impl Play {
         let task = graph.index(id).unwrap();
         let slot = &plan.slots[task];
         assert_eq!(slot.state, State::Approved, "{id} was assigned");
-        assert_eq!(attempt, slot.attempt + 1, "{id} was assigned");
-        assert!(graph.wave(task) < plan.waves, "{id} was not approved");
+        assert_eq!(attempt, slot.tries.attempt + 1, "{id} was assigned");
+        assert!(graph.wave(task) < plan.progress.waves, "{id} was not approved");
         assert!(graph.needs(task).iter().all(|need| plan.slots[*need].state.is_settled()), "{id} came too early");
-        assert!(!graph.is_gated(task) || plan.passed.contains(&task), "{id} went through its gate");
-        assert!(plan.paused.is_empty() && !plan.stopped, "{id} was assigned");
-        assert!(!plan.stopping.contains(&task), "{id} was assigned while somebody was at it");
+        assert!(!graph.is_gated(task) || plan.queues.passed.contains(&task), "{id} went through its gate");
+        assert!(plan.queues.paused.is_empty() && !plan.closing.stopped, "{id} was assigned");
+        assert!(!plan.queues.stopping.contains(&task), "{id} was assigned while somebody was at it");
         assert!(self.may_run(task), "{id} was assigned");
         assert!(!plan.awaits_revision(task), "{id} was assigned before the user had decided");
     }
@@ -121,7 +124,7 @@ impl Play {
         assert_eq!(placed, plan.active().collect::<Vec<_>>());
         assert!(placed.len() <= plan.places(), "{placed:?} hold a place");
         let working: Vec<usize> = (0..plan.slots.len())
-            .filter(|task| is_at_work(&plan.slots[*task]) || plan.stopping.contains(task))
+            .filter(|task| is_at_work(&plan.slots[*task]) || plan.queues.stopping.contains(task))
             .collect();
         for (n, one) in working.iter().enumerate() {
             for other in &working[n + 1..] {
@@ -136,16 +139,16 @@ impl Play {
         let Some(graph) = plan.graph() else { return };
         let count = |wanted: &dyn Fn(&Slot) -> bool| plan.slots.iter().filter(|slot| wanted(slot)).count();
         let unsettled = count(&|slot| !slot.state.is_settled());
-        assert_eq!(plan.unsettled, unsettled);
+        assert_eq!(plan.progress.unsettled, unsettled);
         if plan.ended().is_some() {
             let never_ran = matches!(plan.ended(), Some(PlanEnd::Rejected | PlanEnd::Replaced)) && !plan.is_approved();
             assert!(never_ran || unsettled == 0, "it ended with {unsettled} tasks open");
-            assert!(plan.stopping.is_empty(), "it ended with somebody at work");
-            assert!(plan.pending().is_empty() && !plan.is_moving() && plan.asked.is_empty());
+            assert!(plan.queues.stopping.is_empty(), "it ended with somebody at work");
+            assert!(plan.pending().is_empty() && !plan.is_moving() && plan.questions.open.is_empty());
         } else {
-            let waits = plan.revision().is_some() || !plan.asked.is_empty();
+            let waits = plan.revision().is_some() || !plan.questions.open.is_empty() || plan.is_held();
             assert!(plan.is_moving() || waits, "nothing moves and nobody is asked: {plan:#?}");
-            assert!(unsettled > 0 || !plan.stopping.is_empty(), "everything is settled and it has not ended");
+            assert!(unsettled > 0 || !plan.queues.stopping.is_empty(), "everything is settled and it has not ended");
         }
         self.check_tally();
         self.check_sets();
@@ -153,17 +156,18 @@ impl Play {
         for task in waiting.filter(|_| plan.ended().is_none()) {
             let open = graph.needs(task).iter().filter(|need| !plan.slots[**need].state.is_settled()).count();
             assert_eq!(plan.slots[task].open, open);
-            let kept = plan.asked_of.contains_key(&Some(task)) || plan.ready.all().contains(&task);
+            let kept = plan.questions.is_asked(Some(task)) || plan.queues.ready.all().contains(&task);
             assert!(kept == (open == 0) || plan.awaits_revision(task), "task {task} is lost, or too early");
         }
-        let idle = plan.active.len() < plan.places() && plan.paused.is_empty() && plan.ended().is_none();
-        for task in plan.ready.all().iter().filter(|_| idle) {
-            let mut holders =
-                (0..graph.len()).filter(|other| is_at_work(&plan.slots[*other]) || plan.stopping.contains(other));
-            let waits = plan.stopping.contains(task) || !self.taken.is_empty();
+        let is_open = plan.ended().is_none() && !plan.is_held();
+        let idle = plan.queues.active.len() < plan.places() && plan.queues.paused.is_empty() && is_open;
+        for task in plan.queues.ready.all().iter().filter(|_| idle) {
+            let mut holders = (0..graph.len())
+                .filter(|other| is_at_work(&plan.slots[*other]) || plan.queues.stopping.contains(other));
+            let waits = plan.queues.stopping.contains(task) || !self.taken.is_empty();
             assert!(waits || holders.any(|other| self.overlaps[*task][other]), "task {task} could run");
         }
-        assert!(!idle || plan.answered.is_empty(), "an answered task could run");
+        assert!(!idle || plan.queues.answered.is_empty(), "an answered task could run");
     }
 
     fn check_tally(&self) {
@@ -178,11 +182,16 @@ impl Play {
             (0..graph.len()).filter(handles).any(|other| plan.slots[other].state == State::Done)
         };
         assert_eq!(tally.tasks, plan.slots.len());
-        let cached =
-            |slot: &Slot| slot.attempt > 0 && slot.result.as_ref().is_some_and(|result| result.cached.is_some());
-        assert_eq!(tally.ran, count(&|_, slot| slot.attempt > 0 && !cached(slot)));
+        let cached = |slot: &Slot| {
+            slot.tries.attempt > 0 && slot.outcome.result.as_ref().is_some_and(|result| result.cached.is_some())
+        };
+        assert_eq!(tally.ran, count(&|_, slot| slot.tries.attempt > 0 && !cached(slot)));
         assert_eq!(tally.cached, count(&|_, slot| cached(slot)));
-        assert!(plan.slots.iter().all(|slot| !cached(slot) || slot.agent.is_none() && slot.spent == Spent::default()));
+        assert!(
+            plan.slots
+                .iter()
+                .all(|slot| !cached(slot) || slot.owner.agent.is_none() && slot.money.spent == Spent::default())
+        );
         assert_eq!(tally.done, count(&|_, slot| slot.state == State::Done));
         assert_eq!(tally.verified, count(&|_, slot| slot.state == State::Done && slot.is_verified()));
         assert_eq!(tally.failed, count(&|_, slot| failed(slot)));
@@ -190,10 +199,10 @@ impl Play {
         assert_eq!(tally.skipped, count(&|_, slot| matches!(slot.state, State::Skipped(_))));
         assert_eq!(tally.cancelled, count(&|_, slot| slot.state == State::Cancelled));
         let mut spent = Spent::default();
-        plan.slots.iter().for_each(|slot| spent.add(slot.spent));
+        plan.slots.iter().for_each(|slot| spent.add(slot.money.spent));
         assert_eq!(tally.spent, spent);
         let settled = tally.done + tally.failed + tally.skipped + tally.cancelled;
-        assert_eq!(settled + plan.unsettled, tally.tasks);
+        assert_eq!(settled + plan.progress.unsettled, tally.tasks);
     }
 
     /// What is kept beside the records says what they say.
@@ -205,31 +214,35 @@ impl Play {
         let same = |set: &std::collections::BTreeSet<usize>, wanted: &dyn Fn(&State) -> bool| {
             assert_eq!(set.iter().copied().collect::<Vec<_>>(), states(wanted));
         };
-        same(&plan.asking, &|state| matches!(state, State::Asking { .. }));
-        same(&plan.answered, &|state| matches!(state, State::Answered { .. }));
-        same(&plan.unchecked, &|state| *state == State::Unchecked);
-        same(&plan.paused, &|state| *state == State::Paused);
-        same(&plan.deferred, &|state| matches!(state, State::Deferred { .. }));
-        assert!(plan.doomed.is_empty() && plan.gated.is_empty());
-        let asked = |task: &usize| plan.asked_of.contains_key(&Some(*task));
+        same(&plan.queues.asking, &|state| matches!(state, State::Asking { .. }));
+        same(&plan.queues.answered, &|state| matches!(state, State::Answered { .. }));
+        same(&plan.queues.unchecked, &|state| *state == State::Unchecked);
+        same(&plan.queues.paused, &|state| *state == State::Paused);
+        same(&plan.queues.deferred, &|state| matches!(state, State::Deferred { .. }));
+        assert!(plan.queues.doomed.is_empty() && plan.queues.gated.is_empty() && plan.questions.withdrawn.is_empty());
+        let asked = |task: &usize| plan.questions.is_asked(Some(*task));
         for task in states(&|state| *state == State::Failed { settled: false }) {
-            assert!(plan.with_lead.contains(&task) != asked(&task), "who is to say about task {task}?");
+            assert!(plan.queues.with_lead.contains(&task) != asked(&task), "who is to say about task {task}?");
         }
-        assert!(plan.with_lead.iter().all(|task| plan.slots[*task].state == State::Failed { settled: false }));
-        assert_eq!(plan.asked.len(), plan.asked_of.len());
-        for (about, question) in &plan.asked_of {
-            let state = about.map(|task| &plan.slots[task].state);
-            match (&plan.asked[question], state) {
+        assert!(plan.queues.with_lead.iter().all(|task| plan.slots[*task].state == State::Failed { settled: false }));
+        let abouts: std::collections::BTreeSet<_> = plan.questions.open.values().map(|(about, _)| about).collect();
+        assert_eq!(plan.questions.open.len(), abouts.len());
+        for (task, about) in plan.questions.open.values() {
+            let state = task.map(|task| &plan.slots[task].state);
+            match (about, state) {
                 (About::Start { .. }, state) => assert_eq!(state, Some(&State::Approved)),
                 (About::Failure { .. }, state) => assert_eq!(state, Some(&State::Failed { settled: false })),
-                (About::Budget, None) => assert!(!plan.paused.is_empty(), "nobody needs the money"),
-                (About::Rest, None) => assert_eq!(plan.open, 0),
+                (About::Budget, None) => assert!(!plan.queues.paused.is_empty(), "nobody needs the money"),
+                (About::Rest, None) => assert_eq!(plan.progress.open, 0),
                 (About::Proposal, None) => assert!(!plan.is_approved()),
                 (about, state) => panic!("{about:?} {state:?}"),
             }
         }
-        let approved = |task: &usize| plan.graph().unwrap().wave(*task) < plan.waves;
-        assert_eq!(plan.open, states(&|state| !state.is_settled()).iter().filter(|task| approved(task)).count());
+        let approved = |task: &usize| plan.graph().unwrap().wave(*task) < plan.progress.waves;
+        assert_eq!(
+            plan.progress.open,
+            states(&|state| !state.is_settled()).iter().filter(|task| approved(task)).count()
+        );
     }
 }
 

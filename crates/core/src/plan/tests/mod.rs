@@ -14,6 +14,7 @@ use super::event::{About, Cached, Cause, Evidence, PlanEnd, PlanProposed, Proof,
 use super::*;
 use crate::event::Event;
 use crate::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId, TurnId};
+use crate::machine::Machine;
 use crate::policy::By;
 use uuid::Uuid;
 
@@ -59,6 +60,7 @@ fn proposal(draft: Draft) -> PlanProposed {
         revises: None,
         carried: Vec::new(),
         risks: Vec::new(),
+        risky_checks: None,
     }
 }
 
@@ -118,7 +120,7 @@ impl Play {
     }
 
     fn step(&mut self, input: Input) -> Vec<Event> {
-        let events = self.plan.step(input, Now { taken: &self.taken, ..Now::at(self.now) });
+        let events = self.plan.step(input, &Now { taken: &self.taken, ..Now::at(self.now) }, self.now);
         for event in &events {
             self.fold(event);
             self.log.push((self.now, event.clone()));
@@ -248,7 +250,7 @@ impl Play {
     fn rest(&mut self) {
         let stopping: Vec<usize> = self.plan.stopping().collect();
         for task in stopping {
-            let attempt = self.plan.slots[task].attempt;
+            let attempt = self.plan.slots[task].tries.attempt;
             self.step(Input::Reported { task, attempt, report: Report::Stopped, spent: used(7) });
         }
     }

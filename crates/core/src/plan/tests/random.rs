@@ -125,7 +125,7 @@ impl Play {
 
     /// Its attempt, or an older or later one.
     fn any_attempt(&self, bytes: &mut Bytes<'_>, task: usize) -> u32 {
-        let attempt = self.plan.slots.get(task).map_or(0, |slot| slot.attempt);
+        let attempt = self.plan.slots.get(task).map_or(0, |slot| slot.tries.attempt);
         match bytes.below(10) {
             8 => attempt.saturating_sub(1),
             9 => attempt + 1,
@@ -173,7 +173,7 @@ impl Play {
                 Input::Woke
             }
             23 => {
-                let next = self.plan.clock.first().map(|(at_ms, _)| *at_ms);
+                let next = self.plan.clock.due.first().map(|(at_ms, _)| *at_ms);
                 self.now = self.now.max(next.unwrap_or_default());
                 Input::Woke
             }
@@ -196,7 +196,7 @@ impl Play {
     /// What happens less often: changes before approval, people who are waited for, sleep, those who were stopped.
     fn rarer_input(&mut self, bytes: &mut Bytes<'_>) -> Input {
         let works = State::is_at_work;
-        match bytes.below(8) {
+        match bytes.below(9) {
             0 if !self.plan.is_approved() || bytes.is_one_in(8) => {
                 let by = Principal { door: "cli".into(), user: "u".into(), role: Role::Owner };
                 let mut draft = random_draft(bytes);
@@ -206,7 +206,7 @@ impl Play {
                 let open: Vec<QuestionId> = self.plan.asked().map(|(question, _)| question).collect();
                 let question = open.first().copied().unwrap_or(QuestionId::new(Uuid::from_u128(99)));
                 let risks = bytes.is_one_in(2).then(|| names(&["it deletes more"]));
-                let edited = event::PlanEdited { draft, forecast: Forecast::default(), risks, by };
+                let edited = event::PlanEdited { draft, forecast: Forecast::default(), risks, risky_checks: None, by };
                 Input::Edited { question, edits: Vec::new(), edited: Box::new(edited) }
             }
             1 => {
@@ -242,6 +242,8 @@ impl Play {
                     _ => Input::RevisionEnded { revision, reworked: bytes.is_one_in(2) },
                 }
             }
+            7 if self.plan.is_held() => Input::Continue { by: "user".into() },
+            7 if bytes.is_one_in(4) => Input::Hold { by: "user".into() },
             _ => Input::Woke,
         }
     }
@@ -253,15 +255,18 @@ impl Play {
                 .slots
                 .iter()
                 .position(|slot| wanted(&slot.state))
-                .map(|task| (task, self.plan.slots[task].attempt))
+                .map(|task| (task, self.plan.slots[task].tries.attempt))
         };
         let works =
             |state: &State| matches!(state, State::Dispatched { .. } | State::Running { .. } | State::Held { .. });
+        if self.plan.is_held() {
+            return Input::Continue { by: "user".into() };
+        }
         if let Some(revision) = self.plan.revision() {
             return Input::RevisionEnded { revision, reworked: false };
         }
         if let Some(task) = self.plan.stopping().next() {
-            let attempt = self.plan.slots[task].attempt;
+            let attempt = self.plan.slots[task].tries.attempt;
             return Input::Reported { task, attempt, report: Report::Stopped, spent: used(1) };
         }
         if let Some((task, attempt)) = first(&|state| *state == State::Checking) {
@@ -274,7 +279,7 @@ impl Play {
         if let Some((task, _)) = first(&|state| matches!(state, State::Asking { .. })) {
             return Input::Told { task, answer: "that".into(), by: "max".into() };
         }
-        if !self.plan.with_lead.is_empty() {
+        if !self.plan.queues.with_lead.is_empty() {
             return Input::LeadSilent;
         }
         if let Some((question, about)) = self.plan.asked().next() {
@@ -282,7 +287,7 @@ impl Play {
             let say = if gives_up { Say::Rule(Ruling::GiveUp) } else { Say::Approve };
             return Input::Answered { question, say, by: person() };
         }
-        self.now = self.plan.clock.first().expect("nothing moves").0.max(self.now);
+        self.now = self.plan.clock.due.first().expect("nothing moves").0.max(self.now);
         Input::Woke
     }
 }

@@ -122,7 +122,7 @@ fn a_revision_takes_over_what_is_finished_when_it_is_approved() {
     let (question, now) = (play.question(), play.now);
     let by_now = [carry("b")];
     let answered = Input::Answered { question, say: Say::Approve, by: person() };
-    let events = play.plan.step(answered, Now { carried: Some(&by_now), ..Now::at(now) });
+    let events = play.plan.step(answered, &Now { carried: Some(&by_now), ..Now::at(now) }, now);
     events.iter().for_each(|event| play.fold(event));
     assert_eq!(play.plan, play.folded);
     assert_eq!((play.status("b"), play.at_work()), (Status::Done, vec!["a"]));

@@ -1,4 +1,4 @@
-//! Which protected files a command may change after all.
+//! Which protected files an approved command may change.
 
 use super::{Protected, kept};
 use crate::policy::line::{Line, Part};
@@ -40,7 +40,8 @@ fn checks_out(line: &Line) -> bool {
     parts.iter().any(git) && parts.iter().all(|part| git(part) || only_looks(part))
 }
 
-/// Whether a part changes nothing: what stands beside git on a line must not be opened with it.
+/// Whether a part of a line changes nothing: another command beside git must not get the files that are opened for
+/// git.
 fn only_looks(part: &Part) -> bool {
     if part.argv.first().is_some_and(|program| program == "cd") {
         return true;

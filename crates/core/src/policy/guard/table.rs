@@ -12,7 +12,7 @@ const LOGIN: &str = "every login";
 const AGENTS: &str = "a coding agent";
 const MAX_TEAM: &str = "max-team";
 
-/// The table.
+/// All protected files; rows with `held` are never changed by a tool.
 pub const PROTECTED: &[Protected] = &[
     held(".max-team", Reach::Configures, MAX_TEAM),
     held(".claude", Reach::Configures, "Claude Code and max-team"),
@@ -61,7 +61,7 @@ pub const PROTECTED: &[Protected] = &[
     instructs(".github/prompts", AGENTS),
     instructs(".github/chatmodes", AGENTS),
     instructs(".github/agents", AGENTS),
-    // Hooks that are kept outside of `.git`.
+    // Hooks outside `.git`.
     runs(".husky", GIT_HOOKS),
     runs(".githooks", GIT_HOOKS),
     runs("lefthook.yml", GIT_HOOKS),

@@ -1,15 +1,15 @@
-//! What kind of word a judgement rests on, as data: evidence names the person, the plan or the mode behind it.
+//! What kind of authority a judgement rests on, as data: audit lines name the person, the plan or the mode behind it.
 
 use serde::{Deserialize, Serialize};
 
-/// The kind of word that decided.
+/// The kind of authority that decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
     /// A rule, a constraint or a setting.
     #[default]
     Rule,
-    /// An answer of a person that holds for longer.
+    /// A remembered answer of a person.
     Answer,
     /// An approved plan.
     Plan,
@@ -23,34 +23,33 @@ pub enum Basis {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Free {
-    /// Answering whoever asked.
+    /// Handing over the final answer.
     Answer,
-    /// Working with colleagues.
+    /// Working with teammates.
     Team,
-    /// Asking what the user has set up for it: logs, metrics.
+    /// Querying sources that the user has configured: logs, metrics.
     SetUp,
     /// Reading inside the project.
     Read,
-    /// Reading in the folders that settings name besides.
+    /// Reading in the additional folders of settings.
     ReadAlso,
-    /// Reading and writing in a folder of its own.
+    /// Reading and writing in an agent folder.
     Own,
-    /// Reading and writing where nothing is kept: `/dev/null`.
+    /// Reading and writing devices that store nothing: `/dev/null`.
     Device,
-    /// A command that does no more than what was judged place by place.
+    /// A command that only touches paths, each of which was judged.
     Places,
-    /// What a command line pipes into, if nothing of it needs a word.
+    /// The rest of a pipeline, if nothing in it needs a permission.
     Rest,
     /// A host that the member's definition names.
     Hosts,
     /// An approved check of its task, or the project's test command.
     Check,
-    /// Editing in its own worktree: a merge is looked at before it reaches the project.
+    /// Editing in the agent's own worktree: its changes are reviewed before they reach the project.
     Worktree,
 }
 
 impl Free {
-    /// All of them.
     pub const ALL: [Self; 12] = [
         Self::Answer,
         Self::Team,
@@ -66,7 +65,7 @@ impl Free {
         Self::Worktree,
     ];
 
-    /// What it is called.
+    /// Its name in records.
     pub fn name(self) -> &'static str {
         match self {
             Self::Answer => "answer",
@@ -84,7 +83,7 @@ impl Free {
         }
     }
 
-    /// What the judge says of it.
+    /// The reason as the judge words it.
     pub fn words(self) -> &'static str {
         match self {
             Self::Answer => "answering is always allowed",
@@ -102,7 +101,7 @@ impl Free {
         }
     }
 
-    /// Which of them a judgement's words speak of; whatever stands before says where that was.
+    /// The variant whose reason ends a judgement's text; the text before it only says where.
     pub fn of(rule: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|free| rule.ends_with(free.words()))
     }

@@ -15,7 +15,8 @@ impl<'a> Case<'a> {
             Some(Line::Plain(parts)) if !parts.is_empty() => self.plain(parts),
             Some(Line::Plain(_)) => said(Verdict::Deny, "there is no command in the line"),
             Some(Line::Opaque { text, why }) => self.opaque(text, why),
-            // Made by a tool of ours from parts that were looked at one by one: the command counts, not its words.
+            // A tool of this project made the line from parts that were judged one by one: only the command counts,
+            // not its words.
             None => {
                 let argv: Vec<String> = self.action.target.split_whitespace().map(str::to_owned).collect();
                 let facts = Facts { effects: Vec::new(), ..program::look(&argv) };
@@ -25,7 +26,7 @@ impl<'a> Case<'a> {
     }
 
     fn plain(&self, parts: &[Part]) -> Judgement {
-        // Where the line may be, if all of its chain so far went well, and at all.
+        // The folders that the line may be in here: if the chain so far succeeded, and at any point.
         let (mut here, mut ever) = (vec![String::new()], vec![String::new()]);
         let mut all = Vec::new();
         for (index, part) in parts.iter().enumerate() {
@@ -58,12 +59,13 @@ impl<'a> Case<'a> {
             End::Same(_) => None,
         });
         let extra: Vec<Effect> = variables.chain(flows).collect();
-        // A rule that names the whole command, word for word, was written by somebody who saw it whole.
+        // A rule that names the exact command was written by a person who knew all of it.
         let spelled = [Spelling::new(part.argv.clone(), true)];
         let is_exact = self.exact(Subject::Command(&spelled))
             || [self.rules.checks, self.tests()].iter().any(|list| is_in(list, &part.argv, folders));
         let is_seen = part.env.is_empty() && part.flows.is_empty() && is_exact;
-        // Where nobody is asked, what would have been a question is a refusal: then it is not to be told from others.
+        // In mode `DontAsk` questions become refusals. To find the questions that the exact rule covers, the command
+        // is judged as in the default mode.
         let asked = Case { rules: Rules { mode: Mode::Default, ..self.rules }, ..*self };
         let case = if is_seen && self.rules.mode == Mode::DontAsk { &asked } else { self };
         let all = case.deep(&part.argv, folders, 0);
@@ -80,14 +82,14 @@ impl<'a> Case<'a> {
         self.asking(judged.unwrap_or_else(|| self.by_mode(Verdict::Ask)))
     }
 
-    /// The test commands that need no question. In a worktree that no plan stands behind they do: the agent changes
-    /// unasked there what such a command runs.
+    /// The test commands that need no question. In a worktree without an approved plan they do: the agent can change
+    /// without a question what such a command runs.
     fn tests(&self) -> &'a [Vec<String>] {
         let is_unseen = !self.rules.permissions.copy.is_empty() && !self.rules.approved;
         if is_unseen { &[] } else { self.rules.tests }
     }
 
-    /// A line that a tool of ours made: behind a check or a test command it may have chosen some of the tests.
+    /// A line that a tool of this project made: after a check or a test command it may select some of the tests.
     fn command_of_tool(&self, argv: &[String], facts: &Facts) -> Judgement {
         let is_chosen = |rest: &str| rest.is_empty() || rest.starts_with(' ');
         let begins = |list: &[Vec<String>]| {
@@ -98,7 +100,7 @@ impl<'a> Case<'a> {
         if is_plain_question && begins(self.tests()) { free(Free::Check) } else { judged }
     }
 
-    /// A command, and everything that it does.
+    /// A command and all its effects.
     fn deep(&self, argv: &[String], folders: &[String], depth: usize) -> Vec<Judgement> {
         let facts = program::look(argv);
         let mut all = vec![self.command(argv, &facts, depth == 0 && is_in(self.rules.checks, argv, folders))];
@@ -120,7 +122,7 @@ impl<'a> Case<'a> {
             Effect::Run(inner) => self.deep(inner, folders, depth + 1),
             Effect::Code(why) => vec![self.hidden(why, Memory::Rules(vec![grant::exactly(argv)]))],
             Effect::History => vec![self.history()],
-            // The command itself is judged by it.
+            // The judgement of the command itself covers it.
             Effect::Discard => Vec::new(),
             Effect::Reach(host) => {
                 let judged = self.fetch(host);
@@ -177,7 +179,8 @@ impl<'a> Case<'a> {
     /// The refusal of a command outside `allowed_commands`: one line, with the nearest command that is not refused itself.
     fn unlisted(&self, allowed: &[String], argv: &[String]) -> Judgement {
         let words: Vec<&str> = argv.iter().map(String::as_str).collect();
-        // Of a program that is in the list only with other words, the first of its own words is named, too.
+        // If the list has the program with other words only, the message also names the first of the refused command's
+        // words.
         let program = words.first().copied().unwrap_or_default();
         let is_known = allowed.iter().any(|command| command.split_whitespace().next() == Some(program));
         let named = words.get(..2).filter(|_| is_known).map_or_else(|| program.to_owned(), |words| words.join(" "));
@@ -193,7 +196,7 @@ impl<'a> Case<'a> {
 
     /// Whether a command of `allowed_commands` is not refused by a rule or the mode.
     fn is_usable(&self, command: &str) -> bool {
-        // A folder stands for the files in it, and none of them is known here.
+        // A folder stands for the files in it, which are not known here.
         if command.ends_with('/') {
             return true;
         }
@@ -206,8 +209,8 @@ impl<'a> Case<'a> {
         self.deep(&argv, &[String::new()], 0).iter().all(is_open)
     }
 
-    /// A command that can discard work that was never committed: a plan does not answer for it, and a remembered answer
-    /// only for the very same command.
+    /// A command that can discard uncommitted work: a plan does not cover it, and a remembered answer covers only
+    /// exactly the same command.
     fn discard(&self, argv: &[String], subject: Subject<'_>) -> Judgement {
         let covers = |rule: &Rule| rule.is_exact() || rule.origin.scope != Scope::Answer;
         if let Some(judged) = self.allow_by(subject, covers) {
@@ -217,7 +220,7 @@ impl<'a> Case<'a> {
         Judgement { rule: format!("it can discard uncommitted work; {}", judged.rule), ..judged }
     }
 
-    /// What cannot be seen may be anything, also what always asks: no mode and no plan answers for it.
+    /// A hidden effect may be anything, even one that always asks: no mode and no plan allows it.
     fn hidden(&self, why: &str, memory: Memory) -> Judgement {
         if self.rules.mode == Mode::Plan {
             return self.by_mode(Verdict::Deny);
@@ -231,7 +234,7 @@ impl<'a> Case<'a> {
         self.asking(Judgement { hint, memory, ..said(Verdict::Ask, &format!("not to be seen through: {why}")) })
     }
 
-    /// Contents of files that may be out of sight, or that a rule denies or asks about.
+    /// Contents of files in the history that may be out of sight, or that a rule denies or asks about.
     fn history(&self) -> Judgement {
         let is_denied = self.rules.permissions.rules.iter().any(|rule| rule.list != List::Allow && rule.is_of_places());
         if self.sight.is_whole() && !is_denied {
@@ -249,7 +252,7 @@ impl<'a> Case<'a> {
         Judgement { hint, rule: format!("{words}; {}", judged.rule), ..judged }
     }
 
-    /// A line that only a shell understands. Only the very same text can have been allowed.
+    /// A line that only a shell can parse. Only a rule for exactly this text can allow it.
     fn opaque(&self, text: &str, why: &str) -> Judgement {
         if self.rules.constraints.allowed_commands.is_some() {
             return constrained(format!(
@@ -296,12 +299,12 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Whether a command is, word for word and in the project's folder, one of the list.
+/// Whether a command is exactly one of the list and runs in the project's folder.
 fn is_in(list: &[Vec<String>], argv: &[String], folders: &[String]) -> bool {
     folders.iter().all(String::is_empty) && list.iter().any(|known| known == argv)
 }
 
-/// The folders that the rest of a chain runs in behind a `cd`, which may not have been carried out.
+/// The folders that the rest of a chain may run in after a `cd`, which may have failed.
 fn moved(part: &Part, here: &[String], is_sure: bool) -> Vec<String> {
     let to = part.argv.iter().skip(1).find(|word| !word.starts_with('-') || *word == "-");
     let moved = here.iter().map(|folder| joined(folder, to.map_or("", |to| to)));
@@ -309,7 +312,7 @@ fn moved(part: &Part, here: &[String], is_sure: bool) -> Vec<String> {
 }
 
 fn joined(folder: &str, path: &str) -> String {
-    // Without a path it is the user's own folder; `-` is one that nobody knows here.
+    // Without a path it is the user's home folder; `-` is a folder that is unknown here.
     match path {
         "" | "-" => "/".to_owned(),
         path if path.starts_with('/') => absolute("", path),

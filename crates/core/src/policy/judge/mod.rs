@@ -1,9 +1,9 @@
-//! The verdict over one action.
+//! The verdict on one action.
 //!
-//! The order never changes: what the agent may never do (constraints), what rules deny, what always needs a person
-//! (danger), what rules ask about, what is free, what rules and answers allow, the approved plan, the mode. An action
-//! that is many things (a command line) is judged thing by thing, and the strictest verdict counts. Whoever works for
-//! somebody is judged under their modes too, so nobody is freer than whom they work for.
+//! The order never changes: constraints, rules that deny, actions that always need a person (danger), rules that ask,
+//! what is free, rules and answers that allow, the approved plan, the mode. An action with several effects (a command
+//! line) is judged effect by effect, and the strictest verdict counts. A called agent is also judged under the modes
+//! of its callers, so that it is never freer than they are.
 
 mod basis;
 mod command;
@@ -16,70 +16,70 @@ use super::rule::{List, Origin, Rule, Scope, Subject};
 use super::{Action, Deed, Grant, Memory, Mode, Permissions, Recourse, Sight, Verdict};
 use crate::team::Constraints;
 
-/// A verdict and who is behind it.
+/// A verdict and its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
     /// What may happen.
     pub verdict: Verdict,
-    /// Which rule says so, for people and for the model.
+    /// The rule or reason, for people and for the model.
     pub rule: String,
-    /// All that took part, in order, where an action that is many things was allowed by several.
+    /// All rules that allowed it, in order, if an action with several effects was allowed by several.
     pub rules: Vec<String>,
-    /// What kind of word the rule is.
+    /// The kind of authority behind `rule`.
     pub basis: Basis,
-    /// The same of each of `rules`.
+    /// The kind of authority behind each of `rules`.
     pub bases: Vec<Basis>,
-    /// Where that rule is written, if it is.
+    /// Where the rule is written, if it is in a file.
     pub origin: Option<Origin>,
     /// What would change the verdict.
     pub hint: String,
-    /// What would let the call run, where it is refused or asked about.
+    /// What would let a refused or questioned call run.
     pub recourse: Recourse,
-    /// What a "yes, always" would be remembered as.
+    /// The rule that "always allow" would add.
     pub memory: Memory,
-    /// Whether it asks because of what it would do, whatever anybody has allowed.
+    /// Whether the action itself is dangerous: it asks even if a rule, a mode or a plan allows it.
     pub is_danger: bool,
 }
 
 impl Judgement {
-    /// Every rule that took part.
+    /// All rules that took part.
     pub fn all(&self) -> &[String] {
         if self.rules.is_empty() { std::slice::from_ref(&self.rule) } else { &self.rules }
     }
 
-    /// What kind of word each of them is.
+    /// The kind of authority behind each of them.
     pub fn all_bases(&self) -> &[Basis] {
         if self.rules.is_empty() { std::slice::from_ref(&self.basis) } else { &self.bases }
     }
 }
 
-/// What an action is judged by.
+/// Everything that an action is judged by.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules<'a> {
     /// How freely the agent may act.
     pub mode: Mode,
-    /// The modes of those it works for.
+    /// The modes of the agents that it works for.
     pub within: &'a [Mode],
-    /// What settings say.
+    /// The permission settings.
     pub permissions: &'a Permissions,
-    /// What a person has allowed.
+    /// What a person has granted.
     pub grants: &'a [Grant],
-    /// What the agent may never do.
+    /// The member's constraints.
     pub constraints: &'a Constraints,
-    /// Whether an approved plan stands behind the work.
+    /// Whether the work belongs to an approved plan.
     pub approved: bool,
     /// Whether the work corrects a task of an approved plan: only the files that the task owns need no question.
     pub corrects: bool,
     /// Globs of the paths that the task owns; `None`: no restriction.
     pub owns: Option<&'a [String]>,
-    /// Commands that may run word for word, also outside `allowed_commands`.
+    /// Commands that may run exactly as written, even outside `allowed_commands`.
     pub checks: &'a [Vec<String>],
     /// Test commands of the project, which need no question.
     pub tests: &'a [Vec<String>],
 }
 
 impl<'a> Rules<'a> {
-    /// A mode and constraints, and nothing else.
+    /// Only a mode and constraints.
     pub fn new(mode: Mode, constraints: &'a Constraints) -> Self {
         Self {
             mode,
@@ -106,7 +106,7 @@ pub fn judge(rules: &Rules<'_>, tool: &str, action: &Action) -> Judgement {
     if asks_a_person && rules.permissions.never_asks { unasked(judged) } else { judged }
 }
 
-/// What would need a question, where nobody is asked.
+/// Turns a question into a refusal, because settings say `denyInsteadOfPrompting`.
 fn unasked(judged: Judgement) -> Judgement {
     let rule = format!("{}; settings say `denyInsteadOfPrompting`", judged.rule);
     let hint = "only without `denyInsteadOfPrompting`, or with a rule that allows it".to_owned();
@@ -131,7 +131,7 @@ impl Case<'_> {
             Deed::Ask => self.deny(Subject::Tool).unwrap_or_else(|| self.question("a question to the user")),
             // A rule can allow work in a worktree, but not its merge.
             Deed::Merge => self.question("a person decides about changes in a worktree"),
-            // Also in modes that ask nobody: the lead can always answer.
+            // Also in modes that never ask a person: the lead can always answer.
             Deed::Propose => asked("the lead or a person approves a teammate's plan"),
             Deed::Read => self.place(place::Touch::Read, "", target),
             Deed::ReadLinked => self.place(place::Touch::ReadLinked, "", target),
@@ -144,7 +144,7 @@ impl Case<'_> {
         }
     }
 
-    /// What only a person can say.
+    /// A question that only a person can answer.
     fn question(&self, words: &str) -> Judgement {
         match self.rules.mode {
             Mode::DontAsk => self.by_mode(Verdict::Deny),
@@ -152,7 +152,7 @@ impl Case<'_> {
         }
     }
 
-    /// Work with the team is free unless a rule speaks of the tool or the member.
+    /// Work with the team is free unless a rule names the tool or the member.
     fn team(&self, member: &str) -> Judgement {
         let subject = Subject::Member(member);
         if let Some(judged) = self.deny(subject).or_else(|| self.ask(subject)) {
@@ -161,13 +161,13 @@ impl Case<'_> {
         free(Free::Team)
     }
 
-    /// What the user has set up for it is free unless a rule speaks of the tool.
+    /// Sources that the user has configured are free unless a rule names the tool.
     fn query(&self) -> Judgement {
         let spoken = self.deny(Subject::Tool).or_else(|| self.ask(Subject::Tool));
         spoken.unwrap_or_else(|| free(Free::SetUp))
     }
 
-    /// A host that nobody has named is asked about, whatever else is allowed.
+    /// A host that neither a rule nor the member's definition names is always asked about.
     fn fetch(&self, host: &str) -> Judgement {
         let subject = Subject::Host(host);
         if let Some(judged) = self.deny(subject).or_else(|| self.ask(subject)).or_else(|| self.allow(subject)) {
@@ -182,14 +182,14 @@ impl Case<'_> {
         self.asking(Judgement { hint, memory, is_danger: true, ..said(Verdict::Ask, &words) })
     }
 
-    /// The rule that denies, if one does.
+    /// The denial of a rule, if one applies.
     fn deny(&self, subject: Subject<'_>) -> Option<Judgement> {
         let rule = self.rule(List::Deny, subject)?;
         let hint = "only without that rule: no permission beats a denial".to_owned();
         Some(Judgement { origin: Some(rule.origin.clone()), hint, ..said(Verdict::Deny, &format!("the rule {rule}")) })
     }
 
-    /// The rule that wants a question, if one does.
+    /// The question of a rule, if one applies.
     fn ask(&self, subject: Subject<'_>) -> Option<Judgement> {
         let rule = self.rule(List::Ask, subject)?;
         let (words, hint) = match rule.origin.scope {
@@ -203,17 +203,18 @@ impl Case<'_> {
         Some(self.asking(Judgement { origin: Some(rule.origin.clone()), hint, ..asked(&words) }))
     }
 
-    /// The rule or the answer that allows, if one does.
+    /// The permission of a rule or a remembered answer, if one applies.
     fn allow(&self, subject: Subject<'_>) -> Option<Judgement> {
         self.allow_by(subject, |_| true)
     }
 
-    /// The rule that allows a deletion, or the answer that names its place: one that speaks of changes at large does not.
+    /// The permission to delete: of a rule, or of a remembered answer that names the path. An answer about changes in
+    /// general does not cover a deletion.
     fn allow_deleting(&self, subject: Subject<'_>) -> Option<Judgement> {
         self.allow_by(subject, |rule| rule.is_of_places() || rule.origin.scope != Scope::Answer)
     }
 
-    /// The same, of those that are such.
+    /// Like `allow`, but only for rules that satisfy `is`.
     fn allow_by(&self, subject: Subject<'_>, is: impl Fn(&Rule) -> bool) -> Option<Judgement> {
         let fits = |rule: &Rule| is(rule) && rule.fits(self.tool, &self.action.parameters, subject);
         let mut own = self.rules.permissions.rules.iter().filter(|rule| rule.list == List::Allow);
@@ -234,7 +235,7 @@ impl Case<'_> {
         own.into_iter().find(|rule| rule.fits(self.tool, &self.action.parameters, subject))
     }
 
-    /// A question that is not asked where nobody is to be asked.
+    /// Turns a question into a refusal in mode `DontAsk`.
     fn asking(&self, judged: Judgement) -> Judgement {
         match (judged.verdict, self.rules.mode) {
             (Verdict::Ask, Mode::DontAsk) => Judgement { verdict: Verdict::Deny, ..judged },
@@ -247,7 +248,7 @@ impl Case<'_> {
         Judgement { recourse: Recourse::Mode, basis: Basis::Mode, ..judged }
     }
 
-    /// What the mode says where nothing else does.
+    /// The verdict of the mode, if nothing else decided.
     fn mode(&self, deed: Deed, memory: Memory, wish: &str) -> Judgement {
         let verdict = match (self.rules.mode, deed) {
             (Mode::BypassPermissions, _) | (Mode::AcceptEdits | Mode::Auto, Deed::Write) => Verdict::Allow,
@@ -266,7 +267,7 @@ impl Case<'_> {
         Judgement { hint, memory, recourse: Recourse::RuleOrMode, ..self.by_mode(verdict) }
     }
 
-    /// Whether an approved plan speaks of it, and how.
+    /// The verdict of the approved plan, if it covers the action.
     fn plan(&self, deed: Deed, target: &str) -> Option<Judgement> {
         let Rules { mode, approved, corrects, owns, .. } = self.rules;
         if matches!(mode, Mode::Plan | Mode::BypassPermissions) {
@@ -287,7 +288,7 @@ impl Case<'_> {
     }
 }
 
-/// A verdict in words that are not a rule's.
+/// A verdict with a reason that is not a rule.
 fn said(verdict: Verdict, words: &str) -> Judgement {
     let hint = match verdict {
         Verdict::Allow => "a `deny` or `ask` rule, or constraints of the member",
@@ -307,40 +308,40 @@ fn said(verdict: Verdict, words: &str) -> Judgement {
     }
 }
 
-/// What is free without a rule.
+/// A built-in permission.
 fn free(free: Free) -> Judgement {
     Judgement { basis: Basis::BuiltIn(free), ..said(Verdict::Allow, free.words()) }
 }
 
-/// What a person has allowed for longer.
+/// A permission from a remembered answer.
 fn answered(words: &str) -> Judgement {
     Judgement { basis: Basis::Answer, ..said(Verdict::Allow, words) }
 }
 
-/// What an approved plan allows.
+/// A permission from the approved plan.
 fn planned() -> Judgement {
     Judgement { basis: Basis::Plan, ..said(Verdict::Allow, "the approved plan") }
 }
 
-/// What a person is asked, each time.
+/// A question that a person must answer each time.
 fn asked(words: &str) -> Judgement {
     Judgement { recourse: Recourse::Person, ..said(Verdict::Ask, words) }
 }
 
-/// What the member's constraints refuse.
+/// A refusal by the member's constraints.
 fn constrained(rule: String) -> Judgement {
     let hint = "only other constraints of the member: no rule, mode, answer or plan loosens them".to_owned();
     Judgement { hint, ..said(Verdict::Deny, &rule) }
 }
 
-/// What always needs a person.
+/// A question about an action that always needs a person.
 fn danger(why: &str) -> Judgement {
     let hint = "nothing: this always asks; a `deny` rule would refuse it".to_owned();
     Judgement { hint, is_danger: true, ..asked(&format!("always asked: {why}")) }
 }
 
-/// The strictest of several, the first of equals; a danger before other questions. What a yes would be remembered as
-/// is told of all that ask, or of none. All of the strictest must be lifted, so the hardest recourse counts.
+/// The strictest judgement, the first of equals; a danger before other questions. A remembered answer must cover all
+/// judgements that ask, or there is none. All of the strictest must be lifted, so the hardest recourse counts.
 fn strictest(all: impl IntoIterator<Item = Judgement>) -> Option<Judgement> {
     let (mut worst, mut rules, mut is_kept): (Option<Judgement>, Vec<String>, bool) = (None, Vec::new(), true);
     let mut allowing: Vec<(String, Basis)> = Vec::new();

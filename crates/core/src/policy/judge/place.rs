@@ -1,6 +1,6 @@
-//! A look at a place, or a change of it.
+//! Judges reads and changes of a path.
 //!
-//! A place has two ends where a link stands on the way: what forbids looks at either, what allows needs both.
+//! A link has two ends, its name and its target: a denial of either counts, a permission must cover both.
 
 use super::{Case, Free, Judgement, answered, constrained, danger, free, said, strictest};
 use crate::policy::guard::{given, protected};
@@ -17,15 +17,15 @@ pub(super) enum Touch {
     Delete,
 }
 
-/// Devices that hold nothing.
+/// Devices that store nothing.
 const DEVICES: [&str; 7] =
     ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/zero", "/dev/urandom", "/dev/tty"];
 
-/// The constraint that nothing is changed by whoever has it.
+/// The constraint of a member that may change nothing.
 const READ_ONLY: &str = "the member's `read_only`";
 
 impl Case<'_> {
-    /// Judges a touch of a path as it is written, from a folder of the project.
+    /// Judges a touch of a path as written, relative to a folder of the project.
     pub(super) fn place(&self, touch: Touch, folder: &str, path: &str) -> Judgement {
         let root = self.root();
         let full = self.original(absolute(&absolute(root, folder), path));
@@ -65,7 +65,7 @@ impl Case<'_> {
             return free(Free::Read);
         }
         let deed = if is_change { Deed::Write } else { Deed::ReadLinked };
-        // A yes to a change is none to deleting something else: what is gone was perhaps nowhere else.
+        // An approval of changes does not cover deletions: the deleted content may exist nowhere else.
         let is_delete = touch == Touch::Delete;
         let allowed = if is_delete { self.allow_deleting(subject) } else { self.allow(subject) };
         if let Some(judged) = allowed {
@@ -90,9 +90,9 @@ impl Case<'_> {
         self.mode(deed, Memory::Rules(vec![rule]), wish)
     }
 
-    /// Judges a touch of a folder of its own, which is free to whoever may act at all: it lies outside the project, so
-    /// what constraints and settings say of the project's folders is not about it. Rules are, by the name that a model
-    /// writes, as if it were a folder of the project.
+    /// Judges a touch of an agent folder. It is free unless a rule or a constraint forbids it. The folder lies outside
+    /// the project, so limits to the project's folders do not apply; rules do, by the name that a model writes, as if
+    /// it were a folder of the project.
     pub(super) fn own(&self, is_change: bool, path: &str) -> Judgement {
         if is_change && self.rules.constraints.read_only {
             return constrained(READ_ONLY.to_owned());
@@ -115,13 +115,13 @@ impl Case<'_> {
         asked.unwrap_or_else(|| free(Free::Own))
     }
 
-    /// The folder that everything is held against; one that nothing lies in, if nobody said.
+    /// The folder that relative paths start from. Without one, a folder that contains nothing.
     pub(super) fn root(&self) -> &str {
         let root = self.rules.permissions.root.as_str();
         if root.is_empty() { "/\u{1}" } else { root }
     }
 
-    /// What a path in the agent's copy of the project is a copy of; any other path is itself.
+    /// The path in the project that a path in the agent's worktree stands for; any other path is unchanged.
     fn original(&self, full: String) -> String {
         let copy = self.rules.permissions.copy.trim_end_matches('/');
         let rest = if copy.is_empty() { None } else { full.strip_prefix(copy) };
@@ -152,7 +152,7 @@ impl Case<'_> {
         self.rules.permissions.also.iter().find_map(beneath)
     }
 
-    /// What settings say of everything outside the folders that are worked in.
+    /// The verdict of settings that close everything outside the working folders.
     fn closed(&self, is_change: bool, place: &Place) -> Option<Judgement> {
         let permissions = self.rules.permissions;
         let (is_closed, name) = match is_change {
@@ -168,7 +168,7 @@ impl Case<'_> {
         Some(Judgement { hint, ..said(Verdict::Deny, &rule) })
     }
 
-    /// The constraint that a touch breaks, in words.
+    /// The constraint that a touch violates, for people.
     fn forbidden(&self, touch: Touch, end: &str) -> Option<String> {
         let is_change = matches!(touch, Touch::Write | Touch::Delete);
         if is_change && self.rules.constraints.read_only {
@@ -178,7 +178,7 @@ impl Case<'_> {
         let lists = || write_patterns.iter().chain(write_within);
         let unnamed = |list: &Vec<String>| format!("the member's `write_patterns` ({})", sight::quoted(list));
         let Some(path) = self.inside(end) else {
-            // Constraints name paths of the project: none of them is meant by one outside.
+            // Constraints name paths of the project, so they never match a path outside it.
             return self.sight.bars(end).or_else(|| lists().next().filter(|_| is_change).map(unnamed));
         };
         match touch {
@@ -190,7 +190,7 @@ impl Case<'_> {
         }
     }
 
-    /// What makes a change dangerous, in words.
+    /// Why a change is dangerous, for people.
     fn risk(&self, touch: Touch, place: &Place) -> Option<String> {
         let named = |end: &str| given(&self.rules.permissions.guarded, end).map(|why| format!("`/{end}`: {why}"));
         place.ends().find_map(|end| match (self.inside(end), touch) {
@@ -209,7 +209,7 @@ impl Case<'_> {
     }
 
     fn outside(&self, touch: Touch, place: &Place, subject: Subject<'_>) -> Judgement {
-        // A permission for the tool as a whole was given with the project in mind.
+        // A permission for a tool as a whole is meant for the project; outside, a rule must name the path.
         if let Some(judged) = self.allow_by(subject, Rule::is_of_places) {
             return judged;
         }

@@ -27,7 +27,7 @@ use super::setting::setting;
 use super::table::{Row, Style};
 use super::{Effect, host};
 
-/// What was found.
+/// The parsed flags and words of a command.
 #[derive(Debug, Default)]
 pub(super) struct Seen<'a> {
     /// What the flags do.
@@ -69,7 +69,7 @@ pub(super) fn read<'a>(row: &Row, words: &[&'a str]) -> Seen<'a> {
             continue;
         }
         let is_flag = word.len() > 1 && word.starts_with('-');
-        // A wrapper's own flags end where the command begins.
+        // The own flags of a wrapper end where the wrapped command begins.
         if !is_flag || (row.is_wrapper() && !seen.rest.is_empty()) {
             seen.rest.push(word);
             if row.is_wrapper() && seen.rest.len() > row.wrapped() {
@@ -101,7 +101,7 @@ fn long<'a>(row: &Row, word: &'a str, words: &mut impl Iterator<Item = &'a str>,
         Some((name, value)) => (name, Some(value)),
         None => (word, None),
     };
-    // `-exec` and `--exec` are one where a program has it so.
+    // Some programs accept `-exec` and `--exec` alike.
     let bare = name.trim_start_matches('-');
     let is = |flag: &Flag| flag.name == name || (row.style == Style::Dash && flag.name.trim_start_matches('-') == bare);
     let could = |flag: &Flag| row.style == Style::Gnu && name.len() > 2 && flag.name.starts_with(name);
@@ -128,7 +128,7 @@ fn short<'a>(row: &Row, word: &'a str, words: &mut impl Iterator<Item = &'a str>
         let value = attached.or_else(|| if takes(flag.sign) { words.next() } else { None });
         return apply(flag, value, seen);
     }
-    // `-5` is a number where a program has it so.
+    // Some programs accept `-5` as a number.
     let is_number = word.get(1..).is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()));
     if is_number && flags(row).any(|flag| flag.name == "-0") {
         return;
@@ -156,12 +156,12 @@ fn short<'a>(row: &Row, word: &'a str, words: &mut impl Iterator<Item = &'a str>
     }
 }
 
-/// Whether the next word belongs to it.
+/// Whether the flag takes the next word as its value.
 fn takes(sign: char) -> bool {
     matches!(sign, '=' | '<' | '*' | '>' | '!' | '@' | '&' | '/' | '#' | '$')
 }
 
-/// Of two that a cut name could be, the one that does more.
+/// If a shortened name could be either of two flags, the one that does more counts.
 fn weight(sign: char) -> u8 {
     match sign {
         '!' | '%' | '#' | '^' | '$' => 4,
@@ -187,7 +187,7 @@ fn apply(flag: Flag, value: Option<&str>, seen: &mut Seen<'_>) {
             seen.has_target = true;
             Effect::Write(text.to_owned())
         }
-        // Most programs hand it to a shell.
+        // Most programs pass the value to a shell.
         '!' if text.contains(['$', '`', ';', '|', '&', '<', '>', '(', '*', '?', '\'', '"', '\\', '\n']) => {
             Effect::Code(format!("`{}` runs a script in a word", flag.name))
         }

@@ -55,7 +55,7 @@ fn shell(name: &str, words: &[&str]) -> Facts {
     Facts { effects, ..Facts::default() }
 }
 
-/// The script, and what flags before it load.
+/// The script, and the code that flags before it load.
 fn loaded(words: &[&str]) -> Vec<Effect> {
     let mut effects = Vec::new();
     let mut words = words.iter().copied();

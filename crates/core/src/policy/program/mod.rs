@@ -1,9 +1,9 @@
-//! What a command does, by its program, its sub-command and its flags: which places it reads, writes and deletes, which
-//! other programs it starts, which hosts it reaches, and whether it is dangerous.
+//! The effects of a command, by its program, sub-command and flags: which paths it reads, writes and deletes, which
+//! programs it starts, which hosts it reaches, and whether it is dangerous.
 //!
-//! The knowledge is a closed table of rows (`table`); what no row can say is in small readers (`git`, `script`,
-//! `odd`). A program without a row simply runs: nothing more is known of it, so it needs somebody's yes. Nothing here
-//! looks at a disk or decides.
+//! The knowledge is a closed table of rows (`table`); small readers (`git`, `script`, `odd`) cover what a row cannot
+//! express. A program without a row has unknown effects, so running it needs a permission. Nothing here reads the disk
+//! or decides.
 
 mod flags;
 mod git;
@@ -23,46 +23,46 @@ use table::{Args, Does, Row};
 
 use super::rule::Spelling;
 
-/// How deep programs that run programs are followed; what lies deeper is not known.
+/// How deep programs that start programs are followed; deeper ones are unknown.
 pub(super) const DEPTH_MAX: usize = 8;
-/// Where programs of the machine lie.
+/// Folders of the system's programs.
 const SYSTEM: [&str; 2] = ["/bin/", "/usr/bin/"];
 
-/// One thing that a command does.
+/// One effect of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// Looks at a place.
+    /// Reads a path.
     Read(String),
-    /// Changes or makes a place.
+    /// Creates or changes a path.
     Write(String),
-    /// Removes a place and what lies beneath.
+    /// Removes a path and everything beneath.
     Delete(String),
     /// Runs another command.
     Run(Vec<String>),
-    /// Runs something that cannot be seen here: a script in a word, a hook, a driver. In words.
+    /// Runs code that cannot be seen here: a script in a word, a hook, a driver. With the reason.
     Code(String),
     /// Shows contents of files out of a repository's history.
     History,
-    /// Reaches a host; empty: one that cannot be seen here.
+    /// Reaches a host; empty if the host cannot be seen here.
     Reach(String),
     /// Can discard work that was never committed.
     Discard,
-    /// Does something that always needs a person's yes. In words.
+    /// Does something that always needs a person's approval. With the reason.
     Danger(String),
 }
 
-/// What is known of a command.
+/// What is known about a command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Facts {
-    /// Whether the effects are all it does. If not, it also runs, and running needs leave.
+    /// Whether the effects are complete. If not, the command also runs unknown code, which needs a permission.
     pub is_whole: bool,
-    /// What it does besides running.
+    /// Its effects besides running.
     pub effects: Vec<Effect>,
-    /// The words that say what kind of command it is (`git log`); none for an unknown program.
+    /// How many first words name the kind of command (`git log`: 2); 0 for an unknown program.
     pub head: usize,
 }
 
-/// Looks at a command.
+/// Finds the effects of a command.
 pub fn look(argv: &[String]) -> Facts {
     let words: Vec<&str> = argv.iter().map(String::as_str).collect();
     look_at(&words)
@@ -82,14 +82,14 @@ fn look_at(words: &[&str]) -> Facts {
             None => Facts { effects: unknown(name, rest), ..Facts::default() },
         },
     };
-    // A file of the project may have any name; what it does is its own.
+    // A file of the project can have the name of a known program and do something else.
     if name != *program && !SYSTEM.iter().any(|folder| program.strip_prefix(folder) == Some(name)) {
         (facts.is_whole, facts.head) = (false, 0);
     }
     facts
 }
 
-/// What may be known of a program that has no row.
+/// Possible effects of a program without a row.
 fn unknown(name: &str, rest: &[&str]) -> Vec<Effect> {
     let mut effects = task(name, rest);
     effects.extend(odd::hidden(rest));
@@ -109,11 +109,11 @@ fn by_row(row: &Row, rest: &[&str], head: usize) -> Facts {
     facts
 }
 
-/// What the words are that are no flags.
+/// Adds the effects of the words that are no flags.
 fn arguments(row: &Row, seen: &Seen<'_>, facts: &mut Facts) {
     let rest = &seen.rest;
     let own = |word: &&str| (*word).to_owned();
-    // `-` is what comes through the pipe.
+    // `-` is standard input.
     let named = |word: &&&str| **word != "-";
     let effects = &mut facts.effects;
     match row.args {
@@ -140,7 +140,7 @@ fn arguments(row: &Row, seen: &Seen<'_>, facts: &mut Facts) {
                 effects.extend(from.iter().map(own).map(Effect::Delete));
             }
             effects.extend(to.map(own).map(Effect::Write));
-            // Into a folder each keeps its name, and the name may be a protected one.
+            // In a target folder each file keeps its name, which may be a protected one.
             let folder = to.filter(|to| from.len() > 1 || to.ends_with(['/', '.'])).copied();
             if let Some(folder) = folder {
                 let base = |word: &&str| word.trim_end_matches('/').rsplit('/').next().map(str::to_owned);
@@ -169,7 +169,7 @@ fn arguments(row: &Row, seen: &Seen<'_>, facts: &mut Facts) {
     }
 }
 
-/// Tasks whose name says that they reach out: nobody looks into the file that defines them.
+/// Tasks whose names suggest that they publish something. The file that defines them is not read.
 fn task(program: &str, words: &[&str]) -> Vec<Effect> {
     const NAMES: [&str; 8] = ["deploy", "publish", "release", "push", "upload", "ship", "promote", "rollout"];
     const TEXTS: [&str; 4] = [".md", ".txt", ".toml", ".json"];
@@ -183,11 +183,11 @@ fn task(program: &str, words: &[&str]) -> Vec<Effect> {
     found.map(danger).into_iter().collect()
 }
 
-/// The host of an address, as far as it can be seen, with its port where that is not the scheme's own.
+/// The host of an address, as far as it can be seen, with its port unless that is the scheme's default.
 fn host(word: &str) -> String {
     let (scheme, rest) = word.split_once("://").unwrap_or(("", word));
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    // Some programs end the host there, others do not.
+    // Some programs end the host at a backslash, others do not.
     if authority.contains('\\') {
         return String::new();
     }
@@ -217,8 +217,8 @@ fn host(word: &str) -> String {
     }
 }
 
-/// Every way to spell a command that rules may mean: as it stands, without the programs that only start another, by
-/// the program's own name and without git's general options. Only the first two are what would run.
+/// All spellings of a command that rules may mean: as written, without programs that only start another, by the
+/// program's own name, and without git's general options. Only the first two are what would run.
 pub(super) fn spellings(argv: &[String]) -> Vec<Spelling> {
     let literal = |argv: Vec<String>| Spelling::new(argv, true);
     let mut all = vec![literal(argv.to_vec())];
@@ -263,7 +263,8 @@ pub(super) fn unwrapped(argv: &[String]) -> Option<Vec<String>> {
     (!inner.is_empty()).then_some(inner)
 }
 
-/// The first words of a command that a yes may be remembered by, if they say enough: `cargo test`, `git add`.
+/// The first words of a command as which an approval may be remembered, if they are specific enough: `cargo test`,
+/// `git add`.
 pub(super) fn head(argv: &[String]) -> Option<&[String]> {
     let facts = look(argv);
     let is_safe = !matches!(argv.first().map(String::as_str), Some(program) if table::is_interpreter(program));

@@ -1,13 +1,13 @@
-//! Programs whose words no row can describe: those that start others, and those with a language of their own.
+//! Programs that no row can describe: those that start others, and those with a language of their own.
 
 use super::script::{is_plain_awk, is_plain_sed};
 use super::setting::variable;
 use super::{DEPTH_MAX, Effect, Facts, by_row, host, look_at, table};
 
-/// Programs that end a shell's line of thought; without a shell they mean nothing good.
+/// Shell built-ins and programs that run text as code.
 const BUILTINS: [&str; 8] = ["eval", "source", ".", "trap", "alias", "coproc", "parallel", "watch"];
 const EDITORS: [&str; 9] = ["vim", "vi", "nvim", "ex", "view", "ed", "emacs", "nano", "vimdiff"];
-/// What makes a database's client start something.
+/// Words that make a database client start a program.
 const SQL: [&str; 14] = [
     ".shell",
     ".system",
@@ -25,11 +25,11 @@ const SQL: [&str; 14] = [
     ".excel",
 ];
 
-/// Looks at such a program; `None`: it is none.
+/// Finds the effects of such a program; `None` for any other.
 pub(super) fn look(program: &str, words: &[&str]) -> Option<Facts> {
     let code = |why: String| Facts { is_whole: false, effects: vec![Effect::Code(why)], head: 0 };
     let facts = match program {
-        // Every word is text to them.
+        // They treat every word as text.
         "echo" | "printf" | "true" | "false" | "test" | "[" | "expr" => Facts { is_whole: true, ..Facts::default() },
         "find" | "gfind" => find(words),
         "xargs" => xargs(words),
@@ -116,7 +116,7 @@ fn find(words: &[&str]) -> Facts {
             }
             "-exec" | "-execdir" | "-ok" | "-okdir" => {
                 let inner: Vec<&str> = rest.by_ref().take_while(|word| !matches!(*word, ";" | "+")).collect();
-                // What is found lies beneath where it starts.
+                // A found path lies beneath its starting point.
                 for start in &starts {
                     let named = inner.iter().map(|word| word.replace("{}", start)).collect();
                     facts.effects.push(Effect::Run(named));
@@ -138,7 +138,7 @@ fn find(words: &[&str]) -> Facts {
     facts
 }
 
-/// What comes through the pipe becomes arguments that nobody has seen.
+/// Input through the pipe becomes arguments that cannot be judged.
 fn xargs(words: &[&str]) -> Facts {
     const VALUED: [&str; 12] =
         ["-I", "-n", "-P", "-L", "-d", "-s", "-E", "-a", "--max-args", "--max-procs", "--delimiter", "--arg-file"];
@@ -162,7 +162,7 @@ fn xargs(words: &[&str]) -> Facts {
         innermost = innermost.get(1..).unwrap_or_default();
     }
     if let Some(program) = innermost.iter().find(|word| table::is_risky(word)) {
-        effects.push(Effect::Danger(format!("`{program}` gets arguments through a pipe that nobody has seen")));
+        effects.push(Effect::Danger(format!("`{program}` gets arguments through a pipe, which cannot be checked")));
     }
     Facts { is_whole: false, effects, head: 0 }
 }
@@ -185,7 +185,7 @@ fn env(words: &[&str]) -> Facts {
         }
     }
     let inner: Vec<&str> = rest.collect();
-    // Alone it shows variables, which may hold keys.
+    // Without a command it prints variables, which may hold keys.
     facts.is_whole &= !inner.is_empty();
     facts.effects.extend(run(&inner));
     facts
@@ -205,7 +205,7 @@ fn sed(words: &[&str]) -> Facts {
     ];
     let mut facts = Facts { is_whole: true, ..Facts::default() };
     let (mut scripts, mut rest): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
-    // What the name of the old file is made with; empty: none is kept.
+    // The suffix of the backup file; empty if none is kept.
     let mut in_place: Option<&str> = None;
     let mut words = words.iter().copied();
     while let Some(word) = words.next() {
@@ -300,7 +300,7 @@ fn tar(words: &[&str]) -> Option<Facts> {
     let mut facts = by_row(row, &left, 0);
     let makes = ["-c", "-r", "-u", "-A", "--create", "--append", "--update", "--catenate", "--concatenate"];
     if seen.names.iter().any(|name| makes.contains(name)) {
-        // The archive is the only place that such a call writes to; the others go into it.
+        // Such a call writes only to the archive; the other paths are read.
         let archives: Vec<String> = archives(&left);
         for effect in &mut facts.effects {
             if let Effect::Read(path) = effect
@@ -318,7 +318,7 @@ fn tar(words: &[&str]) -> Option<Facts> {
     Some(facts)
 }
 
-/// The words with the letters of the old spelling taken apart: their values follow in turn.
+/// Splits the letters of the old spelling into flags; their values follow in order.
 fn dashed(words: &[&str]) -> Vec<String> {
     let Some((first, rest)) = words.split_first().filter(|(first, _)| !first.starts_with('-')) else {
         return words.iter().map(|word| (*word).to_owned()).collect();
@@ -367,7 +367,7 @@ fn ssh(words: &[&str]) -> Facts {
     Facts { effects, ..Facts::default() }
 }
 
-/// Words like `host:path` are places elsewhere.
+/// Words like `host:path` are paths on another machine.
 fn remote(program: &str, words: &[&str]) -> Option<Facts> {
     let (row, left, head) = table::find(program, words)?;
     let mut facts = by_row(row, &left, head);
@@ -381,7 +381,7 @@ fn remote(program: &str, words: &[&str]) -> Option<Facts> {
     Some(facts)
 }
 
-/// Files that are sent, and files under other names.
+/// Files that are sent, and files that are saved under other names.
 fn fetch(program: &str, words: &[&str]) -> Option<Facts> {
     let (row, left, _) = table::find(program, words)?;
     let mut facts = by_row(row, &left, 0);
@@ -402,7 +402,7 @@ fn fetch(program: &str, words: &[&str]) -> Option<Facts> {
     Some(facts)
 }
 
-/// Commands hidden behind a program that nobody knows: `unshare git push`.
+/// Dangerous commands among the words of an unknown program: `unshare git push`.
 pub(super) fn hidden(words: &[&str]) -> Vec<Effect> {
     let starts = words.iter().enumerate().take(DEPTH_MAX).filter(|(_, word)| table::is_risky(word));
     let risky = starts.filter_map(|(at, _)| {

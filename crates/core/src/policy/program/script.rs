@@ -1,7 +1,7 @@
-//! Programs in words: what a `sed` or `awk` script does, as far as its letters show.
+//! What a `sed` or `awk` script does, as far as its text shows.
 //!
-//! Only the plain part of each language is known here. Whatever else could be there makes the script one that runs
-//! something that cannot be seen; a wrong "yes" would be an open door, a wrong "no" is one question.
+//! Only the plain part of each language is known here. Any other construct counts as hidden code: a wrong "plain"
+//! would be a security hole, a wrong "hidden" is only one question.
 
 /// Whether a `sed` script only chooses and changes lines.
 pub(super) fn is_plain_sed(script: &str) -> bool {
@@ -17,7 +17,7 @@ fn is_gap(letter: char) -> bool {
     letter.is_whitespace() || matches!(letter, ';' | '{' | '}')
 }
 
-/// One command with its addresses; what follows it.
+/// Reads one command with its addresses; returns the text after it.
 fn command(text: &str) -> Option<&str> {
     let mut rest = address(text)?;
     if let Some(after) = rest.strip_prefix(',') {
@@ -38,7 +38,7 @@ fn command(text: &str) -> Option<&str> {
     }
 }
 
-/// A command must be over there.
+/// The text after a command, if the command ends here.
 fn end(rest: &str) -> Option<&str> {
     (rest.is_empty() || rest.starts_with(is_gap)).then_some(rest)
 }
@@ -55,19 +55,19 @@ fn address(text: &str) -> Option<&str> {
     }
 }
 
-/// Two fields behind any sign.
+/// Two fields after a delimiter.
 fn fields(text: &str) -> Option<&str> {
     let sign = text.chars().next().filter(|sign| !sign.is_alphanumeric() && !matches!(sign, '\\' | '\n' | ' '))?;
     field(field(text.get(sign.len_utf8()..)?, sign)?, sign)
 }
 
-/// What stands behind the sign that ends a field.
+/// The text after the delimiter that ends a field.
 fn field(text: &str, sign: char) -> Option<&str> {
     let mut letters = text.char_indices();
     while let Some((at, letter)) = letters.next() {
         match letter {
             '\\' => drop(letters.next()?),
-            // Inside a set the sign is a letter to some and the end to others.
+            // Inside a set some programs read the delimiter as a letter, others as the end.
             '[' | '\n'
                 if letter == '\n'
                     || text

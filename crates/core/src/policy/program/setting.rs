@@ -1,12 +1,12 @@
-//! Settings that are handed to a program as `name=value`: `make CC=…`, `cmake -DNAME=…`, `mvn -Dname=…`, and variables
-//! before a command.
+//! Settings that a program gets as `name=value`: `make CC=…`, `cmake -DNAME=…`, `mvn -Dname=…`, and variables before a
+//! command.
 //!
-//! Most choose a variant of the build. A few name a program, its flags or a place outside the project, and those are
-//! known by their names and by the look of their values.
+//! Most choose a variant of the build. A few name a program, its flags or a path outside the project; those are
+//! recognized by their names and by the form of their values.
 
 use super::Effect;
 
-/// Names that are a program, or the flags of one, as a whole.
+/// Names that stand for a program, or for the flags of one.
 const PROGRAMS: [&str; 17] = [
     "cc", "cpp", "cxx", "ld", "ar", "as", "ranlib", "strip", "make", "path", "jvm", "rustc", "cargo", "python", "java",
     "go", "node",

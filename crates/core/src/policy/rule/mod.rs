@@ -1,8 +1,8 @@
 //! Permission rules as people write them: `Bash(git log:*)`, `Read(./secrets/**)`, `Edit`, `WebFetch(domain:x.org)`.
 //!
-//! A rule stands in one of three lists and comes from somewhere; both are kept, so that every verdict can name its file
-//! and line. It is taken apart once. What cannot be understood is taken strictly: as a denial or a question it covers
-//! the whole tool, as a permission nothing. Nothing here decides between rules; `judge` does.
+//! A rule belongs to one of three lists and has an origin; both are kept, so that every verdict can name its file and
+//! line. It is parsed once. A rule that cannot be understood counts strictly: as a denial or a question it covers the
+//! whole tool, as a permission nothing. Nothing here decides between rules; `judge` does.
 
 mod path;
 mod words;
@@ -18,23 +18,23 @@ use words::{Domain, Words};
 
 use super::pattern::Glob;
 
-/// The tool that loads skills: a rule may be about one of them.
+/// The tool that loads skills: a rule can name one skill.
 const SKILL: &str = "skill";
 
-/// The list that a rule stands in; the order is the order in which they are asked.
+/// The list that a rule belongs to, in order of precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum List {
-    /// Never.
+    /// The call is refused.
     Deny,
-    /// Only with a person's yes.
+    /// A person must approve.
     Ask,
-    /// Without a question.
+    /// No question is needed.
     Allow,
 }
 
 impl List {
-    /// As it is called in settings.
+    /// The name in settings.
     pub fn name(self) -> &'static str {
         match self {
             Self::Deny => "deny",
@@ -44,28 +44,28 @@ impl List {
     }
 }
 
-/// Whose rule it is. It says nothing about strength: rules of all scopes are merged.
+/// The owner of a rule. It says nothing about precedence: rules of all scopes are merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// The machine's.
+    /// Set by the machine's administrator.
     Managed,
-    /// The user's.
+    /// The user's rules for all projects.
     User,
-    /// The project's; it may have come from a stranger.
+    /// The project's rules; they may come from a stranger.
     Project,
-    /// The user's for this project.
+    /// The user's rules for this project.
     Local,
-    /// This run's.
+    /// Given by a flag of this run.
     Flags,
-    /// An answer that was to be remembered.
+    /// A remembered answer.
     Answer,
-    /// A hook of another program that cannot be run here.
+    /// A hook of another program, which cannot be run here.
     Hook,
 }
 
 impl Scope {
-    /// In a word.
+    /// The name in lists.
     pub fn name(self) -> &'static str {
         match self {
             Self::Managed => "managed",
@@ -82,11 +82,11 @@ impl Scope {
 /// Where a rule is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// Whose it is.
+    /// The owner of the rule.
     pub scope: Scope,
     /// The file, or the flag.
     pub file: String,
-    /// The line in the file, from 1; 0: it is no file.
+    /// The line in the file, from 1; 0 if it is no file.
     #[serde(default)]
     pub line: u32,
 }
@@ -100,17 +100,15 @@ impl fmt::Display for Origin {
     }
 }
 
-/// One rule.
+/// A parsed permission rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Written", into = "Written")]
 pub struct Rule {
-    /// The list.
     pub list: List,
-    /// As written.
+    /// The rule as written.
     pub text: String,
-    /// Where.
     pub origin: Origin,
-    /// The folder that its path starts from; empty without one.
+    /// The folder that its path is relative to; empty without a path.
     anchor: String,
     tool: Tool,
     spec: Spec,
@@ -118,7 +116,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Whether it says the same as another one, wherever each is written.
+    /// Whether it has the same meaning as another rule, wherever each is written.
     pub fn means(&self, other: &Self) -> bool {
         (self.list, &self.text, &self.anchor) == (other.list, &other.text, &other.anchor)
     }
@@ -147,13 +145,13 @@ impl From<Rule> for Written {
     }
 }
 
-/// What keeps a rule from meaning what it seems to.
+/// Why a rule does not mean what it seems to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
-    /// A permission for every tool there is.
+    /// A permission for every tool.
     #[error("a permission for tools by `*` is not taken; name the tool, or a server as `mcp__server__*`")]
     Bare,
-    /// `Write(path)` and its kin.
+    /// `Write(path)` and similar forms that never match.
     #[error("`{0}(path)` is never consulted for a permission; write `{1}(path)`, which covers every tool of that kind")]
     Dead(&'static str, &'static str),
     /// Not of the form `Tool` or `Tool(…)`.
@@ -165,7 +163,7 @@ pub enum Flaw {
     /// The path is no glob.
     #[error("its path cannot be read: {0}")]
     Glob(super::pattern::GlobError),
-    /// What stands in the parentheses is not understood.
+    /// The text in the parentheses is not understood.
     #[error("`{0}` takes no `({1})`")]
     Unknown(String, String),
     /// A parameter can only be denied or asked about.
@@ -173,18 +171,18 @@ pub enum Flaw {
     Parameter(String),
 }
 
-/// Which tools a rule speaks of.
+/// The tools that a rule applies to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Tool {
-    /// Commands.
+    /// The tool that runs commands.
     Bash,
-    /// Whatever looks at files.
+    /// All tools that read files.
     Read,
-    /// Whatever changes files.
+    /// All tools that change files.
     Edit,
-    /// Whatever reaches a host.
+    /// All tools that reach a host.
     Fetch,
-    /// Work given to a member.
+    /// Work assigned to a member.
     Agent,
     /// One tool by its name, or several by a pattern.
     Named(String),
@@ -192,50 +190,50 @@ pub(super) enum Tool {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Spec {
-    /// Every use.
+    /// Every use of the tool.
     All,
     /// No use at all.
     Nothing,
-    /// Commands like this.
+    /// Commands that match this pattern.
     Command(Words),
-    /// What lies there; `only` is the one tool it holds for.
+    /// Paths that match; `only` limits the rule to one tool.
     Path { glob: Glob, only: Option<String> },
-    /// Hosts like this.
+    /// Hosts that match this pattern.
     Host(Domain),
-    /// That member.
+    /// Work assigned to this member.
     Member(String),
     /// Calls with this parameter.
     Parameter { key: String, value: String },
 }
 
-/// What is held against rules.
+/// What rules are compared with.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Subject<'a> {
-    /// A command in each of its spellings.
+    /// A command in all its spellings.
     Command(&'a [Spelling]),
-    /// A command that only a shell understands, as it was written.
+    /// A command that only a shell can parse, as written.
     Text(&'a str),
-    /// A look at a place.
+    /// Reading a path.
     Read(&'a Place),
-    /// A change of a place.
+    /// Changing a path.
     Edit(&'a Place),
-    /// A host.
+    /// Reaching a host.
     Host(&'a str),
-    /// Work for a member.
+    /// Work assigned to a member.
     Member(&'a str),
-    /// Nothing but the tool.
+    /// Only the tool.
     Tool,
 }
 
 impl Rule {
-    /// Takes a rule apart.
+    /// Parses a rule.
     pub fn new(list: List, text: &str, origin: Origin, anchors: &Anchors<'_>) -> Self {
         let (_, inside) = split(text).unwrap_or((text, None));
         let anchor = inside.map(|path| anchors.of(path)).unwrap_or_default();
         Written { list, text: text.trim().to_owned(), origin, anchor }.into()
     }
 
-    /// The same rule for a copy of the folder `from` at `to`; `None` if it names no place in that folder.
+    /// The same rule for a worktree of the folder `from` at `to`; `None` if it names no path in that folder.
     pub(crate) fn moved(&self, from: &str, to: &str) -> Option<Self> {
         let (tool, inside) = split(&self.text).filter(|_| self.is_of_places())?;
         let beneath = |path: &str| {
@@ -248,19 +246,19 @@ impl Rule {
         if let Some(rest) = beneath(&self.anchor) {
             return Some(written(self.text.clone(), format!("{}{rest}", to.trim_end_matches('/'))));
         }
-        // A path from the top of the disk, or from the user's folder.
+        // An absolute path, or one in the user's home folder.
         let path = inside?.trim();
         let path = path.strip_prefix('~').unwrap_or(path).trim_start_matches('/');
         let rest = beneath(&format!("{}/{path}", self.anchor.trim_end_matches('/')))?;
         Some(written(format!("{tool}(/{})", rest.trim_start_matches('/')), to.to_owned()))
     }
 
-    /// What is wrong with it.
+    /// Why it does not mean what it seems to.
     pub fn flaw(&self) -> Option<&Flaw> {
         self.flaw.as_ref()
     }
 
-    /// Whether it speaks of one command, word for word.
+    /// Whether it names one exact command.
     pub(super) fn is_exact(&self) -> bool {
         matches!(&self.spec, Spec::Command(words) if words.is_exact())
     }
@@ -274,18 +272,18 @@ impl Rule {
         self.spec == Spec::All
     }
 
-    /// Whether it takes a tool away altogether: there is no use of it that is not denied.
+    /// Whether it denies every use of a tool.
     pub(super) fn takes_away(&self, tool: &str) -> bool {
         let speaks = self.tool == named(tool).0 || self.tool.is(tool, Subject::Tool);
         self.list == List::Deny && self.is_whole() && self.flaw.is_none() && speaks
     }
 
-    /// Whether it speaks of places.
+    /// Whether it names paths.
     pub(super) fn is_of_places(&self) -> bool {
         matches!(self.spec, Spec::Path { .. })
     }
 
-    /// Whether it holds for places in a folder, whichever tool of its kind touches them.
+    /// Whether it applies to paths in a folder, for any tool of its kind.
     pub(super) fn reaches(&self, folder: &str) -> bool {
         match &self.spec {
             Spec::All => true,
@@ -299,7 +297,7 @@ impl Rule {
         if let Spec::Command(words) = &self.spec { Some(words) } else { None }
     }
 
-    /// Whether it holds for a call of that tool to that end.
+    /// Whether it applies to this call.
     pub(super) fn fits(&self, call: &str, parameters: &[(String, String)], subject: Subject<'_>) -> bool {
         if let Spec::Parameter { key, value } = &self.spec {
             return self.tool.is(call, subject)
@@ -347,7 +345,7 @@ impl Tool {
     }
 }
 
-/// `Tool` and what stands in its parentheses.
+/// Splits `Tool(…)` into the tool and the text in the parentheses.
 fn split(text: &str) -> Option<(&str, Option<&str>)> {
     let text = text.trim();
     let Some((name, rest)) = text.split_once('(') else { return Some((text, None)) };
@@ -356,7 +354,7 @@ fn split(text: &str) -> Option<(&str, Option<&str>)> {
 
 fn read(list: List, text: &str, anchor: &str) -> (Tool, Spec, Option<Flaw>) {
     let strict = list != List::Allow;
-    // What is not understood covers all as a denial, and nothing as a permission.
+    // A rule that is not understood covers everything as a denial, and nothing as a permission.
     let whole = if strict { Spec::All } else { Spec::Nothing };
     let Some((name, inside)) = split(text).filter(|(name, _)| !name.is_empty() && !name.contains(['(', ')'])) else {
         let name = text.split('(').next().unwrap_or_default().trim();
@@ -409,7 +407,7 @@ fn parameter<'a>(tool: &Tool, inside: &'a str) -> Option<(&'a str, &'a str)> {
     let (key, value) = inside.split_once(':')?;
     let is_key = key.starts_with(|letter: char| letter.is_ascii_lowercase())
         && key.chars().all(|letter| letter.is_ascii_lowercase() || letter == '_');
-    // Skills are called in any script, and those of a plugin with a colon.
+    // Names of skills may use any script, and those of a plugin have a colon.
     let is_skill = matches!(tool, Tool::Named(name) if name == SKILL);
     let is_letter = |letter: char| match is_skill {
         true => letter.is_alphanumeric() || "-_.:".contains(letter),
@@ -427,15 +425,15 @@ fn parameter<'a>(tool: &Tool, inside: &'a str) -> Option<(&'a str, &'a str)> {
 
 /// How a name stands for its kind of tool.
 enum Alias {
-    /// For all of them.
+    /// For all tools of the kind.
     Whole,
-    /// For itself alone.
+    /// For this tool alone.
     Only(String),
-    /// For all of them without a path; with one, another name is consulted.
+    /// For all tools of the kind without a path; with a path it never matches, and another name is needed.
     Dead(&'static str, &'static str),
 }
 
-/// The names of other programs, and ours.
+/// Names that other programs use, and the names of this project.
 fn named(name: &str) -> (Tool, Alias) {
     match name {
         "Bash" | "run_shell" | "exec" => (Tool::Bash, Alias::Whole),
@@ -449,7 +447,10 @@ fn named(name: &str) -> (Tool, Alias) {
         "write_file" | "edit_file" => (Tool::Edit, Alias::Only(name.to_owned())),
         "WebFetch" | "http_get" => (Tool::Fetch, Alias::Whole),
         "Agent" | "Task" | "dispatch_task" => (Tool::Agent, Alias::Whole),
-        name => (Tool::Named(name.to_owned()), Alias::Whole),
+        name => {
+            let other = crate::tasks::OTHER_NAMES.iter().find(|(other, _)| *other == name);
+            (Tool::Named(other.map_or(name, |(_, ours)| ours).to_owned()), Alias::Whole)
+        }
     }
 }
 

@@ -1,7 +1,7 @@
-//! Where the path of a rule starts, and the places that it is held against.
+//! Where the path of a rule starts, and the places that it is compared with.
 //!
-//! Everything is absolute here: a pattern begins at its anchor, a place is where its name leads and, if a link stands
-//! on the way, where that leads. Names are made clean by their letters alone; whoever has a disk follows the links.
+//! All paths are absolute here: a pattern begins at its anchor; a place is its name and, if that is a link, its
+//! target. Names are cleaned by their text alone; the caller, which has access to the disk, resolves links.
 
 use crate::policy::pattern::{Glob, GlobError};
 
@@ -10,7 +10,7 @@ use crate::policy::pattern::{Glob, GlobError};
 pub struct Anchors<'a> {
     /// The project's: `x`, `./x`.
     pub root: &'a str,
-    /// The one that the settings file is for: `/x`.
+    /// The folder of the settings file: `/x`.
     pub base: &'a str,
     /// The user's: `~/x`.
     pub home: &'a str,
@@ -33,7 +33,7 @@ impl Anchors<'_> {
     }
 }
 
-/// The pattern of a rule, from the top of the disk. A denial without a place of its own holds at any depth.
+/// The pattern of a rule as an absolute glob. A denial without a folder applies at any depth.
 pub(super) fn glob(anchor: &str, path: &str, strict: bool) -> Result<Glob, GlobError> {
     let rest = path.strip_prefix('~').unwrap_or(path);
     let is_free = rest.len() == path.len() && !path.starts_with('/');
@@ -42,7 +42,7 @@ pub(super) fn glob(anchor: &str, path: &str, strict: bool) -> Result<Glob, GlobE
         parts.push("**".to_owned());
     }
     for part in names(rest) {
-        // Not above a pattern: nobody knows what that would be.
+        // `..` after `**` has no defined meaning.
         match part {
             ".." if parts.last().is_some_and(|last| last == "**") => return Err(GlobError::Dots),
             ".." => drop(parts.pop()),
@@ -52,11 +52,11 @@ pub(super) fn glob(anchor: &str, path: &str, strict: bool) -> Result<Glob, GlobE
     if names(rest).next().is_none() || rest.ends_with('/') {
         parts.push("**".to_owned());
     }
-    // The top has no name; the `/` says that the pattern begins there.
+    // The root has no name; the leading `/` anchors the pattern there.
     Glob::new(&format!("/{}", parts.join("/")), strict)
 }
 
-/// A name so that a glob takes it letter by letter.
+/// Escapes a name so that a glob matches it literally.
 pub fn escape(name: &str) -> String {
     let mut escaped = String::with_capacity(name.len());
     for letter in name.chars() {
@@ -72,7 +72,7 @@ fn names(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|part| !part.is_empty() && *part != ".")
 }
 
-/// A path from the top, clean by its letters: `..` takes back the name before it.
+/// An absolute path, cleaned by its text: `..` removes the name before it.
 pub(in crate::policy) fn absolute(folder: &str, path: &str) -> String {
     let from = if path.starts_with('/') { "" } else { folder };
     let mut full = String::with_capacity(from.len() + path.len() + 2);
@@ -95,17 +95,17 @@ pub(in crate::policy) struct Place {
 }
 
 impl Place {
-    /// Whether either end is such: what forbids needs one of them.
+    /// Whether either end satisfies `is`: one is enough for a denial.
     pub(super) fn any(&self, is: impl Fn(&str) -> bool) -> bool {
         self.ends().any(is)
     }
 
-    /// Whether both ends are such: what allows needs them all.
+    /// Whether both ends satisfy `is`: a permission needs both.
     pub(super) fn all(&self, is: impl Fn(&str) -> bool) -> bool {
         self.ends().all(is)
     }
 
-    /// Both ends, as globs take them.
+    /// Both ends in the form that globs match.
     pub(in crate::policy) fn ends(&self) -> impl Iterator<Item = &str> {
         [Some(&self.path), self.real.as_ref()].into_iter().flatten().map(|path| path.trim_start_matches('/'))
     }

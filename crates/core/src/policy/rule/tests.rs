@@ -325,6 +325,8 @@ fn a_tool_that_is_denied_whole_is_taken_away() {
         ("Agent", "dispatch_task", true),
         ("Agent(leo)", "dispatch_task", false),
         ("query_log", "query_log", true),
+        ("TaskList", "task_query", true),
+        ("TaskCreate", "task_update", false),
         ("query_log", "query_metrics", false),
     ];
     for (text, tool, want) in table {

@@ -1,23 +1,22 @@
 //! Patterns of commands, hosts and tools.
 //!
-//! A command is held against a pattern word by word: a space in the pattern is the end of a word, not a space in one,
-//! so `git *` says nothing about a program called `git x`. A `*` stands for any letters and words. Denials are also
-//! held against the looser reading, in which every space is alike and letters of either case are: whatever could be
-//! meant is refused.
+//! A command is matched word by word: a space in the pattern is the end of a word, not a space in one, so `git *` does
+//! not match a program called `git x`. A `*` matches any letters and words. Denials are also matched loosely, with all
+//! spaces and cases alike, so that every possible meaning is refused.
 
 use crate::policy::pattern::fits;
 
-/// What ends a word; no argument of a line can hold it as a letter that matters here.
+/// Marks the end of a word; it cannot occur in an argument.
 const BREAK: char = '\u{0}';
 
 /// One way to spell a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::policy) struct Spelling {
-    /// Its words.
+    /// The words of the command.
     pub(in crate::policy) argv: Vec<String>,
-    /// The same, letter by letter, each word with its end.
+    /// The words letter by letter, each with its end mark.
     letters: Vec<char>,
-    /// Whether it is what would run, and not only what it comes to. A permission needs the former.
+    /// Whether exactly this would run. A permission only matches such a spelling.
     pub(in crate::policy) is_literal: bool,
 }
 
@@ -44,7 +43,7 @@ enum Token {
 impl Words {
     pub(super) fn new(text: &str) -> Self {
         let text = text.trim();
-        // `npm run:*` and `npm run *` are one thing: the words, then any others, or none.
+        // `npm run:*` and `npm run *` mean the same: these words, then any others or none.
         let (head, has_tail) = match text.strip_suffix(":*").or_else(|| text.strip_suffix(" *")) {
             Some(head) => (head.trim_end(), true),
             None => (text, false),
@@ -58,12 +57,12 @@ impl Words {
         Self { text: text.to_owned(), tokens }
     }
 
-    /// Whether nothing in it stands for anything else.
+    /// Whether it has no `*`.
     pub(in crate::policy) fn is_exact(&self) -> bool {
         !self.tokens.contains(&Token::Star)
     }
 
-    /// The words before the first `*`, whole or not.
+    /// The text before the first `*`.
     pub(in crate::policy) fn head(&self) -> String {
         let letters = self.tokens.iter().map_while(|token| match token {
             Token::Letter(BREAK) => Some(' '),
@@ -73,13 +72,13 @@ impl Words {
         letters.collect::<String>().trim_end().to_owned()
     }
 
-    /// Whether a `*` stands before its last place, or inside a word.
+    /// Whether a `*` stands before the end, or inside a word.
     pub(in crate::policy) fn has_inner_star(&self) -> bool {
         let stars = self.tokens.iter().filter(|token| **token == Token::Star).count();
         stars > 1 || (stars == 1 && !self.has_tail())
     }
 
-    /// Whether every command that another pattern means is meant by this one, as far as is easy to see.
+    /// Whether it covers every command of another pattern, as far as this is easy to see.
     pub(in crate::policy) fn covers(&self, other: &Self) -> bool {
         let Some((_, head)) = self.tokens.split_last().filter(|_| self.has_tail()) else { return false };
         !head.contains(&Token::Star) && other.tokens.starts_with(head)
@@ -89,17 +88,17 @@ impl Words {
         self.tokens.ends_with(&[Token::Letter(BREAK), Token::Star])
     }
 
-    /// Whether a text that nobody can take apart is this one, letter by letter.
+    /// Whether a text that cannot be parsed is exactly this pattern.
     pub(super) fn is(&self, text: &str) -> bool {
         self.text == text.trim()
     }
 
-    /// Whether a command is meant, word by word.
+    /// Whether it matches a command, word by word.
     pub(super) fn fits(&self, spelling: &Spelling) -> bool {
         self.holds(&spelling.letters, |token, letter| token == letter)
     }
 
-    /// Whether a command could be meant.
+    /// Whether it could match a command, loosely read.
     pub(super) fn resembles(&self, spelling: &Spelling) -> bool {
         let same = |token: char, letter: char| {
             let blank = |letter: char| letter == BREAK || letter.is_whitespace();
@@ -118,7 +117,7 @@ impl Words {
     }
 }
 
-/// A pattern's letters, with quotes taken off as a shell would.
+/// The letters of a pattern, with quotes removed as a shell would.
 fn tokens(text: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut letters = text.chars().peekable();
@@ -146,9 +145,9 @@ fn tokens(text: &str) -> Vec<Token> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Domain {
     labels: Vec<String>,
-    /// `*.x`: what lies beneath it, at any depth, but not itself.
+    /// `*.x`: everything below `x` at any depth, but not `x` itself.
     is_beneath: bool,
-    /// The port it names, or `*` for any; without one it means the ports of the web.
+    /// The port, or `*` for any; without one, the default web ports.
     port: Option<String>,
 }
 
@@ -164,8 +163,8 @@ impl Domain {
         Self { labels: rest.split('.').map(str::to_owned).collect(), is_beneath, port }
     }
 
-    /// Whether a host, with its port where that is not its scheme's own, is meant. A denial without a port means all of
-    /// them.
+    /// Whether it matches a host. The host has its port unless that is the scheme's default. A denial without a port
+    /// matches all ports.
     pub(super) fn fits(&self, given: &str, strict: bool) -> bool {
         let (given, port) = split_port(given);
         let port_fits = match (self.port.as_deref(), port) {
@@ -191,19 +190,19 @@ fn split_port(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// A host as names are compared: small letters, no dot at the end.
+/// A host in the form in which hosts are compared: lower case, no final dot.
 fn host(text: &str) -> String {
     text.trim().trim_end_matches('.').to_lowercase()
 }
 
-/// Whether a name fits a pattern with `*`. `mcp__server` stands for every tool of the server.
+/// Whether a name matches a pattern with `*`. `mcp__server` matches every tool of the server.
 pub(super) fn is_named(pattern: &str, name: &str) -> bool {
     let (letters, tokens): (Vec<char>, Vec<char>) = (name.chars().collect(), pattern.chars().collect());
     let whole = fits(&tokens, &letters, |token| *token == '*', |token, letter| token == letter);
     whole || (pattern.starts_with("mcp__") && name.strip_prefix(pattern).is_some_and(|rest| rest.starts_with("__")))
 }
 
-/// Whether a pattern of tools stays with one server.
+/// Whether a pattern of tools is limited to one server.
 pub(super) fn is_server(pattern: &str) -> bool {
     let server = pattern.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")).map(|(server, _)| server);
     server.is_some_and(|server| !server.is_empty() && !server.contains('*'))

@@ -1,6 +1,7 @@
 //! What calls are charged whose usage the provider has not told, and calls that wait for a server that is away.
 
 use super::*;
+use crate::context::BYTES_PER_KILOTOKEN;
 use crate::event::{LlmEnded, Outcome};
 use crate::id::PlanId;
 use crate::limits::LOST_OUTPUT_TOKENS;

@@ -1,6 +1,7 @@
 //! Windows that fill: summed up, taken back, or, where no summary is to be had, cut as before.
 
 use super::*;
+use crate::context::summary::Compacted;
 
 /// A model whose window holds about five of the long answers.
 fn small() -> Settings {

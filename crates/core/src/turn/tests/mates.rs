@@ -479,9 +479,9 @@ fn a_plan_has_one_answer_in_every_order() {
     assert!(answered > 100 && ended > 200, "{answered} and {ended} states");
 }
 
-/// It is in the lead's stream: a state that is kept says what its own log says.
+/// A row has it: a stored state says what its own log says.
 #[test]
-fn a_stop_of_everybody_is_known_to_who_rests_and_not_kept() {
+fn a_session_stop_holds_an_idle_teammate_and_is_not_stored_in_its_state() {
     let life = Life::Teammate(Box::new(Teammate { name: "ann".into(), ..Teammate::default() }));
     let mut turn = folded(&[started(Some(Assignment { reply_to: LEAD.into(), life, ..Assignment::default() }))]);
     let kept = serde_json::to_value(&turn).unwrap();

@@ -50,8 +50,11 @@ fn each_answer_has_its_consequence() {
         (Answer { comment: "too much".into(), ..Answer::settling(Settled::Dropped, person()) }, Ok("drop")),
         (Answer::settling(Settled::Left, person()), Err(left(later))),
         (Answer { comment: "not yet".into(), ..Answer::new(false, person()) }, Err(left(later))),
-        (Answer::new(false, By::Nobody("no terminal".into())), Err(left("nobody could be asked"))),
-        (Answer::settling(Settled::Dropped, By::Nobody("no terminal".into())), Err(left("nobody could be asked"))),
+        (Answer::new(false, By::Nobody("no terminal".into())), Err(left("the user could not be asked"))),
+        (
+            Answer::settling(Settled::Dropped, By::Nobody("no terminal".into())),
+            Err(left("the user could not be asked")),
+        ),
         (Answer::settling(Settled::Dropped, By::Rule("a rule".into())), Err(left(later))),
     ];
     for (answer, want) in table {
@@ -162,7 +165,7 @@ fn a_review_is_a_turn_without_a_model() {
         (Some(Answer::settling(Settled::Taken, By::Person("here".into()))), Ok("take")),
         (Some(Answer::settling(Settled::Dropped, By::Person("here".into()))), Ok("drop")),
         (Some(Answer::settling(Settled::Left, By::Person("here".into()))), Err(later)),
-        (Some(Answer::new(false, By::Nobody("headless".into()))), Err("nobody could be asked")),
+        (Some(Answer::new(false, By::Nobody("headless".into()))), Err("the user could not be asked")),
         (None, Err(later)),
     ];
     for (answer, want) in table {

@@ -132,7 +132,7 @@ fn a_teammate_owes_its_lead_an_answer_while_it_waits_for_colleagues() {
 
 #[test]
 fn a_turn_for_others_ends_after_the_same_call_with_the_same_result() {
-    let look = || uses(&[("TaskList", json!({}))]);
+    let look = || uses(&[("task_query", json!({}))]);
     let mut mate = Mate::new();
     mate.begin(Trigger::Lead);
     for _ in 0..REPEATS_DELEGATED_MAX {

@@ -72,7 +72,7 @@ pub(super) async fn a_lost_race_is_a_conflict_and_leaves_nothing(journal: Journa
     assert_eq!(journal.blob(&Hash::of("blob")).unwrap(), None);
     assert_eq!(journal.pending_mail("user/ada").unwrap(), []);
     assert_eq!(journal.due_timers(9, 9).unwrap(), []);
-    assert_eq!(journal.outbox(PartState::Pending, 9).unwrap(), []);
+    assert_eq!(journal.outbox(PartState::Pending, "", 9).unwrap(), []);
     assert_eq!(journal.get("t", "k").unwrap(), None);
     journal.commit(fact_at("a", 1, "second")).await.unwrap();
 }
@@ -178,7 +178,8 @@ pub(super) async fn erased_payloads_leave_the_chain_whole(journal: Journal) {
     journal.commit(Commit { sends: vec![letter(1, "user/ada")], ..Commit::default() }).await.unwrap();
     let entries = journal.read_all(0, 9).unwrap();
     let payloads = vec![entries[1].payload_hash, entries[2].payload_hash, entries[4].payload_hash, Hash::of("none")];
-    let erase = Erase { payloads, actor: "user/ada".into(), reason: "asked to".into(), at_ms: 2_000, rows: Vec::new() };
+    let erase =
+        Erase { payloads, actor: "user/ada".into(), reason: "asked to".into(), at_ms: 2_000, ..Erase::default() };
     assert_eq!(journal.erase(erase.clone()).await, Ok(4));
     assert_eq!(journal.erase(erase).await, Ok(0));
 

@@ -92,7 +92,8 @@ pub(super) async fn parts_leave_the_outbox_by_legal_moves_only(journal: Journal)
     let run = async |op: OutboxOp| journal.commit(Commit { outbox: vec![op], ..Commit::default() }).await;
     let put = |id: &str| OutboxOp::Put { id: id.into(), to: "tg:7".into(), body: json!({ "text": id }) };
     let sending = |id: &str| OutboxOp::Sending { id: id.into() };
-    let found = |state| -> Vec<String> { journal.outbox(state, 9).unwrap().into_iter().map(|part| part.id).collect() };
+    let found =
+        |state| -> Vec<String> { journal.outbox(state, "", 9).unwrap().into_iter().map(|part| part.id).collect() };
 
     for id in ["b", "a", "c", "a"] {
         run(put(id)).await.unwrap();
@@ -102,7 +103,7 @@ pub(super) async fn parts_leave_the_outbox_by_legal_moves_only(journal: Journal)
     let twice = run(sending("a")).await.unwrap_err();
     assert_eq!(twice, JournalError::IllegalMove { part: "a".into(), from: PartState::Sending, to: PartState::Sending });
     run(OutboxOp::Sent { id: "a".into(), native: "77".into() }).await.unwrap();
-    let sent = journal.outbox(PartState::Sent, 9).unwrap();
+    let sent = journal.outbox(PartState::Sent, "", 9).unwrap();
     assert_eq!(
         (sent[0].native.as_deref(), sent[0].to.as_str(), &sent[0].body),
         (Some("77"), "tg:7", &json!({ "text": "a" }))
@@ -157,7 +158,7 @@ fn project(entry: &Entry) -> Vec<Projection> {
 /// Everything that can be rebuilt, as readers see it.
 fn rows(journal: &Journal) -> impl PartialEq + std::fmt::Debug + use<> {
     let states = [PartState::Pending, PartState::Sending, PartState::Sent, PartState::Unknown, PartState::Dead];
-    let parts: Vec<_> = states.iter().map(|state| journal.outbox(*state, 99).unwrap()).collect();
+    let parts: Vec<_> = states.iter().map(|state| journal.outbox(*state, "", 99).unwrap()).collect();
     let mail: Vec<_> = ["user/ada", "user/bob"].iter().map(|to| journal.pending_mail(to).unwrap()).collect();
     (mail, journal.due_timers(i64::MAX, 99).unwrap(), parts, journal.list("last", 99, None).unwrap())
 }

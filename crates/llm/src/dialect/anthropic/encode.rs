@@ -21,7 +21,7 @@ const MARKED: usize = 2;
 const THINKING_TOKENS_MIN: u32 = 1_024;
 /// Stands for a result without content: an empty one is refused if it is an error.
 const NO_OUTPUT: &str = "(no output)";
-/// What stands around what a block says, about.
+/// Bytes of JSON around the text of a block, approximately.
 const BLOCK_BYTES: usize = 48;
 
 pub(crate) fn head(system: &str, tools: &[ToolSpec]) -> Head {
@@ -86,7 +86,7 @@ fn user(message: &Message, ids: &Ids) -> Halves {
         match part {
             Part::ToolResult { id, content, is_error } => {
                 let out = &mut halves.results;
-                // A little more than it weighs: what is escaped takes room.
+                // Escaping makes the text a little longer.
                 let weight = part.weight();
                 out.reserve(weight + weight / 16);
                 join(out, br#"{"type":"tool_result","tool_use_id":"#);
@@ -121,7 +121,7 @@ fn content_block(out: &mut Vec<u8>, part: &Part) {
 /// Blank text is refused, so it is left out.
 fn text_block(out: &mut Vec<u8>, text: &str) {
     if !text.trim().is_empty() {
-        // What is escaped takes room.
+        // Escaping makes the text a little longer.
         out.reserve(BLOCK_BYTES + text.len() + text.len() / 16);
         join(out, br#"{"type":"text","text":"#);
         put(out, text);

@@ -1,9 +1,9 @@
-//! Answers as Anthropic Messages gives them.
+//! Reads answers in the format of Anthropic Messages.
 //!
-//! Blocks are kept in order and in full, whatever their kind: what we do not know goes back to the provider as it
-//! came. Deltas of unknown kinds are merged by shape (strings append, everything else is set). Of an answer that holds
-//! nothing but words and calls, in the very letters that we would write them in ourselves, there is no copy besides.
-//! Only `message_stop` ends a stream; a stream that ends without it is a failure, whatever it said before.
+//! Blocks of every kind are kept in order and in full: unknown ones go back to the provider as they came. Deltas of
+//! unknown kinds are merged by shape (strings append, everything else is set). An answer of only text and tool calls,
+//! spelled exactly as our encoder writes them, is not kept a second time as blocks. Only `message_stop` ends a stream;
+//! a stream that ends without it is a failure.
 
 use std::borrow::Cow;
 use std::io;
@@ -29,7 +29,7 @@ pub(crate) struct Reader {
     stop: Option<String>,
     blocks: Vec<Block>,
     ended: bool,
-    /// Whether the end has told the usage: the beginning only tells that of the first token.
+    /// Whether the end of the stream reported the usage: the beginning counts only the first token.
     has_told_usage: bool,
 }
 
@@ -45,11 +45,11 @@ struct Block {
 
 #[derive(Debug)]
 enum Body {
-    /// Words and nothing else.
+    /// Text and nothing else.
     Text(String),
     /// A call and nothing else; its input is streamed.
     Tool { id: String, name: String },
-    /// Whatever the block holds.
+    /// The fields of any other block.
     Other(Map<String, Value>),
 }
 
@@ -64,8 +64,8 @@ struct Whole {
     usage: Value,
 }
 
-/// `message_start`, as it nearly always is. Such an event is read without being taken apart first; whatever differs from
-/// these shapes goes the general way.
+/// `message_start` in its usual shape. Events of a usual shape are parsed straight into these types; all others are
+/// parsed as JSON values first.
 #[derive(Deserialize)]
 struct Started {
     message: Opening,
@@ -95,7 +95,7 @@ struct Ending<'e> {
     usage: Option<Counts>,
 }
 
-/// How a block begins: known to its last field.
+/// How a block begins, if it has no unknown fields.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Begun<'e> {
@@ -123,7 +123,7 @@ impl Begun<'_> {
     }
 }
 
-/// A piece of a block, or how the message ends: known to its last field.
+/// A piece of a block, or how the message ends, if it has no unknown fields.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Piece<'e> {
@@ -164,7 +164,7 @@ impl Counts {
         self.output_tokens > 0
     }
 
-    /// What is no number is none.
+    /// A field that is not a number counts as 0.
     fn of(usage: &Value) -> Option<Self> {
         let number = |key| json::number(usage, key).unwrap_or_default();
         usage.is_object().then(|| Self {
@@ -176,7 +176,7 @@ impl Counts {
     }
 }
 
-/// Words that stand in the event as they are, unless something in them is escaped.
+/// Text that borrows from the event, unless something in it is escaped.
 #[derive(Deserialize)]
 struct Words<'e>(#[serde(borrow)] Cow<'e, str>);
 
@@ -215,7 +215,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether the event was understood.
+    /// Handles an event of a usual shape; false if it has another shape.
     fn usual(&mut self, data: &str, sink: &mut Sink<'_>) -> Result<bool, Fault> {
         match kind(data) {
             Some("content_block_delta") => {
@@ -238,7 +238,7 @@ impl Reader {
                 self.has_told_usage |= usage.as_ref().is_some_and(Counts::tells_output);
                 self.count(usage, sink);
             }
-            // The end counts only where it is whole itself.
+            // The end counts only if its event is valid JSON.
             Some("message_stop") if serde_json::from_str::<IgnoredAny>(data).is_ok() => self.ended = true,
             Some("ping" | "content_block_stop") => {}
             _ => return Ok(false),
@@ -380,7 +380,7 @@ impl Block {
         }
     }
 
-    /// The words under a key.
+    /// The text under a key.
     fn field(&self, key: &str) -> &str {
         match (&self.body, key) {
             (Body::Text(text), "text") => text,
@@ -391,7 +391,7 @@ impl Block {
         }
     }
 
-    /// What it holds, for whatever is not known of it.
+    /// All its fields, for deltas that the known kinds have no field for: a text or tool block becomes a general one.
     fn fields(&mut self) -> &mut Map<String, Value> {
         let known = match &mut self.body {
             Body::Other(_) => Value::Null,
@@ -448,7 +448,7 @@ impl Block {
         body + self.input.len()
     }
 
-    /// Tells the watchers what the block says from the start.
+    /// Sends what the block holds from its beginning to the watchers.
     fn announce(&self, sink: &mut Sink<'_>) {
         match self.kind() {
             "text" if !self.field("text").is_empty() => sink(Delta::Text(self.field("text"))),
@@ -482,7 +482,7 @@ impl Block {
         }
     }
 
-    /// Whether it goes back to the provider letter by letter as we write its part.
+    /// Whether our encoder writes its part exactly as the provider wrote the block.
     fn is_ours(&self, part: Option<&Part>) -> bool {
         match (&self.body, part) {
             (Body::Text(_), _) => true,
@@ -529,15 +529,15 @@ impl Block {
     }
 }
 
-/// What an event is, where it begins by saying so.
+/// The type of an event, if the event begins with it.
 fn kind(data: &str) -> Option<&str> {
     let said = data.strip_prefix(r#"{"type":"#)?.trim_ascii_start().strip_prefix('"')?;
     said.split_once('"').map(|(kind, _)| kind)
 }
 
-/// Whether we write a value in these very letters.
+/// Whether a value is serialised to exactly this text.
 fn is_spelt(value: &Value, written: &str) -> bool {
-    /// What is still to be written.
+    /// The text that is still to be written.
     struct Rest<'w>(&'w [u8]);
 
     impl io::Write for Rest<'_> {

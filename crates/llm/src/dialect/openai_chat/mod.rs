@@ -1,7 +1,7 @@
-//! OpenAI chat completions, as OpenAI and everybody who imitates it speak it.
+//! OpenAI chat completions, as OpenAI and compatible providers speak it.
 //!
-//! Content is text beside tool calls. Imitators differ in small ways; reading is tolerant, and what must differ in
-//! requests is said by the provider's row in the catalogue, never guessed from a name here.
+//! Content is text beside tool calls. Compatible servers differ in small ways: answers are read tolerantly, and
+//! requests differ only by the provider's row in the catalogue, never by a name that is known here.
 
 pub(crate) mod encode;
 pub(crate) mod read;

@@ -213,8 +213,8 @@ impl Reader {
         }
     }
 
-    /// The call that a piece belongs to. A piece that names a tool under a new id begins a call, whatever index it
-    /// claims: some servers number every call 0, some number none.
+    /// The call that a piece belongs to. A piece that names a tool under a new id begins a call, regardless of its
+    /// index: some servers number every call 0, some number none.
     fn call_of(&mut self, index: Option<u64>, id: &str, name: &str) -> Option<&mut ToolCall> {
         let found = match index {
             Some(_) => self.calls.iter().rposition(|call| call.index == index),

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 
 use max_team_journal::{Detail, Entry};
-use max_team_runtime::{Census, Filter, Met, RuntimeError, Seen, Step};
+use max_team_runtime::{Census, Filter, Met, RuntimeError, Seen, Step, TeamReader};
 use serde_json::json;
 
 use super::out::{Out, Target};
@@ -19,9 +19,9 @@ use max_team_workspace::setup::{self, Place};
 pub(crate) fn export(place: &Place, options: &args::Export) -> anyhow::Result<Exit> {
     let (journal, lang) = (find(place).map_err(|error| setup::stop(&error))?, place.speaks());
     let census = Census::new(&journal);
-    let mut filter = filter(&census, &options.which, options.after)?;
+    let mut filter = filter(&journal, &options.which, options.after)?;
     if let Some(id) = &options.id {
-        filter.session = Some(setup::session(&census, id)?);
+        filter.session = Some(setup::session(&TeamReader::new(journal.clone()), id)?);
     }
     let target = options.html.as_deref().or(options.jsonl.as_deref()).map(|file| Target::begin(place.cwd.join(file)));
     let target = target.transpose()?;

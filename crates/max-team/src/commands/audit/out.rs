@@ -1,6 +1,6 @@
-//! Where lines go, without their secrets, and what became of them.
+//! Writes lines without their secrets, and keeps the first error.
 //!
-//! A file gets its name when all of it is there: whoever finds one has a whole one.
+//! A file gets its name only when it is complete.
 
 use std::borrow::Cow;
 use std::io::{self, BufWriter, Write};
@@ -25,7 +25,7 @@ impl<'w> Out<'w> {
     }
 
     pub(super) fn line(&mut self, line: &[u8]) -> ControlFlow<()> {
-        // What could not be written stays the reason, whatever comes after it.
+        // The first failure is kept as the reason.
         if self.ended.is_err() {
             return ControlFlow::Break(());
         }

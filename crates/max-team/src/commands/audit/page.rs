@@ -57,7 +57,7 @@ pub(super) fn foot(note: Option<&str>) -> String {
     format!("</tbody>\n</table>\n{note}</html>")
 }
 
-/// A text as a page shows it, whatever it says.
+/// Escapes a text for HTML.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for (letter, is_seen) in judged(text) {

@@ -1,8 +1,8 @@
 //! `sessions forget`, and what `journal.keep_days` does without being asked each time.
 
 use max_team_core::id::SessionId;
-use max_team_journal::{Journal, Worker};
-use max_team_runtime::{Census, SessionRow, Sessions, forget_sessions, forks_of, prune_images};
+use max_team_runtime::storage::{Journal, Worker, WorkerInfo};
+use max_team_runtime::{SessionRow, TeamReader, forget_sessions, forks_of, prune_images, query};
 use max_team_tools::{Shelf, Store};
 
 use crate::args;
@@ -24,7 +24,6 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 pub(super) fn run(place: &Place, options: &args::Forget) -> anyhow::Result<Exit> {
     let desk = Desk::open(place)?;
     let lang = desk.lang;
-    let sessions = Sessions::new(&desk.journal);
     let age_ms = match (&options.id, options.older_than) {
         (None, None) => {
             let config = place.settings(None, Vec::new())?;
@@ -35,11 +34,13 @@ pub(super) fn run(place: &Place, options: &args::Forget) -> anyhow::Result<Exit>
         (_, age_ms) => age_ms,
     };
     let meant = match (&options.id, age_ms) {
-        (Some(id), _) => vec![sessions.row(setup::session(&desk.census(), id)?).map_err(stop)?],
-        (None, age_ms) => sessions.unused_since(now_ms().saturating_sub(age_ms.unwrap_or_default())).map_err(stop)?,
+        (Some(id), _) => vec![desk.read(query::Session { session: setup::session(&desk.team, id)? })?],
+        (None, age_ms) => {
+            desk.read(query::UnusedSessions { since_ms: now_ms().saturating_sub(age_ms.unwrap_or_default()) })?
+        }
     };
-    // What somebody runs is not old, whatever was last said in it.
-    let (meant, running) = idle(&desk.census(), meant)?;
+    // A session that a process runs is in use, however old its last message is.
+    let (meant, running) = idle(&desk, meant)?;
     if let (Some(_), Some((row, by))) = (&options.id, running.first()) {
         let (session, what, pid) = (row.session.to_string(), by.what.clone(), by.pid);
         return Err(Stop::said(Exit::Failed, |lang| lang.session_runs(&session, &what, pid)).into());
@@ -51,7 +52,7 @@ pub(super) fn run(place: &Place, options: &args::Forget) -> anyhow::Result<Exit>
     let ids: Vec<SessionId> = meant.iter().map(|row| row.session).collect();
     let line = |row: &SessionRow| format!("{}  {}  {}\n", row.session, local(row.last_at_ms), row.preview);
     print(&clean(&meant.iter().map(line).collect::<String>()))?;
-    let forks = forks_of(&desk.journal, &ids).map_err(stop)?;
+    let forks = forks_of(desk.team.storage(), &ids).map_err(stop)?;
     if !forks.is_empty() {
         print(&format!("{}\n", lang.forks_stay(&forks)))?;
     }
@@ -59,20 +60,20 @@ pub(super) fn run(place: &Place, options: &args::Forget) -> anyhow::Result<Exit>
         print(&format!("{}\n", lang.would_forget(meant.len())))?;
         return Ok(Exit::Ok);
     }
-    if !options.yes && !desk::agreed(&lang.forget_for_good(meant.len()), |lang| lang.forget_needs_yes())? {
+    if !options.yes && !desk::agreed(&lang.forget_for_good(meant.len()), Exit::Usage, |lang| lang.forget_needs_yes())? {
         return Ok(Exit::Denied);
     }
-    let (words, stopped) = desk::wait(forget(place, &desk.journal, &ids, lang, BY_HAND))?;
+    let (words, stopped) = desk::wait(forget(place, desk.team.storage(), &ids, lang, BY_HAND))?;
     print(&format!("{words}\n"))?;
     Ok(stopped.unwrap_or(Exit::Ok))
 }
 
-type Running = Vec<(SessionRow, max_team_journal::WorkerInfo)>;
+type Running = Vec<(SessionRow, WorkerInfo)>;
 
-fn idle(census: &Census<'_>, rows: Vec<SessionRow>) -> Result<(Vec<SessionRow>, Running), Stop> {
+fn idle(desk: &Desk, rows: Vec<SessionRow>) -> Result<(Vec<SessionRow>, Running), Stop> {
     let (mut idle, mut running) = (Vec::new(), Vec::new());
     for row in rows {
-        match census.owner(row.session).map_err(stop)? {
+        match desk.owner(Some(row.session))? {
             Some(by) => running.push((row, by)),
             None => idle.push(row),
         }
@@ -101,7 +102,7 @@ async fn forget(
     }
     drop(worker);
     let beside = !journal.living().map_err(|error| setup::stop(&error))?.is_empty();
-    // Whoever wants the program to end does not wait for the space.
+    // After a signal the program ends without freeing the space.
     let freed = if stopped.is_some() { 0 } else { free(place, journal, beside)? };
     journal.close().await?;
     let mut words = lang.forgot(sessions, entries, freed, beside);
@@ -119,7 +120,7 @@ fn free(place: &Place, journal: &Journal, beside: bool) -> Result<u64, Stop> {
 
 /// Forgets a session with all that it keeps beside the journal; says how many entries have no content any more.
 async fn forget_one(place: &Place, journal: &Journal, worker: &Worker, id: SessionId, door: &str) -> Result<u64, Stop> {
-    let agents = Census::new(journal).agents(id).map_err(stop)?;
+    let agents = TeamReader::new(journal.clone()).ask(query::Agents { session: id }).map_err(stop)?;
     let clear = || {
         Store::files(&place.home, id).clear().map_err(|error| error.to_string())?;
         let shelves = agents.iter().map(|row| Shelf::of(&place.home, row.agent));
@@ -135,8 +136,9 @@ fn worker(place: &Place, journal: &Journal) -> Result<Worker, Stop> {
     journal.worker(setup::worker_info(place, "forgetting sessions")).map_err(|error| setup::stop(&error))
 }
 
-/// Forgets what is older than `journal.keep_days` says, if that says anything, once nobody waits for this program any
-/// more. A failure is told and is nobody's failure: the next time comes. Whoever stopped the program wants it to end.
+/// Erases sessions that are older than `journal.keep_days`, if that is set, after the program's own work is done. A
+/// failure is only reported, since the next start tries again. Skipped after a signal, so that the program ends at
+/// once.
 pub(crate) fn forget_old(place: &Place, config: &Config, exit: Exit) {
     let Some(days) = config.journal.keep_days else { return };
     if matches!(exit, Exit::Interrupted | Exit::Terminated) {
@@ -146,13 +148,13 @@ pub(crate) fn forget_old(place: &Place, config: &Config, exit: Exit) {
     let work = || -> anyhow::Result<Option<String>> {
         let desk = Desk::open(place)?;
         let before = now_ms().saturating_sub(i64::from(days) * DAY_MS);
-        let old = Sessions::new(&desk.journal).unused_since(before).map_err(stop)?;
-        let (old, _) = idle(&desk.census(), old)?;
+        let old = desk.read(query::UnusedSessions { since_ms: before })?;
+        let (old, _) = idle(&desk, old)?;
         if old.is_empty() {
             return Ok(None);
         }
         let ids: Vec<SessionId> = old.iter().map(|row| row.session).collect();
-        Ok(Some(desk::wait(forget(place, &desk.journal, &ids, lang, BY_ITSELF))?.0))
+        Ok(Some(desk::wait(forget(place, desk.team.storage(), &ids, lang, BY_ITSELF))?.0))
     };
     match work() {
         Ok(words) => words.iter().for_each(|words| crate::headless::talk(words)),

@@ -1,13 +1,14 @@
 //! An event as people read it: when, who, what; a line each, and an answer as it is.
 
 use max_team_core::id::AgentId;
-use max_team_core::output::{Excerpt, excerpt, rendered};
+use max_team_core::output::rendered;
 use max_team_runtime::stream::{ApprovalStep, BudgetStep, TaskStep};
 use max_team_runtime::{StreamEvent, What};
 
-use crate::commands::table::{clip, tokens};
-use max_team_terminal::text::{clean, clean_line, width};
+use crate::commands::table::clip;
+use max_team_terminal::text::{Excerpt, clean, clean_line, excerpt, width};
 use max_team_workspace::figures::short;
+use max_team_workspace::figures::tokens;
 use max_team_workspace::words::Lang;
 
 /// Characters of what is said in a line.
@@ -28,7 +29,7 @@ pub(in crate::commands) fn line(event: &StreamEvent, lang: Lang) -> String {
     if event.cut {
         line.push_str(&format!(" {}", lang.cut_word()));
     }
-    // Whatever was not cleaned where it was put in: a line may come from a file of anybody.
+    // A line may hold text from any file, so control characters that are left are removed here.
     clean(line.trim_end()).into_owned()
 }
 

@@ -1,7 +1,7 @@
 //! What happens to files while a command runs that nobody waits for.
 
 use max_team_testkit::{ModelServer, Reply};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{FREE, shell, tree, write};
 use crate::chat::Terminal;
@@ -29,9 +29,13 @@ fn leave(mut terminal: Terminal) {
     terminal.wait_end();
 }
 
-/// How often a command was seen to its end, also one that nobody waited for.
+/// Steps with changes that looks at the tree have found.
 fn looks(program: &Program) -> usize {
-    program.journal().iter().filter(|entry| entry["payload"]["files_changed"]["seen"] == json!(true)).count()
+    let is_seen = |entry: &&Value| {
+        let changed = &entry["payload"]["files_changed"];
+        changed["seen"] == json!(true) && !changed["changes"].as_array().is_none_or(Vec::is_empty)
+    };
+    program.journal().iter().filter(is_seen).count()
 }
 
 /// The command sees what a file tool did, too; but that was done, and noted, in the turn before.

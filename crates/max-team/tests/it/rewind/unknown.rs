@@ -54,8 +54,9 @@ fn a_run_of_a_plan_counts_for_a_fork_as_for_a_rewind() {
     assert_eq!(program.run(&["fork", &session, "--at", "turn:3", "--here", "-p", "x"]).code, 1);
 }
 
+/// Its supervisor notes the end of the command, so that later changes are the user's.
 #[test]
-fn a_command_that_was_killed_with_the_program_is_named() {
+fn changes_of_a_command_that_was_killed_with_the_program_are_put_back() {
     for background in [false, true] {
         let command = json!({ "command": "cp a made && sleep 600", "background": background });
         let gate = max_team_testkit::Gate::new();
@@ -69,11 +70,14 @@ fn a_command_that_was_killed_with_the_program_is_named() {
         }
         kill(&mut running);
         gate.open();
+        max_team_sandbox::wait_until_gone();
+        let program = program.file("mine", "the user's");
         let listed = program.run(&["rewind", "--list"]);
-        assert!(listed.out.contains("! a command (it did not come to its end"), "{listed:?}");
+        assert!(listed.out.contains("+made") && !listed.out.contains("+mine"), "{listed:?}");
         let back = program.run(&["rewind", "--yes"]);
-        assert_eq!(back.code, 8, "{back:?}");
-        assert!(back.out.contains("it did not come to its end") && back.out.contains("nothing can be put back"));
+        assert_eq!((back.code, program.project().join("made").exists()), (8, false), "{back:?}");
+        assert!(back.out.contains("mine (changed after a command was killed"), "{back:?}");
+        assert_eq!(program.read("mine"), "the user's");
     }
 }
 

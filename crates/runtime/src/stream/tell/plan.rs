@@ -1,15 +1,15 @@
-//! What the entries of a plan's stream say.
+//! Turns the entries of a plan's stream into events.
 
 use max_team_core::event::Event;
 use max_team_core::id::{PlanId, QuestionId};
-use max_team_core::plan::event::{About, PlanAnswered, PlanAsked, PlanEnd, Say};
+use max_team_core::plan::event::{About, PlanAnswered, PlanAsked, PlanEnd, Say, TaskResult};
 use max_team_core::plan::{Draft, Task};
 
 use crate::plan::about_words;
 use crate::rows::said;
 use crate::stream::event::{ApprovalStep, BudgetStep, PlanStep, TaskLine, TaskStep, What};
 
-/// A plan's event without more than what happened.
+/// A plan event without details.
 fn step(plan: PlanId, state: PlanStep) -> What {
     What::Plan {
         plan,
@@ -34,7 +34,7 @@ fn draft(plan: PlanId, state: PlanStep, draft: &Draft, by: &str) -> What {
     what
 }
 
-/// What an entry of a plan's stream says, about the plan or about one of its tasks.
+/// The events of an entry of a plan's stream, about the plan or one of its tasks.
 pub(super) fn tell(plan: PlanId, event: &Event) -> Vec<What> {
     let mut told = of_plan(plan, event);
     told.extend(of_task(plan, event));
@@ -62,8 +62,9 @@ fn of_plan(plan: PlanId, event: &Event) -> Vec<What> {
         Event::PlanRevised(of) => with(PlanStep::Revised, &of.held.join(", "), Some(&of.revision.to_string()), None),
         Event::RevisionEnded(of) => with(PlanStep::RevisionEnded, "", Some(&of.revision.to_string()), None),
         Event::PlanResumed(of) => {
-            let raised = money(BudgetStep::Raised, plan, None);
-            with(PlanStep::Resumed, "", Some(&of.by), None).into_iter().chain([raised]).collect()
+            // A stopped plan goes on with the budget that it had.
+            let raised = of.turn.is_none().then(|| money(BudgetStep::Raised, plan, None));
+            with(PlanStep::Resumed, "", Some(&of.by), None).into_iter().chain(raised).collect()
         }
         Event::PlanStopped(of) => with(PlanStep::Stopping, "", Some(&of.by), of.task.as_ref()),
         Event::PlanPaused(of) => with(PlanStep::Paused, "", Some(&of.by), None),
@@ -124,7 +125,7 @@ fn plan_answered(plan: PlanId, of: &PlanAnswered) -> What {
     what
 }
 
-/// A task's event as it is put together.
+/// A task event.
 fn task(plan: PlanId, task: &str, state: TaskStep, attempt: Option<u32>, message: &str) -> What {
     What::Task {
         plan,
@@ -158,13 +159,8 @@ fn of_task(plan: PlanId, event: &Event) -> Vec<What> {
         Event::TaskAnswered(of) => ruled(task(plan, &of.task, TaskStep::Answered, None, &of.answer), &of.by),
         Event::TaskResumed(of) => plain(&of.task, TaskStep::Running, None, ""),
         Event::TaskReported(of) => plain(&of.task, TaskStep::Checking, Some(of.attempt), &of.output),
-        Event::TaskDone(of) => {
-            let mut what = task(plan, &of.task, TaskStep::Done, Some(of.attempt), &of.result.output);
-            if let What::Task { proof, .. } = &mut what {
-                *proof = Some(of.result.proof);
-            }
-            vec![what]
-        }
+        Event::TaskDone(of) => vec![ended(plan, &of.task, TaskStep::Done, of.attempt, &of.result)],
+        Event::TaskCorrected(of) => vec![ended(plan, &of.task, TaskStep::Corrected, of.attempt, &of.result)],
         Event::TaskFailed(of) => {
             let mut what = task(plan, &of.task, TaskStep::Failed, Some(of.attempt), &of.error);
             if let What::Task { retry_at_ms, .. } = &mut what {
@@ -182,13 +178,22 @@ fn of_task(plan: PlanId, event: &Event) -> Vec<What> {
         Event::TaskRuled(of) => ruled(task(plan, &of.task, TaskStep::Ruled, None, of.ruling.name()), &of.by),
         Event::TaskPaused(of) => {
             let paused = task(plan, &of.task, TaskStep::Paused, None, &of.output);
-            vec![paused, money(BudgetStep::Reached, plan, Some(of.task.clone()))]
+            let reached = (!of.stopped).then(|| money(BudgetStep::Reached, plan, Some(of.task.clone())));
+            [paused].into_iter().chain(reached).collect()
         }
         Event::TaskSkipped(of) => plain(&of.task, TaskStep::Skipped, None, &of.detail),
         Event::TaskCancelled(of) => plain(&of.task, TaskStep::Cancelled, None, &of.detail),
         Event::TaskStopped(of) => plain(&of.task, TaskStep::Stopped, Some(of.attempt), &of.files.join(", ")),
         _ => Vec::new(),
     }
+}
+
+fn ended(plan: PlanId, id: &str, step: TaskStep, attempt: u32, result: &TaskResult) -> What {
+    let mut what = task(plan, id, step, Some(attempt), &result.output);
+    if let What::Task { proof, .. } = &mut what {
+        *proof = Some(result.proof);
+    }
+    what
 }
 
 fn ruled(mut what: What, who: &str) -> Vec<What> {

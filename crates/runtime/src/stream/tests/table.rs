@@ -121,6 +121,13 @@ fn of_tasks() -> Vec<Row> {
         (of_task("task_resumed", json!({ "deadline_ms": 1 })), &["task running"]),
         (of_task("task_reported", json!({ "attempt": 1, "output": "o", "spent": spent })), &["task checking"]),
         (of_task("task_done", json!({ "attempt": 1, "result": result })), &["task done"]),
+        (
+            of_task(
+                "task_corrected",
+                json!({ "attempt": 1, "result": result, "correction": { "spent": spent, "checks": "ran" } }),
+            ),
+            &["task corrected"],
+        ),
         (of_task("task_failed", json!({ "attempt": 1, "cause": "timeout", "error": "e" })), &["task failed"]),
         (of_task("task_queued", json!({})), &["task approved"]),
         (of_task("task_deferred", json!({ "attempt": 1, "after": ["b"] })), &["task deferred"]),

@@ -1,5 +1,6 @@
 //! Trees that commands change.
 
+use std::cell::RefCell;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::time::UNIX_EPOCH;
 
@@ -27,15 +28,67 @@ impl Scene {
         Root::open(self.project.path()).unwrap()
     }
 
-    /// What a command is seen to do; in a process of its own.
+    /// The changes of a command; in a process of its own.
     fn run(&self, command: impl FnOnce(&Path)) -> (Vec<(String, bool, bool)>, Vec<Left>) {
         let trees = Trees::within(self.home.path());
-        let watch = trees.watch(&self.root(), &CancellationToken::new(), &Progress::default());
+        let steps = Steps::default();
+        let watch = steps.watch(&trees, self, "one");
         command(self.project.path());
-        let Seen { changes, left, .. } = watch.end(&self.root());
+        let mut left = steps.end(watch, self);
         let shown = |change: Change| (change.path, change.before != State::Gone, change.after != State::Gone);
-        (changes.into_iter().map(shown).collect(), left)
+        let mut changes = Vec::new();
+        for step in steps.0.into_inner() {
+            changes.extend(step.changes.into_iter().map(shown));
+            left.extend(step.left);
+        }
+        (changes, left)
     }
+}
+
+/// The steps that were recorded.
+#[derive(Default)]
+struct Steps(RefCell<Vec<TreeStep>>);
+
+impl Steps {
+    fn watch(&self, trees: &Trees, scene: &Scene, call: &str) -> Watch {
+        self.watch_until(trees, scene, call, &CancellationToken::new())
+    }
+
+    fn watch_until(&self, trees: &Trees, scene: &Scene, call: &str, cancel: &CancellationToken) -> Watch {
+        trees.watch(&scene.root(), caller(call), cancel, &Progress::default(), &|step| self.add(step))
+    }
+
+    fn end(&self, watch: Watch, scene: &Scene) -> Vec<Left> {
+        watch.end(&scene.root(), &|step| self.add(step))
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "recording can fail elsewhere")]
+    fn add(&self, step: TreeStep) -> io::Result<()> {
+        self.0.borrow_mut().push(step);
+        Ok(())
+    }
+
+    /// The paths of each step, with its calls.
+    fn shown(&self) -> Vec<(String, String)> {
+        let join = |words: Vec<&str>| words.join(" ");
+        let shown = |step: &TreeStep| {
+            let calls = join(step.callers.iter().map(|caller| caller.call.as_str()).collect());
+            (calls, join(step.changes.iter().map(|change| change.path.as_str()).collect()))
+        };
+        self.0.take().iter().map(shown).collect()
+    }
+}
+
+fn caller(call: &str) -> Caller {
+    Caller {
+        session: "ses_00000000000070008000000000000001".parse().unwrap(),
+        call: call.to_owned(),
+        is_background: false,
+    }
+}
+
+fn pair(calls: &str, paths: &str) -> (String, String) {
+    (calls.to_owned(), paths.to_owned())
 }
 
 fn all(changes: &[(&str, bool, bool)]) -> Vec<(String, bool, bool)> {
@@ -120,79 +173,140 @@ fn a_large_file_that_is_changed_in_place_is_named() {
 }
 
 #[test]
-fn two_commands_side_by_side_tell_everything_once() {
+fn a_change_belongs_to_all_commands_that_ran_meanwhile() {
     let scene = Scene::new();
-    let trees = Trees::within(scene.home.path());
-    let cancel = CancellationToken::new();
-    let one = trees.watch(&scene.root(), &cancel, &Progress::default());
-    scene.put("one", "1");
-    let two = trees.watch(&scene.root(), &cancel, &Progress::default());
-    scene.put("two", "2");
-    let first = one.end(&scene.root()).changes;
-    let second = two.end(&scene.root()).changes;
-    let mut told: Vec<String> = first.into_iter().chain(second).map(|change| change.path).collect();
-    told.sort();
-    assert_eq!(told, ["one", "two"]);
+    // Each process has its own.
+    let (trees, others) = (Trees::within(scene.home.path()), Trees::within(scene.home.path()));
+    let steps = Steps::default();
+    let one = steps.watch(&trees, &scene, "one");
+    scene.put("a", "1");
+    let two = steps.watch(&others, &scene, "two");
+    assert_eq!(steps.shown(), [pair("one", "a")]);
+    scene.put("a", "2");
+    scene.put("b", "2");
+    assert_eq!(steps.end(one, &scene), []);
+    assert_eq!(steps.shown(), [pair("one two", "a b")]);
+    scene.put("c", "3");
+    assert_eq!(steps.end(two, &scene), []);
+    assert_eq!(steps.shown(), [pair("two", "c")]);
+    scene.put("mine", "the user's");
+    let three = steps.watch(&trees, &scene, "three");
+    assert_eq!(steps.end(three, &scene), []);
+    assert_eq!(steps.shown(), []);
 }
 
 #[test]
-fn whoever_has_no_time_says_so_and_goes_on_the_next_time() {
+fn a_change_that_could_not_be_recorded_is_found_again() {
+    let scene = Scene::new();
+    let trees = Trees::within(scene.home.path());
+    let steps = Steps::default();
+    let one = steps.watch(&trees, &scene, "one");
+    let two = steps.watch(&trees, &scene, "two");
+    scene.put("a", "1");
+    let left = one.end(&scene.root(), &|_| Err(io::ErrorKind::StorageFull.into()));
+    assert_eq!(left, [Left { path: String::new(), why: Why::Unread }]);
+    assert_eq!(steps.end(two, &scene), []);
+    assert_eq!(steps.shown(), [pair("two", "a")]);
+}
+
+/// As after `kill -9`: no lock is held, and only the supervisor could note the end.
+#[test]
+fn changes_of_a_killed_command_are_told_from_later_ones_of_the_user() {
+    let scene = Scene::new();
+    let trees = Trees::within(scene.home.path());
+    let steps = Steps::default();
+    for name in ["gone", "other/gone", "later/gone"] {
+        scene.put(name, "old");
+    }
+    let session = caller("").session;
+    for is_noted in [true, false] {
+        let watch = steps.watch(&trees, &scene, "killed");
+        let running = fs::read_dir(trees.folder(scene.root().path()).join("running")).unwrap();
+        let file = running.flatten().next().unwrap().path();
+        scene.put("made", format!("by the command, {is_noted}"));
+        let _ = fs::remove_file(scene.project.path().join("other/gone"));
+        let text = fs::read_to_string(&file).unwrap();
+        drop(watch);
+        // The clock of a file system moves on in steps.
+        let noted = File::create(&file).unwrap();
+        let end = SystemTime::now() + Duration::from_millis(20);
+        if is_noted {
+            fs::write(&file, text.replacen('?', ".", 1)).unwrap();
+            noted.set_modified(end).unwrap();
+        } else {
+            fs::write(&file, text).unwrap();
+        }
+        while SystemTime::now() <= end + Duration::from_millis(20) {
+            std::thread::yield_now();
+        }
+        scene.put("mine", format!("the user's, {is_noted}"));
+        let _ = fs::remove_file(scene.project.path().join("later/gone"));
+        trees.settle(session, &|step| steps.add(step));
+        let left: Vec<String> =
+            steps.0.borrow().iter().flat_map(|step| &step.left).map(|left| left.path.clone()).collect();
+        let (want, unknown): (&[_], &[&str]) =
+            if is_noted { (&[pair("killed", "made other/gone")], &["later/gone", "mine"]) } else { (&[], &[]) };
+        assert_eq!((steps.shown(), left), (want.to_vec(), unknown.iter().map(|path| (*path).to_owned()).collect()));
+        trees.settle(session, &|step| steps.add(step));
+        assert_eq!(steps.shown(), [], "it is recorded once");
+    }
+}
+
+#[test]
+fn a_look_without_time_says_so_and_the_next_one_goes_on() {
     let scene = Scene::new();
     (0..200).for_each(|number| scene.put(&format!("{number}"), format!("{number}")));
     let trees = Trees::within(scene.home.path());
-    let cancel = CancellationToken::new();
-    cancel.cancel();
-    let Seen { changes, left, .. } = trees.watch(&scene.root(), &cancel, &Progress::default()).end(&scene.root());
-    assert_eq!((changes.len(), left), (0, vec![Left { path: String::new(), why: Why::Slow }]));
-    assert!(
-        trees.watch(&scene.root(), &CancellationToken::new(), &Progress::default()).end(&scene.root()).left.is_empty()
-    );
+    let (steps, stopped) = (Steps::default(), CancellationToken::new());
+    stopped.cancel();
+    let watch = steps.watch_until(&trees, &scene, "one", &stopped);
+    assert_eq!(steps.end(watch, &scene), [Left { path: String::new(), why: Why::Slow }]);
+    let watch = steps.watch(&trees, &scene, "two");
+    assert_eq!((steps.end(watch, &scene), steps.shown()), (Vec::new(), Vec::new()));
 }
 
-/// Somebody else looks at the tree, in this process or in another, and takes long; whoever waits can be stopped.
+/// Another look takes long, in this process or in another; a command that waits for it can be stopped.
 #[test]
-fn whoever_waits_for_a_look_can_be_stopped() {
+fn a_command_that_waits_for_a_look_can_be_stopped() {
     let scene = Scene::new();
     let trees = Trees::within(scene.home.path());
-    let nobody = CancellationToken::new();
-    let running = trees.watch(&scene.root(), &nobody, &Progress::default());
+    let steps = Steps::default();
+    let running = steps.watch(&trees, &scene, "one");
     scene.put("made", "by the command");
     let stopped = CancellationToken::new();
     stopped.cancel();
     let slow = vec![Left { path: String::new(), why: Why::Slow }];
     {
-        let _looks = lock(&running.place.tree);
-        let second = trees.watch(&scene.root(), &stopped, &Progress::default());
-        assert_eq!(second.end(&scene.root()).left, slow);
+        let _looks = lock(&running.tree);
+        let second = steps.watch_until(&trees, &scene, "two", &stopped);
+        assert_eq!(steps.end(second, &scene), slow);
     }
     {
         let file = File::open(trees.folder(scene.root().path()).join(ROOT)).unwrap();
         flock(&file, FlockOperation::LockExclusive).unwrap();
-        let second = trees.watch(&scene.root(), &stopped, &Progress::default());
-        assert_eq!(second.end(&scene.root()).left, slow);
+        let second = steps.watch_until(&trees, &scene, "two", &stopped);
+        assert_eq!(steps.end(second, &scene), slow);
     }
-    assert_eq!(lock(&running.place.work).running, 1, "the others are over");
-    let seen = running.end(&scene.root());
-    assert_eq!((seen.changes.len(), seen.left.len()), (1, 0));
+    assert_eq!((steps.end(running, &scene), steps.shown()), (Vec::new(), vec![pair("one", "made")]));
     scene.put("mine", "the user's");
-    let next = trees.watch(&scene.root(), &nobody, &Progress::default());
-    assert_eq!(next.end(&scene.root()).changes, [], "all are over, and what changed since is the user's");
+    let next = steps.watch(&trees, &scene, "three");
+    assert_eq!((steps.end(next, &scene), steps.shown()), (Vec::new(), Vec::new()), "no other command runs");
 }
 
 #[test]
 fn on_the_way_out_a_look_has_only_a_moment() {
     let scene = Scene::new();
     let trees = Trees::within(scene.home.path());
-    let nobody = CancellationToken::new();
-    let running = trees.watch(&scene.root(), &nobody, &Progress::default());
+    let (steps, never) = (Steps::default(), CancellationToken::new());
+    let running = steps.watch(&trees, &scene, "one");
     scene.put("made", "by the command");
     trees.leave();
     let patience = |leaving: &Leaving| {
         let until = Instant::now() + AFTER_MAX;
-        Patience { until, cancel: &nobody, leaving, progress: &Progress::default() }.is_over()
+        Patience { until, cancel: &never, leaving, progress: &Progress::default() }.is_over()
     };
-    assert!(!patience(&trees.leaving), "what was done until then is still looked at");
-    assert_eq!(running.end(&scene.root()).changes.len(), 1);
+    assert!(!patience(&trees.leaving), "changes until then are still looked for");
+    assert_eq!((steps.end(running, &scene), steps.shown()), (Vec::new(), vec![pair("one", "made")]));
     let long_ago = Leaving::new();
     long_ago.set(Instant::now().checked_sub(Duration::from_secs(60)).unwrap()).unwrap();
     assert!(patience(&long_ago));
@@ -207,7 +321,7 @@ fn a_list_is_read_as_it_was_written() {
         ("c".to_owned(), known(State::Link { hash })),
         ("d".to_owned(), Known { is_fresh: false, ..known(State::Bulky { size: 9, print: hash }) }),
     ]);
-    let list = List { files, unread: vec!["e".into()], held: 3 };
+    let list = List { files, unread: vec!["e".into()], held: 3, is_partial: false };
     let read = List::parse(&list.text()).unwrap();
     assert_eq!(read.files.get("a b").and_then(|known| known.state.mode()), Some(0o750));
     assert_eq!((read.files, read.unread, read.held), (list.files, list.unread, list.held));

@@ -1,7 +1,7 @@
-//! Which git commands print the contents of files out of the history. A path that is hidden in the working tree may be
-//! in there.
+//! Git commands that print contents of files from the history, which may contain paths that are hidden in the working
+//! tree.
 
-/// Options that leave contents out of a difference.
+/// Options that leave contents out of a diff.
 const NAMES_ONLY: [&str; 9] = [
     "--stat",
     "--name-only",
@@ -13,9 +13,9 @@ const NAMES_ONLY: [&str; 9] = [
     "-s",
     "--dirstat",
 ];
-/// Flags that show contents in a log, or facts about contents.
+/// Flags that show contents in a log, or information about contents.
 const CONTENTS: [char; 9] = ['p', 'u', 'U', 'L', 'c', 'm', 'S', 'G', 'W'];
-/// The same in words; git takes them cut short.
+/// Long forms of these flags; git accepts them shortened.
 const CONTENT_WORDS: [&str; 10] = [
     "--patch",
     "--unified",
@@ -29,7 +29,7 @@ const CONTENT_WORDS: [&str; 10] = [
     "--function-context",
 ];
 
-/// Whether contents of files come out of the history that no path in the command names.
+/// Whether a command prints contents of files that no path in it names.
 pub(super) fn are_shown(sub: &str, args: &[&str]) -> bool {
     let names_only =
         || args.iter().any(|word| NAMES_ONLY.iter().any(|name| word == name || word.starts_with(&format!("{name}="))));
@@ -37,8 +37,8 @@ pub(super) fn are_shown(sub: &str, args: &[&str]) -> bool {
         "diff" | "diff-tree" | "diff-index" | "diff-files" => !names_only() || patches(args),
         // `HEAD:src/main.rs` is that file, or the names in that folder, and nothing else.
         "show" if are_files(args) => false,
-        // Options for commits do not apply to a blob, which is shown whole. Of all names, only this one is certainly a
-        // commit.
+        // Options for commits do not apply to a blob, which is shown as a whole. Of all names, only `HEAD` is
+        // certainly a commit.
         "show" => !names_only() || patches(args) || !revisions(args).all(is_head),
         "stash" => args.first() == Some(&"show") || patches(args),
         "cat-file" if are_files(args) => false,

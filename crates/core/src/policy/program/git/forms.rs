@@ -17,7 +17,7 @@ const TAG: Row = form(
     "git tag",
     "-l -n? -i --list --merged? --no-merged? --contains? --no-contains? --points-at= --sort= --format= --column? --no-column --color? --ignore-case --omit-empty",
 );
-/// Flags that make a list of `git branch` and `git tag`, so that words are patterns and not names to be made.
+/// Flags with which `git branch` and `git tag` list, so that words are patterns and not names to create.
 const LISTS: [&str; 8] =
     ["--list", "-l", "-n", "--merged", "--no-merged", "--contains", "--no-contains", "--points-at"];
 const CONFIG: Row = form(
@@ -110,7 +110,7 @@ fn remote(args: &[&str]) -> Option<Facts> {
     let is_known = seen.unknown.is_empty();
     let looks = match seen.rest.as_slice() {
         [] | ["get-url", _] | ["show"] => is_known,
-        // Without `-n` it asks the remote.
+        // Without `-n` it contacts the remote.
         ["show", _] => is_known && has(&seen, &["-n"]),
         _ => false,
     };
@@ -129,7 +129,7 @@ fn discarding(sub: &str, args: &[&str]) -> Facts {
     let mut facts = by_row(row, &left, head);
     let options: Vec<&str> = args.iter().copied().take_while(|word| *word != "--").collect();
     let given = |names: &[&str]| options.iter().any(|word| names.contains(word));
-    // Git takes long names cut short, and letters joined.
+    // Git accepts shortened long names and joined letters.
     let perhaps = |long: &str, letter: char| {
         options.iter().any(|word| match word.strip_prefix("--") {
             Some(name) => long.starts_with(name),

@@ -67,7 +67,7 @@ const SAFE_VALUES: [(&str, &[&str]); 7] = [
     ("core.fsmonitor", &["false"]),
 ];
 
-/// Looks at a git command; `None`: it is none.
+/// Finds the effects of a git command; `None` for another program.
 pub(super) fn look(program: &str, words: &[&str]) -> Option<Facts> {
     if program != "git" {
         return None;
@@ -101,7 +101,7 @@ fn by_table(sub: &str, args: &[&str], words: &[&str]) -> Facts {
     facts
 }
 
-/// An effect of a command that works in another folder. A path behind a revision may start at either.
+/// An effect of a command that works in another folder. A path after a revision may be relative to either folder.
 fn moved(effect: Effect, base: &str) -> Vec<Effect> {
     let joined = |path: &str| match path.starts_with(['/', '~']) || base.is_empty() {
         true => path.to_owned(),
@@ -118,7 +118,7 @@ fn moved(effect: Effect, base: &str) -> Vec<Effect> {
 struct General<'w, 'a> {
     effects: Vec<Effect>,
     is_whole: bool,
-    /// The folder that it works in, from where it is started.
+    /// The folder that it works in, relative to where it is started.
     base: String,
     rest: &'w [&'a str],
 }

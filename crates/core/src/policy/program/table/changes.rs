@@ -1,4 +1,4 @@
-//! Commands that handle files: what they do is what their places say. Every flag that keeps them so is here.
+//! Commands that handle files: their effects are the paths in their words. Rows list every flag that keeps this true.
 
 use super::Args::{Copies, Deletes, Moves, Reads, Skip1Writes, Wraps, Writes};
 use super::Does::{Files, Looks};
@@ -44,7 +44,7 @@ pub(super) const ROWS: &[Row] = &[
     row("tee", Files, Writes, "-a -i -p --append --ignore-interrupts --output-error?"),
     row("truncate", Files, Writes, "-s= -c -o -r< --size= --no-create --reference<"),
     row("cd", Looks, Reads, "-P -L"),
-    // They only start another command; that one is judged.
+    // They only start another command, which is judged.
     row("timeout", Looks, Wraps(1), "-k= -s= -v --kill-after= --signal= --preserve-status --foreground --verbose"),
     row("nice", Looks, Wraps(0), "-0 -n= --adjustment="),
     row("ionice", Looks, Wraps(0), "-c= -n= -t --class= --classdata= --ignore"),

@@ -93,7 +93,7 @@ pub(super) const ROWS: &[Row] = &[
         Text,
         "-0 -a -i -I -w -v -h -H -E -G -P -F -n -l -L -c -o -q -W -p -r -z -e& -f< -A= -B= -C= -m= --text --ignore-case --word-regexp --invert-match --extended-regexp --basic-regexp --perl-regexp --fixed-strings --line-number --column --files-with-matches --name-only --files-without-match --count --only-matching --heading --break --show-function --function-context --context= --after-context= --before-context= --max-depth= --recursive --no-recursive --recurse-submodules --cached --untracked --no-index --no-exclude-standard --exclude-standard --color? --no-color --threads= --all-match --and --or --not --full-name --null --quiet --max-count= --no-textconv --textconv% --ext-grep% -O# --open-files-in-pager#",
     ),
-    // What changes the repository; its hooks may run, as the project's own code does.
+    // Commands that change the repository; its hooks may run, like the project's own code.
     row("git add", Runs, Reads, "--chmod= --pathspec-from-file< -e%"),
     row(
         "git commit",

@@ -1,4 +1,4 @@
-//! Commands that only look. Every flag that keeps them so is here; their places are judged as reads.
+//! Commands that only read. Rows list every flag that keeps this true; paths are judged as reads.
 
 use super::Args::{Pattern, Reads, Text};
 use super::Does::Looks;

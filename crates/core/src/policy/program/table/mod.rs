@@ -1,8 +1,8 @@
-//! The rows: what is known of programs and their sub-commands.
+//! The rows: what is known about programs and their sub-commands.
 //!
-//! A row that looks or handles files lists every flag that keeps it so; another flag makes it a program like any
-//! other. A row that runs lists only the flags that do more than the command itself, because a permission for the
-//! command does not cover those.
+//! A row that only reads or handles files lists every flag that keeps it so; any other flag makes it an unknown
+//! program. A row that runs code lists only the flags that do more than the command itself, because a permission for
+//! the command does not cover those.
 
 mod builds;
 mod changes;
@@ -12,18 +12,18 @@ mod reaches;
 mod runs;
 mod scripts;
 
-/// What kind of thing a command does by itself.
+/// The kind of effect that a command has by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Does {
-    /// Only looks.
+    /// It only reads.
     Looks,
-    /// Only what its places say.
+    /// Its effects are the paths in its words.
     Files,
-    /// Runs code: its own, the project's, somebody's.
+    /// It runs code: its own, the project's or downloaded code.
     Runs,
     /// Can discard work that was never committed.
     Discards,
-    /// What always needs a yes, and why.
+    /// It always needs a person's approval; with the reason.
     Danger(&'static str),
 }
 
@@ -33,34 +33,34 @@ impl Does {
     }
 }
 
-/// What the words are that are no flags.
+/// The meaning of the words that are no flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Args {
-    /// Nothing that is a place.
+    /// Text without paths.
     Text,
-    /// Places to look at.
+    /// Paths to read.
     Reads,
-    /// A pattern, then places to look at.
+    /// A pattern, then paths to read.
     Pattern,
-    /// Places to change.
+    /// Paths to change.
     Writes,
-    /// Something, then places to change.
+    /// One word of another kind, then paths to change.
     Skip1Writes,
-    /// Places to remove.
+    /// Paths to remove.
     Deletes,
-    /// A place to look at, then one to change.
+    /// A path to read, then one to change.
     ReadThenWrite,
-    /// Places to look at, the last one to change.
+    /// Paths to read, the last one to change.
     Copies,
-    /// The same, and the first ones are gone.
+    /// Paths to read and remove, the last one to change.
     Moves,
-    /// So many words, then another command.
+    /// This many words, then another command.
     Wraps(usize),
-    /// Another command, which a permission for this one covers; what its flags do is judged.
+    /// Another command that a permission for this one covers; the effects of its flags are judged.
     Lends,
-    /// Addresses.
+    /// Network addresses to reach.
     Hosts,
-    /// Names of tasks that somebody else defined.
+    /// Names of tasks that a file of the project defines.
     Tasks,
 }
 
@@ -96,7 +96,7 @@ impl Row {
         self.call.split(' ').next().unwrap_or_default()
     }
 
-    /// Whether it is a row of that program.
+    /// Whether it is a row of this program.
     fn is_of(&self, program: &str) -> bool {
         self.call.strip_prefix(program).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
     }
@@ -124,7 +124,7 @@ impl Row {
     }
 }
 
-/// Whether it takes its code from its own words, so that one yes to it is a yes to anything.
+/// Whether it takes code from its own words, so that a permission for it would allow anything.
 pub(in crate::policy) fn is_interpreter(program: &str) -> bool {
     const NAMES: [&str; 19] = [
         "sh",
@@ -163,7 +163,7 @@ pub(super) fn is_risky(program: &str) -> bool {
     program == "git" || rows().any(|row| row.is_of(program) && risky(row))
 }
 
-/// What was found: the row, the words that are left for it, and how many first words name it.
+/// A row, the words that are left for it, and how many first words name it.
 pub(super) type Found<'a> = (&'static Row, Vec<&'a str>, usize);
 
 /// The row that fits best.
@@ -190,7 +190,7 @@ pub(super) fn find<'a>(program: &str, words: &[&'a str]) -> Option<Found<'a>> {
     Some((row, rest, head(row, &taken, words)))
 }
 
-/// The words that are no flags and no values of flags; each with whether it may be a value after all.
+/// The positions of words that are neither flags nor values of flags; each with whether it may still be a value.
 fn plain_words(base: Option<&'static Row>, words: &[&str]) -> Vec<(usize, bool)> {
     let (mut plain, mut skip, mut unsure) = (Vec::new(), false, false);
     for (at, word) in words.iter().enumerate() {
@@ -209,13 +209,13 @@ fn plain_words(base: Option<&'static Row>, words: &[&str]) -> Vec<(usize, bool)>
     plain
 }
 
-/// Where the sub-command may begin: at the first word, or behind it if that may be the value of a flag.
+/// Where the sub-command may begin: at the first word, or after it if that may be a flag's value.
 fn candidates(plain: &[(usize, bool)]) -> impl Iterator<Item = usize> {
     let unsure = plain.iter().take_while(|(_, unsure)| *unsure).count();
     0..=unsure
 }
 
-/// The first words that a yes can be remembered by: the program with its sub-command or task.
+/// How many first words an approval can be remembered by: the program with its sub-command or task.
 fn head(row: &Row, taken: &[usize], words: &[&str]) -> usize {
     let is_first = taken.iter().enumerate().all(|(index, at)| index == *at);
     match row.args {

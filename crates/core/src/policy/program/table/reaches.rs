@@ -1,4 +1,4 @@
-//! Commands that reach beyond this machine or its user: what they do cannot be taken back, so they always ask.
+//! Commands that reach beyond this machine or its user: their effects cannot be undone, so they always ask.
 
 use super::Args::{Copies, Hosts, Text};
 use super::Does::{Danger, Runs};
@@ -116,7 +116,7 @@ pub(super) const ROWS: &[Row] = &[
     row("su", Danger(ROOT), Text, ""),
     row("doas", Danger(ROOT), Text, ""),
     row("pkexec", Danger(ROOT), Text, ""),
-    // The hosts decide; a permission for the program does not cover a new one.
+    // The host decides; a permission for the program does not cover a new host.
     row(
         "curl",
         Runs,

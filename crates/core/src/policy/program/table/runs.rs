@@ -5,7 +5,7 @@ use super::Does::Runs;
 use super::{Row, row};
 
 pub(super) const ROWS: &[Row] = &[
-    // Archives. Names of programs hide in their flags.
+    // Archives: their flags can name programs.
     row(
         "tar",
         Runs,

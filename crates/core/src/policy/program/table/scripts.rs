@@ -6,7 +6,7 @@ use super::Does::Runs;
 use super::{Row, row};
 
 pub(super) const ROWS: &[Row] = &[
-    // JavaScript.
+    // JavaScript: package managers, test runners, linters.
     row("npm", Runs, Text, NPM),
     row("npm run", Runs, Tasks, NPM),
     row("npm run-script", Runs, Tasks, NPM),
@@ -96,7 +96,7 @@ pub(super) const ROWS: &[Row] = &[
     row("turbo", Runs, Tasks, "--cwd< --cache-dir> --filter= --api@ --profile>"),
     row("nx", Runs, Tasks, "--runner# --project= --configuration="),
     row("playwright", Runs, Reads, "-c* --config* --output> --reporter< -g= --grep= --project="),
-    // Python.
+    // Python: test runners, package managers, linters.
     row("pytest", Runs, Reads, PYTEST),
     row("py.test", Runs, Reads, PYTEST),
     row(

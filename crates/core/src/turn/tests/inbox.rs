@@ -1,0 +1,227 @@
+//! Every kind of message in every state of its reader: one table.
+
+use super::*;
+use crate::mates::{AgentEnded, Life, Teammate};
+use crate::message::{Assignment, Envelope, Kind};
+
+const LEAD: &str = "agent/lead";
+const USER: &str = "user/me";
+const OTHER: &str = "agent/other";
+
+/// The readers, by column: a lead, a teammate, and an agent that was called.
+const STATES: [(Who, State); 11] = [
+    (Who::Lead, State::Idle),
+    (Who::Lead, State::Held),
+    (Who::Lead, State::Busy),
+    (Who::Mate, State::Idle),
+    (Who::Mate, State::Held),
+    (Who::Mate, State::Busy),
+    (Who::Mate, State::ForUser),
+    (Who::Mate, State::Ended),
+    (Who::Called, State::Idle),
+    (Who::Called, State::Busy),
+    (Who::Called, State::Review),
+];
+
+#[derive(Clone, Copy, PartialEq)]
+enum Who {
+    Lead,
+    Mate,
+    Called,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    Idle,
+    /// Stopped by a person, with the message on hold.
+    Held,
+    Busy,
+    /// In a turn that answers the user.
+    ForUser,
+    Ended,
+    /// The user decides about its changes.
+    Review,
+}
+
+fn letter(kind: Kind, from: &str, body: Value) -> Envelope {
+    Envelope::new(EnvelopeId::new(id(7)), from, "agent/reader", kind, body, 0)
+}
+
+fn reader(who: Who, state: State) -> Turn {
+    let life = match who {
+        Who::Mate => Life::Teammate(Box::new(Teammate { name: "ann".into(), ..Teammate::default() })),
+        Who::Lead | Who::Called => Life::Call,
+    };
+    let given = Assignment { reply_to: LEAD.into(), life, attempt: 1, ..Assignment::default() };
+    let mut turn = Turn::new();
+    turn.apply(&Event::AgentStarted(AgentStarted {
+        agent: AgentId::new(id(1)),
+        session: SessionId::new(id(2)),
+        definition: Definition::default().into(),
+        assignment: (who != Who::Lead).then(|| given.clone().into()),
+        settings: Some(Settings::new(model("m")).into()),
+    }));
+    let assignment = match state {
+        State::ForUser => Some(Assignment { reply_to: USER.into(), ..given }),
+        _ => (who != Who::Lead).then_some(given),
+    };
+    let mut current = Current::new(TurnId::new(id(3)), assignment.map(Arc::new));
+    match state {
+        State::Idle => {}
+        State::Held => {
+            turn.stop.held = Some(Box::new(Hold { letters: vec![EnvelopeId::new(id(7))], ..Hold::default() }))
+        }
+        State::Ended => turn.apply(&Event::AgentEnded(AgentEnded {
+            session: SessionId::new(id(2)),
+            name: "ann".into(),
+            by: "me".into(),
+            reason: String::new(),
+            forced: false,
+        })),
+        State::Review => {
+            current.reviewing = Some(Box::new(letter(Kind::TaskResult, OTHER, json!({}))));
+            turn.current = Some(current);
+        }
+        State::Busy | State::ForUser => turn.current = Some(current),
+    }
+    turn
+}
+
+/// What becomes of the message, if nothing else is in the mailbox.
+fn outcome(turn: &Turn, letter: &Envelope, lead: bool) -> &'static str {
+    match turn.receive(letter, lead) {
+        receipt @ (Receipt::Begin | Receipt::Join | Receipt::Note) => {
+            let begins = !turn.begins_with(vec![(receipt, letter.clone())], lead, || true).is_empty();
+            match (receipt, begins) {
+                (Receipt::Note, _) => "note",
+                (_, true) => "begin",
+                (_, false) if turn.held().is_some() => "held",
+                (_, false) => "gather",
+            }
+        }
+        Receipt::Tell => "tell",
+        Receipt::Wait => "wait",
+        Receipt::EndReview => "go on",
+        Receipt::Result => "result",
+        Receipt::Answer => "answer",
+        Receipt::Respond => "respond",
+        Receipt::AskUser => "ask",
+        Receipt::SetMode => "mode",
+        Receipt::Grant => "grant",
+        Receipt::Recruit => "recruit",
+        Receipt::Stop => "stop",
+        Receipt::End => "end",
+        Receipt::Return => "return",
+        Receipt::Refuse(_) => "refuse",
+        Receipt::Record => "record",
+    }
+}
+
+fn messages() -> Vec<(&'static str, Envelope)> {
+    let plain = |kind, from| letter(kind, from, json!({}));
+    let answer = Some(EnvelopeId::new(id(9)));
+    let given = json!({ "assignment": Assignment::default() });
+    vec![
+        ("user_input", plain(Kind::UserInput, USER)),
+        ("user_input, later", letter(Kind::UserInput, USER, json!({ "wait": true }))),
+        ("task_assign", letter(Kind::TaskAssign, LEAD, given)),
+        ("task_assign, list", plain(Kind::TaskAssign, LEAD)),
+        ("text of the lead", plain(Kind::Text, LEAD)),
+        ("text", plain(Kind::Text, OTHER)),
+        ("text, aside", letter(Kind::Text, OTHER, json!({ "aside": true }))),
+        ("text, answer", plain(Kind::Text, OTHER).answering(answer)),
+        ("text, no answer", letter(Kind::Text, OTHER, json!({ "ask": true })).answering(answer)),
+        ("task_result", plain(Kind::TaskResult, OTHER)),
+        ("task_result, done", letter(Kind::TaskResult, OTHER, json!({ "mate": "bob", "reason": "done" }))),
+        ("task_result, failed", letter(Kind::TaskResult, OTHER, json!({ "mate": "bob", "reason": "failed" }))),
+        ("task_result, stopped", letter(Kind::TaskResult, OTHER, json!({ "mate": "bob", "stopped": true }))),
+        ("task_failed", plain(Kind::TaskFailed, OTHER)),
+        ("need_clarify", plain(Kind::NeedClarify, OTHER)),
+        ("all_tasks_done", plain(Kind::AllTasksDone, OTHER)),
+        ("all_tasks_done, stopped", letter(Kind::AllTasksDone, OTHER, json!({ "stopped": true }))),
+        ("task_update", plain(Kind::TaskUpdate, LEAD)),
+        ("plan_approval_request", letter(Kind::PlanApprovalRequest, OTHER, json!({ "question": id(8) }))),
+        ("plan_approval_response", plain(Kind::PlanApprovalResponse, LEAD)),
+        ("plan_revised", plain(Kind::PlanRevised, LEAD)),
+        ("permission_request", plain(Kind::PermissionRequest, OTHER)),
+        ("permission_response", plain(Kind::PermissionResponse, USER)),
+        ("sandbox_permission_request", plain(Kind::SandboxPermissionRequest, OTHER)),
+        ("sandbox_permission_response", plain(Kind::SandboxPermissionResponse, USER)),
+        ("team_permission_update", plain(Kind::TeamPermissionUpdate, OTHER)),
+        ("mode_set_request", plain(Kind::ModeSetRequest, LEAD)),
+        ("team_request", plain(Kind::TeamRequest, USER)),
+        ("team_request of an agent", plain(Kind::TeamRequest, OTHER)),
+        ("idle_notification", plain(Kind::IdleNotification, OTHER)),
+        ("shutdown", plain(Kind::Shutdown, OTHER)),
+        ("shutdown, end", letter(Kind::Shutdown, USER, json!({ "end": true }))),
+        ("shutdown_request", plain(Kind::ShutdownRequest, LEAD)),
+        ("shutdown_approved", plain(Kind::ShutdownApproved, OTHER)),
+        ("shutdown_rejected", plain(Kind::ShutdownRejected, OTHER)),
+        ("teammate_terminated", plain(Kind::TeammateTerminated, OTHER)),
+        ("undelivered", plain(Kind::Undelivered, OTHER)),
+        ("files_rewound", plain(Kind::FilesRewound, USER)),
+    ]
+}
+
+/// `begin`, `held`, `gather`: a turn begins now, after the user writes, or when the team rests. `note`: told with the next turn.
+/// `tell`, `wait`: told with the next tool result, or after the turn. `record`, `refuse`: only recorded.
+const TABLE: &str = "
+                            lead                       mate                                         called
+                            idle     held     busy     idle     held     busy     for user ended    idle     busy     review
+user_input                  begin    held     tell     begin    held     tell     tell     return   begin    tell     go on
+user_input, later           begin    held     wait     begin    held     wait     wait     return   begin    wait     go on
+task_assign                 begin    held     wait     begin    held     wait     wait     return   begin    wait     go on
+task_assign, list           begin    held     wait     begin    held     wait     wait     return   begin    wait     go on
+text of the lead            begin    held     tell     begin    held     tell     wait     return   begin    tell     wait
+text                        begin    held     tell     begin    held     tell     tell     return   begin    tell     wait
+text, aside                 note     note     tell     note     note     tell     tell     return   note     tell     wait
+text, answer                result   result   result   result   result   result   result   return   result   result   result
+text, no answer             ask      ask      ask      ask      ask      ask      ask      return   ask      ask      ask
+task_result                 result   result   result   result   result   result   result   return   result   result   result
+task_result, done           gather   held     tell     begin    held     tell     tell     return   begin    tell     wait
+task_result, failed         begin    held     tell     begin    held     tell     tell     return   begin    tell     wait
+task_result, stopped        note     note     tell     note     note     tell     tell     return   note     tell     wait
+task_failed                 begin    held     tell     begin    held     tell     tell     return   begin    tell     wait
+need_clarify                begin    held     tell     begin    held     tell     tell     return   begin    tell     wait
+all_tasks_done              begin    held     tell     begin    held     tell     tell     return   begin    tell     wait
+all_tasks_done, stopped     note     note     tell     note     note     tell     tell     return   note     tell     wait
+task_update                 record   record   record   record   record   record   record   return   record   record   record
+plan_approval_request       begin    held     tell     begin    held     tell     tell     return   begin    tell     wait
+plan_approval_response      begin    held     tell     answer   answer   answer   answer   return   begin    tell     wait
+plan_revised                record   record   record   record   record   record   record   return   record   record   record
+permission_request          record   record   record   record   record   record   record   return   record   record   record
+permission_response         answer   answer   answer   answer   answer   answer   answer   return   answer   answer   answer
+sandbox_permission_request  record   record   record   record   record   record   record   return   record   record   record
+sandbox_permission_response answer   answer   answer   answer   answer   answer   answer   return   answer   answer   answer
+team_permission_update      grant    grant    grant    grant    grant    grant    grant    return   grant    grant    grant
+mode_set_request            mode     mode     mode     mode     mode     mode     mode     return   mode     mode     mode
+team_request                recruit  recruit  wait     refuse   refuse   refuse   refuse   return   refuse   refuse   refuse
+team_request of an agent    refuse   refuse   refuse   refuse   refuse   refuse   refuse   return   refuse   refuse   refuse
+idle_notification           record   record   record   record   record   record   record   return   record   record   record
+shutdown                    stop     stop     stop     stop     stop     stop     stop     return   stop     stop     stop
+shutdown, end               end      end      end      end      end      end      end      return   end      end      end
+shutdown_request            end      end      end      end      end      end      end      return   end      end      end
+shutdown_approved           respond  respond  respond  refuse   refuse   refuse   refuse   return   refuse   refuse   refuse
+shutdown_rejected           respond  respond  respond  refuse   refuse   refuse   refuse   return   refuse   refuse   refuse
+teammate_terminated         begin    held     tell     note     note     tell     tell     return   note     tell     wait
+undelivered                 begin    held     tell     note     note     tell     tell     return   note     tell     wait
+files_rewound               note     note     wait     note     note     wait     wait     return   note     wait     wait
+";
+
+#[test]
+fn every_message_in_every_state_has_one_outcome() {
+    let row = |name: &str, cells: Vec<&str>| {
+        let cells: Vec<String> = cells.iter().map(|cell| format!("{cell:<8}")).collect();
+        format!("{name:<28}{}", cells.join(" ")).trim_end().to_owned()
+    };
+    let mut table = Vec::new();
+    for (name, letter) in messages() {
+        assert!(name.starts_with(letter.kind.name()), "{name}");
+        let cell = |(who, state): &(Who, State)| outcome(&reader(*who, *state), &letter, *who == Who::Lead);
+        table.push(row(name, STATES.iter().map(cell).collect()));
+    }
+    let known: Vec<&str> = TABLE.lines().skip(3).collect();
+    assert_eq!(table, known, "\n{}", table.join("\n"));
+    let kinds: std::collections::HashSet<&str> = messages().iter().map(|(_, letter)| letter.kind.name()).collect();
+    assert_eq!(kinds.len(), 26, "a kind is missing");
+}

@@ -1,0 +1,158 @@
+//! Corrections: the lead or the user asks the owner of a task that is over again. Its answer comes to the plan first, also
+//! after the plan has ended: the checks run again, the plan records the new result, and the answer goes on to its reader with
+//! what the checks say and what it cost.
+
+use max_team_core::event::End;
+use max_team_core::id::{AgentId, PlanId};
+use max_team_core::message::{Address, Envelope, Kind};
+use max_team_core::plan::event::{Evidence, Recheck, Spent};
+use max_team_core::plan::{Findings, Input, NewAnswer, Plan};
+use max_team_core::turn::ASIDE;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::letters::cost;
+use super::{Batch, Landed, PlanLoop, plan_stream};
+use crate::agent::{add, derived, text_at};
+use crate::error::RuntimeError;
+use crate::session;
+
+/// The field of a message to a plan that holds the address of the reader of a correction.
+pub(crate) const CORRECTS: &str = "corrects";
+/// The field of a correction that says, for its reader, what the checks say and what the answer cost.
+pub(crate) const CHECKED: &str = "checked";
+
+/// The message that brings the answer of a member whose task is over to its plan, which passes it on.
+pub(crate) fn to_plan(mut answer: Envelope, plan: PlanId) -> Envelope {
+    let reader = std::mem::replace(&mut answer.to, plan_stream(plan));
+    add(&mut answer.body, CORRECTS, &reader);
+    answer
+}
+
+/// The reader of a correction, if a message is one.
+pub(super) fn reader_of(letter: &Envelope) -> Option<Address> {
+    let reader = letter.body.get(CORRECTS).filter(|_| letter.kind == Kind::TaskResult)?;
+    Address::deserialize(reader).ok()
+}
+
+impl PlanLoop {
+    /// Records a correction and passes it on. A stop that comes meanwhile is decided after it.
+    pub(super) async fn take_correction(
+        &mut self,
+        letter: &Envelope,
+        reader: &str,
+        batch: &mut Batch,
+    ) -> Result<(), RuntimeError> {
+        let spent = letter.body.get("spent").and_then(|spent| Spent::deserialize(spent).ok()).unwrap_or_default();
+        let agent: Option<AgentId> = letter.from.strip_prefix("agent/").and_then(|id| id.parse().ok());
+        let task = self.plan.tasks().find(|view| view.agent.is_some() && view.agent == agent).map(|view| view.index);
+        let mut words = format!("[This answer cost {}.]", cost(spent));
+        if let Some(task) = task {
+            let output = said(&letter.body);
+            let (checks, findings, stopped) = self.look_again(task, letter, &output).await?;
+            let found = checked_words(checks, findings.as_ref());
+            let answer = NewAnswer { output, findings, checks, spent };
+            self.decide(Input::Corrected { task, answer }, batch);
+            stopped.into_iter().for_each(|stop| self.decide(stop, batch));
+            words = format!("{found}{}", cost_words(&self.plan, task, spent));
+            batch.sends.extend(self.note_to_lead(letter, reader, task, &found));
+        }
+        batch.sends.push(passed_on(letter, reader, &words));
+        Ok(())
+    }
+
+    /// Looks at a task again that its owner may have changed. The changes of a worktree wait for the user, and a stopped plan
+    /// starts no command.
+    async fn look_again(
+        &mut self,
+        task: usize,
+        letter: &Envelope,
+        output: &str,
+    ) -> Result<(Recheck, Option<Findings>, Option<Input>), RuntimeError> {
+        let acted = letter.body.get("acted").and_then(Value::as_bool).unwrap_or(true);
+        let end = letter.body.get("end").and_then(|end| End::deserialize(end).ok());
+        let unseen = |checks| Ok((checks, None, None));
+        if !acted {
+            return unseen(Recheck::Unneeded);
+        }
+        if end == Some(End::Interrupted) {
+            return unseen(Recheck::Interrupted);
+        }
+        if !self.plan.is_approved() || self.plan.is_stopped() {
+            return unseen(Recheck::Stopped);
+        }
+        if self.is_apart(task) {
+            return unseen(Recheck::Worktree);
+        }
+        let attempt = self.plan.task(task).map_or(0, |view| view.attempt);
+        let Some(flight) = self.check_saying(task, attempt, output.to_owned()) else {
+            return unseen(Recheck::Unneeded);
+        };
+        let cancel = self.checks.running.remove(&(task, attempt)).unwrap_or_default();
+        let (landed, stopped) = self.hear_while(flight, &cancel).await?;
+        match landed {
+            Landed::Checked { findings, .. } if !cancel.is_cancelled() => Ok((Recheck::Ran, Some(findings), stopped)),
+            _ => Ok((Recheck::Interrupted, None, stopped)),
+        }
+    }
+
+    /// Tells the lead of a correction that the user asked for.
+    fn note_to_lead(&self, letter: &Envelope, reader: &str, task: usize, found: &str) -> Option<Envelope> {
+        let view = self.plan.task(task).filter(|_| reader.starts_with("user/"))?;
+        let id = &view.task.id;
+        let text = format!(
+            "(The user asked the owner of task `{id}` again. {found}`task_query` with `task_id: {id}` shows its answer.)"
+        );
+        let body = json!({ "text": text, "from": view.member, ASIDE: true });
+        let note = derived(&[letter.id.to_string().as_bytes(), b"lead"]);
+        let lead = session::agent_stream(self.floor.lead);
+        Some(Envelope::new(note, &letter.from, lead, Kind::Text, body, letter.sent_at_ms))
+    }
+}
+
+/// The answer of a member; empty if it did not finish.
+fn said(body: &Value) -> String {
+    let end = body.get("end").and_then(|end| End::deserialize(end).ok());
+    if end == Some(End::Answered) { text_at(body, "output") } else { String::new() }
+}
+
+/// The answer for its reader, in the name of the member that gave it.
+fn passed_on(letter: &Envelope, reader: &str, words: &str) -> Envelope {
+    let mut body = letter.body.clone();
+    add(&mut body, CHECKED, &words);
+    add(&mut body, "text", &format!("{}\n\n{words}", letter.text().to_owned()));
+    let id = derived(&[letter.id.to_string().as_bytes(), b"passed on"]);
+    Envelope { id, to: reader.to_owned(), body, ..letter.clone() }
+}
+
+/// What the checks say after a correction, for its reader; empty if nothing was changed.
+fn checked_words(checks: Recheck, findings: Option<&Findings>) -> String {
+    let evidence = findings.map_or(&[][..], |found| &found.evidence);
+    match (checks, checks.reason()) {
+        (_, Some(reason)) => format!("The task's checks were not run after this correction: {reason}.\n\n"),
+        (Recheck::Ran, _) if evidence.is_empty() => {
+            "The task has no checks: nothing verifies this correction.\n\n".to_owned()
+        }
+        (Recheck::Ran, _) => format!("The task's checks after this correction:\n{}\n", evidence_lines(evidence)),
+        _ => String::new(),
+    }
+}
+
+fn cost_words(plan: &Plan, task: usize, spent: Spent) -> String {
+    let all = plan.task(task).map(|view| view.spent).unwrap_or_default();
+    format!(
+        "[This answer cost {}; the task has cost {} and the plan {} so far.]",
+        cost(spent),
+        cost(all),
+        cost(plan.tally().spent)
+    )
+}
+
+/// One line for each check.
+pub(super) fn evidence_lines(evidence: &[Evidence]) -> String {
+    let line = |one: &Evidence| {
+        let caveat = one.caveat().map_or_else(String::new, |caveat| format!(" ({caveat})"));
+        format!("{} {}: {}{caveat}\n", if one.ok { "✓" } else { "✗" }, one.what, one.detail)
+    };
+    evidence.iter().map(line).collect()
+}

@@ -1,0 +1,57 @@
+//! Tools that are not built in: they come from a source, such as an MCP server, and may change between turns.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use max_team_core::limits::{SOURCE_TOOLS_MAX, TOOL_NAME_BYTES_MAX};
+
+use crate::registry::{Handler, Registry};
+
+/// A supplier of tools. Agents that name it in their definition have its tools.
+pub trait ToolSource: Send + Sync + fmt::Debug {
+    /// The name by which definitions choose it.
+    fn name(&self) -> &str;
+
+    /// A number that changes whenever `tools` would return something else. It is read before every turn and must not wait.
+    fn generation(&self) -> u64;
+
+    /// The tools that it offers now. It must not wait: a source that is not connected offers none.
+    fn tools(&self) -> Vec<Handler>;
+}
+
+impl Registry {
+    /// Replaces all tools of sources by these, each with the name of its source. A tool that is there already keeps its name:
+    /// no source can take the place of a built-in tool.
+    pub fn replace_sourced(&mut self, tools: impl IntoIterator<Item = (String, Handler)>) {
+        let before = std::mem::take(&mut self.sourced);
+        before.keys().for_each(|name| self.remove(name));
+        self.gone.extend(before);
+        let mut taken: BTreeMap<String, usize> = BTreeMap::new();
+        for (source, tool) in tools {
+            let (name, count) = (tool.spec().name.clone(), taken.entry(source.clone()).or_default());
+            if *count >= SOURCE_TOOLS_MAX || !is_name(&name) || self.get(&name).is_some() {
+                continue;
+            }
+            *count += 1;
+            self.gone.remove(&name);
+            self.sourced.insert(name, source);
+            self.insert(tool);
+        }
+        // A source that renames its tools again and again takes no more memory.
+        while self.gone.len() > SOURCE_TOOLS_MAX {
+            self.gone.pop_first();
+        }
+    }
+
+    /// What a model is told that calls a tool which its source no longer offers.
+    pub(crate) fn gone(&self, name: &str) -> Option<String> {
+        let source = self.gone.get(name)?;
+        Some(format!("the tool `{name}` is no longer available: `{source}` does not offer it now"))
+    }
+}
+
+/// Whether model providers accept a name for a tool.
+fn is_name(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    (1..=TOOL_NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(fits)
+}
