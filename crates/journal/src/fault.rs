@@ -158,6 +158,8 @@ impl Life {
         if let Some(left) = faults.left.take() {
             tables.fall_back(*left);
         }
+        // A thread that still runs a tool may hold its worker for longer than the process would have lived.
+        tables.end_workers();
         self.dead.send_replace(true);
     }
 

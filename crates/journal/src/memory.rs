@@ -292,6 +292,11 @@ impl Tables {
         self.workers.remove(&worker);
     }
 
+    /// Ends all workers, as the kernel does when their process dies.
+    pub(crate) fn end_workers(&mut self) {
+        self.workers.clear();
+    }
+
     fn write(&mut self, writes: Writes) {
         for mut entry in writes.entries {
             if entry.payload.as_ref().is_some_and(|payload| payload.len() > INLINE_BYTES_MAX) {
