@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Proves what docs/en/durability.md promises: whole teams simulated and killed at their commits, planted bugs that must be
+# Proves what docs/en/concepts/journal.md promises: whole teams simulated and killed at their commits, planted bugs that must be
 # caught, the real program killed at system calls and at random instants, and bad surroundings.
 # scripts/crash.sh [--short] [--json] [sim|planted|sweep|random|faults] [--seed N]
 # `sim --seed N` plays one schedule again, `random --seed N` begins with those instants. The long form takes hours on

@@ -8,7 +8,7 @@ use crate::plans::{news, plan, task, voice};
 use crate::program::{Program, Ran};
 
 const FORMATS: [&str; 3] = ["text", "json", "stream-json"];
-/// The fields of every `result`, as documented in `docs/en/headless.md`.
+/// The fields of every `result`, as documented in `docs/en/reference/output.md`.
 const FIELDS: [&str; 24] = [
     "answered_before",
     "duration_api_ms",
