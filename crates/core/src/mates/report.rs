@@ -37,7 +37,7 @@ pub enum Telling {
     Report,
     /// The answer, added to the lead's next turn without starting one.
     Note,
-    /// Only that the teammate is idle: recorded, and never read by a model.
+    /// Only that the teammate is idle. It wakes the lead once the team rests, if the teammate still owes a report then.
     Idle,
 }
 
@@ -64,10 +64,16 @@ pub const DONE: &str = "done";
 /// The value of `reason` in a report of failed work.
 pub const FAILED: &str = "failed";
 
-/// Whether a message to the lead can wait until all teammates are idle: only a report of finished work can. A failure,
-/// and a message that a teammate wrote to the lead, cannot.
+/// Whether a message to the lead can wait until all teammates are idle: only a report of finished work and the news that
+/// a teammate is idle can. A failure, and a message that a teammate wrote to the lead, cannot.
 pub fn can_wait(message: &Envelope) -> bool {
-    message.kind == Kind::TaskResult && message.mate().is_some() && message.result().reason == DONE
+    let is_done = || message.kind == Kind::TaskResult && message.mate().is_some() && message.result().reason == DONE;
+    is_idle(message) || is_done()
+}
+
+/// Whether a message says only that a teammate is idle, without a person's stop.
+pub fn is_idle(message: &Envelope) -> bool {
+    message.kind == Kind::IdleNotification && message.mate().is_some() && !message.is_stopped()
 }
 
 #[cfg(test)]
@@ -118,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn only_work_that_is_done_waits_for_the_others() {
+    fn only_finished_work_and_idleness_wait_for_the_others() {
         let id = EnvelopeId::new(uuid::Uuid::nil());
         let message = |kind, body| Envelope::new(id, "agent/a", "agent/l", kind, body, 0);
         for (kind, body, waits) in [
@@ -126,6 +132,8 @@ mod tests {
             (Kind::TaskResult, json!({ "mate": "ann", "reason": FAILED }), false),
             (Kind::TaskResult, json!({ "mate": "ann", "reason": "blocked" }), false),
             (Kind::TaskResult, json!({ "mate": "general-1" }), false),
+            (Kind::IdleNotification, json!({ "mate": "ann", "reason": DONE }), true),
+            (Kind::IdleNotification, json!({ "mate": "ann", "stopped": true }), false),
             (Kind::TaskResult, json!({ "call": "1.0" }), false),
             (Kind::Text, json!({ "text": "hi", "from": "ann" }), false),
             (Kind::PlanApprovalRequest, json!({ "mate": "ann" }), false),

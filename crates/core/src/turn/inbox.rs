@@ -112,8 +112,9 @@ impl Turn {
 
     /// Whether a message is told to the turn that runs.
     fn while_busy(&self, letter: &Envelope) -> Receipt {
-        // A task, and the news that a teammate does not end or that files were put back, are for a turn of their own.
-        let is_later = matches!(letter.kind, Kind::TaskAssign | Kind::ShutdownRejected | Kind::FilesRewound);
+        // A task, and the news that a teammate is idle, does not end or that files were put back, are for a turn of their own.
+        let is_news = matches!(letter.kind, Kind::ShutdownRejected | Kind::FilesRewound | Kind::IdleNotification);
+        let is_later = is_news || letter.kind == Kind::TaskAssign;
         let is_instruction = self.engaged().is_some_and(|engaged| engaged.reply_to == letter.from);
         // This turn answers the user; an instruction of the lead waits for a turn that answers the lead.
         let is_others = is_instruction && self.trigger() == Some(Trigger::User);
@@ -171,6 +172,7 @@ impl Turn {
             Kind::PlanApprovalResponse => self.mate().is_none(),
             Kind::UserInput => self.mate().is_some(),
             Kind::TeammateTerminated | Kind::Undelivered => lead,
+            Kind::IdleNotification => lead && report::is_idle(letter),
             _ => false,
         }
     }

@@ -361,6 +361,34 @@ fn messages_that_cross_begin_the_next_turn_of_their_readers() {
     assert_eq!(ran.out, "Both have read.\n", "{ran:?}");
 }
 
+/// Teammates that only wait for each other wake the lead once, and the lead's answer ends the run.
+#[test]
+fn a_team_that_rests_without_any_report_wakes_the_lead_once() {
+    let server = ModelServer::start(
+        Script::new()
+            .when(voice(|request| is(request, "ann"), vec![Reply::text("WAIT")]))
+            .when(voice(|request| is(request, "bob"), vec![Reply::text("WAIT")]))
+            .when(voice(
+                is_lead,
+                vec![
+                    Reply::new().tool("a", "spawn_teammate", spawn("ann", "Count.")).tool("b", "spawn_teammate", {
+                        let mut bob = spawn("bob", "Count.");
+                        bob["wait"] = json!(true);
+                        bob
+                    }),
+                    Reply::text("Neither has counted."),
+                ],
+            )),
+    );
+    let program = Program::team(&server);
+    let ran = ok(program.run(&["-p", "let them count, please"]));
+    assert_eq!(ran.out, "Neither has counted.\n", "{ran:?}");
+    let lead = of_lead(&server);
+    assert_eq!(lead.len(), 2, "one call to start them, one about their silence");
+    let news = lead[1].last_user();
+    assert_eq!(news, "No report from `ann`, `bob`: they wait for messages and work on nothing.");
+}
+
 #[test]
 fn a_report_reaches_the_lead_with_its_next_tool_result() {
     let gate = Gate::new();

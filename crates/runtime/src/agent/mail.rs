@@ -139,6 +139,11 @@ impl Agent {
             is_first || bytes <= MAIL_TOLD_BYTES_MAX
         };
         let told: Vec<Envelope> = letters.into_iter().take_while(fits).collect();
+        // All teammates that were idle have reported since, or work again.
+        if told.iter().all(report::is_idle) && self.silent_teammates(&told)?.is_none() {
+            let acks = told.iter().map(|letter| letter.id).collect();
+            return self.commit(Vec::new(), Extra::acks(acks)).await;
+        }
         let (_, is_quiet) = self.occasion(&told);
         if is_quiet && self.turn.echoes() >= self.echoes_max() && (self.turn.origin.lead || hops(&told) > HOPS_MAX) {
             return self.rest_from_echoes().await;
@@ -195,10 +200,11 @@ impl Agent {
             self.frame.reveal_from(self.turn.history());
         }
         self.frame.may_call(self.floor.callees(self.frame.definition()));
-        // A rewind is not part of the conversation.
-        let (beside, spoken): (Vec<&Envelope>, Vec<&Envelope>) =
-            letters.iter().partition(|letter| letter.kind == Kind::FilesRewound);
-        let rewound = beside.iter().filter_map(|letter| Told::deserialize(&letter.body).ok()).collect();
+        // A rewind is not part of the conversation, and the idle teammates are told of when the turn begins.
+        let rewound = letters.iter().filter(|letter| letter.kind == Kind::FilesRewound);
+        let rewound = rewound.filter_map(|letter| Told::deserialize(&letter.body).ok()).collect();
+        let is_spoken = |letter: &&Envelope| letter.kind != Kind::FilesRewound && !report::is_idle(letter);
+        let spoken: Vec<&Envelope> = letters.iter().filter(is_spoken).collect();
         let (stopped, note) = self.stop_note(&spoken);
         let told = spoken.iter().filter(|letter| !stopped.contains(&letter.id)).map(|letter| self.told_as(letter));
         let words: Vec<String> = told.collect();
@@ -223,7 +229,7 @@ impl Agent {
             words.push_str(if words.is_empty() { "" } else { "\n\n" });
             words.push_str(&own);
         }
-        let mut input = vec![Part::text(words)];
+        let mut input: Vec<Part> = Some(words).filter(|words| !words.is_empty()).map(Part::text).into_iter().collect();
         input.extend(skills.filter(|text| !text.is_empty()).map(Part::text));
         Input::Begin {
             turn: self.floor.fresh_turn(),
@@ -295,7 +301,7 @@ impl Agent {
         let mut names = Vec::new();
         for (name, agent) in self.floor.teammates()? {
             let address = session::agent_stream(agent);
-            let has_written = letters.iter().any(|letter| letter.from == address);
+            let has_written = letters.iter().any(|letter| letter.from == address && !report::is_idle(letter));
             if !has_written
                 && !self.floor.is_working(&address)
                 && self.floor.shared.fold_agent(agent)?.0.rests_unreported()
@@ -303,7 +309,8 @@ impl Agent {
                 names.push(format!("`{name}`"));
             }
         }
-        let words = format!("No report from {}: it waits for a message and works on nothing.", names.join(", "));
+        let is = if names.len() == 1 { "it waits for a message and works" } else { "they wait for messages and work" };
+        let words = format!("No report from {}: {is} on nothing.", names.join(", "));
         Ok((!names.is_empty()).then(|| Part::text(words)))
     }
 

@@ -151,7 +151,11 @@ fn messages() -> Vec<(&'static str, Envelope)> {
         ("mode_set_request", plain(Kind::ModeSetRequest, LEAD)),
         ("team_request", plain(Kind::TeamRequest, USER)),
         ("team_request of an agent", plain(Kind::TeamRequest, OTHER)),
-        ("idle_notification", plain(Kind::IdleNotification, OTHER)),
+        ("idle_notification", letter(Kind::IdleNotification, OTHER, json!({ "mate": "bob" }))),
+        (
+            "idle_notification, stopped",
+            letter(Kind::IdleNotification, OTHER, json!({ "mate": "bob", "stopped": true })),
+        ),
         ("shutdown", plain(Kind::Shutdown, OTHER)),
         ("shutdown, end", letter(Kind::Shutdown, USER, json!({ "end": true }))),
         ("shutdown_request", plain(Kind::ShutdownRequest, LEAD)),
@@ -197,7 +201,8 @@ team_permission_update      grant    grant    grant    grant    grant    grant  
 mode_set_request            mode     mode     mode     mode     mode     mode     mode     return   mode     mode     mode
 team_request                recruit  recruit  wait     refuse   refuse   refuse   refuse   return   refuse   refuse   refuse
 team_request of an agent    refuse   refuse   refuse   refuse   refuse   refuse   refuse   return   refuse   refuse   refuse
-idle_notification           record   record   record   record   record   record   record   return   record   record   record
+idle_notification           gather   held     wait     record   record   record   record   return   record   record   record
+idle_notification, stopped  record   record   record   record   record   record   record   return   record   record   record
 shutdown                    stop     stop     stop     stop     stop     stop     stop     return   stop     stop     stop
 shutdown, end               end      end      end      end      end      end      end      return   end      end      end
 shutdown_request            end      end      end      end      end      end      end      return   end      end      end
